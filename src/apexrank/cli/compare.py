@@ -210,8 +210,7 @@ def _print(found: Comparison, train: Path, test: Path | None) -> None:
         "* recommended: the first ranker that the one with the best top is not clearly better than, there or by "
         "average precision"
     )
-    for sentence in found.notes:
-        out.note(sentence)
+    out.note(*found.notes)
     verdict = found.verdict
     new = [caveat for caveat in verdict.caveats if caveat not in found.notes]
     for sentence in (verdict.text, verdict.costs, *new):

@@ -45,20 +45,19 @@ class Inputs:
         of_run, of_scores = self.qrels is not None, self.scores is not None
         has_both = self.positive is not None and self.relevant is not None
         has_none = not of_run and not of_scores and self.test is None
+        of_both, as_csv = of_run and of_table.count(None) < len(of_table), reading != opt.CsvOptions()
         alone = "TEST, --scores, --target, --positive, --groups and --weight"
         ways = "a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
-        opt.refuse(has_both, "--positive names a class and --relevant a grade: give one of them")
-        of_both = of_run and of_table.count(None) < len(of_table)
-        opt.refuse(of_both, f"--qrels goes with a TREC run alone: leave out {alone}")
-        not_csv = "a TREC run is not a CSV file: leave out --encoding and --sep"
-        opt.refuse(of_run and reading != opt.CsvOptions(), not_csv)
-        about_run = "--complete is about a TREC run: give --qrels, or leave it out"
-        opt.refuse(self.complete and not of_run, about_run)
-        itself = "--scores names a column of the table itself: leave out the model"
-        opt.refuse(of_scores and self.test, itself)
-        opt.refuse(has_none, f"give {ways}")
-        knows = "--groups goes with --scores: a model knows its own groups"
-        opt.refuse(self.groups and not of_scores, knows)
+        for wrong, message in (
+            (has_both, "--positive names a class and --relevant a grade: give one of them"),
+            (of_both, f"--qrels goes with a TREC run alone: leave out {alone}"),
+            (of_run and as_csv, "a TREC run is not a CSV file: leave out --encoding and --sep"),
+            (self.complete and not of_run, "--complete is about a TREC run: give --qrels, or leave it out"),
+            (of_scores and self.test, "--scores names a column of the table itself: leave out the model"),
+            (has_none, f"give {ways}"),
+            (self.groups and not of_scores, "--groups goes with --scores: a model knows its own groups"),
+        ):
+            opt.refuse(wrong, message)
         out.check_inputs(self.source, self.test, self.qrels)
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
@@ -144,8 +143,7 @@ def evaluate(
     opt.refuse(no_grade, "--relevant is a grade, but the target is a class: leave it out")
     relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
     positives = judged.y if not judged.graded else judged.y >= relevant
-    for sentence in judged.notes:
-        out.note(sentence)
+    out.note(*judged.notes)
     about: dict[str, Any] = {
         "groups": judged.groups,
         "sample_weight": judged.weight,

@@ -195,8 +195,7 @@ def _read(
     table, notes = options.read_table(path, index="index"), list[str]()
     if ranker.positive is not None and ranker.target in table.names:
         table, notes = labelled_rows(table, ranker.target)
-    for sentence in notes + ranker.check(table, known=[weight]):
-        out.note(sentence)
+    out.note(*notes, *ranker.check(table, known=[weight]))
     return table, None if weight is None else row_weights(table, weight)
 
 

@@ -209,8 +209,7 @@ def fit(
     if json:
         out.print_json(report)
     else:
-        for sentence in judged.notes:
-            out.note(sentence)
+        out.note(*judged.notes)
         _print(report, ranker, train)
 
 

@@ -150,8 +150,7 @@ def _print(found: RankComparison, edges: Path, shown: opt.GraphStudyOutputs) -> 
     if found.measures:
         base, now = (found.measures[i]["spam_mass"] for i in (0, 1))
         typer.echo(f"spam holds {base:.1%} of PageRank's score, {now:.1%} of that of {other}")
-    for sentence in found.notes:
-        out.note(sentence)
+    out.note(*found.notes)
     typer.echo(out.in_options(found.verdict.text))
     seconds = found.seconds
     read, ranked, total = (f"{seconds[stage]:.1f} s" for stage in ("reading", "ranking", "total"))
@@ -222,8 +221,7 @@ def attack(
         places = [f"{each.after:,.0f}{_MARKS[study.outcome(each)]}".rjust(_WIDTH) for each in found]
         rows.append([name, found[0].pages, found[0].hijacked, *places])
     out.print_table(["attack", "pages", "hijacked", *names], rows)
-    for sentence in study.notes:
-        out.note(out.in_options(sentence))
+    out.note(*study.notes)
     for sentence in (*study.verdicts.values(), study.verdict):
         typer.echo(sentence)
     out.print_written(shown.output)

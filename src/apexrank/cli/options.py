@@ -537,8 +537,7 @@ def errors_about(ballots: BallotFile) -> Iterator[None]:
 def note_ballots(ballots: BallotFile, *, scales: bool) -> None:
     """Print what was guessed about a file and, if asked, that its voters use different scales."""
     uneven = ballots.uneven_scales() if scales else None
-    for sentence in (*ballots.notes, *([uneven] if uneven else [])):
-        out.note(f"{ballots.source}: {sentence}")
+    out.note(*(f"{ballots.source}: {each}" for each in (*ballots.notes, uneven) if each))
 
 
 def note_gaps(ballots: BallotFile, missing: str) -> None:

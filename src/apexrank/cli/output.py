@@ -124,10 +124,11 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.3g} {unit}"
 
 
-def note(message: str) -> None:
-    """Print one line on stderr, beside the result."""
-    with suppress(OSError):  # a full or closed stderr is no reason to stop
-        typer.echo(f"note: {' '.join(in_options(message).split())}", err=True)
+def note(*messages: str) -> None:
+    """Print each message as one line on stderr, beside the result."""
+    for message in messages:
+        with suppress(OSError):  # a full or closed stderr is no reason to stop
+            typer.echo(f"note: {' '.join(in_options(message).split())}", err=True)
 
 
 class Stopwatch(dict[str, float]):
@@ -318,8 +319,8 @@ def _warnings_as_notes(about: str) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-        note(about + text)
+    texts = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    note(*(about + text for text in texts))
 
 
 class Progress:

@@ -76,8 +76,7 @@ def rank(
     if pair is not None:  # p·gain ≥ (1 − p)·cost
         chosen["min_probability"] = pair[0] / sum(pair)
     ranked = io.rank_table(ranker, table, scores=scores, **chosen)
-    for sentence in ranker.check(table, known=[options.id]) if notes is None else notes:
-        out.note(sentence)
+    out.note(*(ranker.check(table, known=[options.id]) if notes is None else notes))
     if options.id is None and ranker.id not in (None, *table.names):
         out.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
     found: dict[str, Any] = {"rows": len(ranked), "output": output}

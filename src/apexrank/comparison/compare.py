@@ -16,11 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from apexrank.comparison import trials
 from apexrank.comparison.candidates import Candidate, Estimator, default_candidates, model_size
-from apexrank.comparison.engine import Progress, Rows, gains_of, measures_of, run_trials
 from apexrank.comparison.profile import ColumnProfile, explain_rows, later_effects
 from apexrank.comparison.result import Comparison, too_few
-from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
 from apexrank.metrics.confidence import resample_weights
@@ -49,7 +48,7 @@ class Options:
     repeats: int | None = None
     confidence: float = 0.95
     random_state: int | None = 0
-    progress: Progress | None = None
+    progress: trials.Progress | None = None
     tell: Tell | None = None
 
     def checked(self) -> list[Candidate]:
@@ -81,7 +80,7 @@ class Data:
 
     y: np.ndarray
     weight: np.ndarray | None
-    rows: Rows
+    rows: trials.Rows
     n_features: int
     row_names: list[str]
     groups: np.ndarray | None = None
@@ -327,11 +326,11 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     listed = known if data.test is None else np.flatnonzero(data.test)
     counted = np.ones(len(y)) if weight is None else weight
     total, positives = float(counted[listed].sum()), float(counted[listed] @ y[listed])
-    top = Top.of(options.top, total, positives, options.fpr)
+    top = trials.Top.of(options.top, total, positives, options.fpr)
     _foretell(top, total, positives, options, notes)
     threads = int(np.clip(_MOST_NUMBERS / (len(known) * data.n_features), 1, n_threads()))
-    trials = run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
-    settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, trials, strict=True)]
+    tried = trials.run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
+    settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, tried, strict=True)]
     ratio = float(np.mean([len(split.test) / len(split.train) for split in splits]))
     n_train, draws = int(np.mean([len(split.train) for split in splits])), None
     X, X_test = data.rows(known, known[:1] if data.test is None else listed)
@@ -340,11 +339,11 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
         fits = [c.fit(X, y[known], own, setting) for c, setting in zip(candidates, settings, strict=True)]
     if data.test is None:
         numbers = np.arange(len(splits))
-        chosen = [trial.chosen(splits) for trial in trials]
-        pairs = list(zip(trials, chosen, strict=True))
+        chosen = [trial.chosen(splits) for trial in tried]
+        pairs = list(zip(tried, chosen, strict=True))
         values = np.array([trial.values[setting, numbers] for trial, setting in pairs])
         gains = np.array([trial.gains[setting, numbers] for trial, setting in pairs])
-        scores = np.array([trial.scores[trial.best(), listed] for trial in trials])
+        scores = np.array([trial.scores[trial.best(), listed] for trial in tried])
         if np.isnan(scores).any():  # rows that no split tests, such as the earliest
             tested = ~np.isnan(scores).any(axis=0)
             listed, scores = listed[tested], scores[:, tested]
@@ -375,22 +374,22 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     )
 
 
-def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[Split], str]:
+def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[trials.Split], str]:
     """Splits of the known rows, and in words."""
     y, n = data.y[known], len(known)
     if data.time is not None:
-        splits = later_rows(y, data.time[known], folds=options.folds)
+        splits = trials.later_rows(y, data.time[known], folds=options.folds)
         how = f"trained on the past, tested on {len(splits)} later parts"
     else:
         repeats = options.repeats or (5 if n < 3000 else 3 if n < 8000 else 2)
         groups = None if data.groups is None else data.groups[known]
         seed, folds = options.random_state, options.folds
-        splits = repeated_folds(y, folds=folds, repeats=repeats, groups=groups, seed=seed)
+        splits = trials.repeated_folds(y, folds=folds, repeats=repeats, groups=groups, seed=seed)
         how = f"{options.folds} folds, {'once' if repeats == 1 else f'{repeats} times'}"
-    return [Split(known[train], known[test], repeat) for train, test, repeat in splits], how
+    return [trials.Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
 
-def _foretell(top: Top, total: float, positives: float, options: Options, notes: list[str]) -> None:
+def _foretell(top: trials.Top, total: float, positives: float, options: Options, notes: list[str]) -> None:
     """Say what can be told, before the work starts."""
     few = too_few(positives, total - positives, top.places(total, positives))
     # a false positive rate is measured on the positives
@@ -406,16 +405,18 @@ def _foretell(top: Top, total: float, positives: float, options: Options, notes:
 
 
 def _tested(
-    y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, top: Top, options: Options
+    y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, top: trials.Top, options: Options
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Measures and gains of a test set, and those of bootstrap samples of its rows."""
-    values = np.array([[measures_of(y, row, weight, top)] for row in scores])
-    gains = np.array([[gains_of(y, row, weight)] for row in scores])
+    values = np.array([[trials.measures_of(y, row, weight, top)] for row in scores])
+    gains = np.array([[trials.gains_of(y, row, weight)] for row in scores])
     rng = np.random.default_rng(options.random_state)
     number = int(np.clip(_MOST_DRAWN / scores.size, 100, _DRAWS))
     draws: list[list[tuple[float, ...]]] = []
     while len(draws) < number:
         drawn = resample_weights(weight, len(y), rng)
         if drawn[y].any() and drawn[~y].any():
-            draws.append([(*measures_of(y, row, drawn, top), *gains_of(y, row, drawn)) for row in scores])
+            draws.append(
+                [(*trials.measures_of(y, row, drawn, top), *trials.gains_of(y, row, drawn)) for row in scores]
+            )
     return values, gains, np.moveaxis(np.array(draws), 0, 1)

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from apexrank.comparison.candidates import Candidate, Setting
-from apexrank.comparison.engine import MEASURES, SHARES
-from apexrank.comparison.splits import Top, corrected_interval
+from apexrank.comparison.trials import MEASURES, SHARES, Top, corrected_interval
 from apexrank.metrics.confidence import Interval, interval_of_draws
 from apexrank.rankers.additive import AdditiveFit
 from apexrank.rankers.logistic import LogisticRanker

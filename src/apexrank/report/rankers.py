@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from apexrank.comparison.engine import SHARES
 from apexrank.comparison.profile import ColumnProfile
 from apexrank.comparison.result import Comparison, Part, in_words
+from apexrank.comparison.trials import SHARES
 from apexrank.metrics.confidence import Interval, are_counts
 from apexrank.plot.effects import Effect, Effects, PairEffect, date_text, effect_limits, value_text
 from apexrank.report.charts import Axis, Chart, fit_name
