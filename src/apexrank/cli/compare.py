@@ -171,7 +171,7 @@ def fit_command(
     words = ["apexrank", "fit", str(train), "--target", recipe.target]
     words += [] if engine is None else ["--engine", engine]
     for name in ("positive", "id", "weight", "impute", "scale"):
-        if getattr(recipe, name) not in (None, "standard"):
+        if getattr(recipe, name) not in (None, "standard" if name == "scale" else None):
             words += [opt.flag(name), str(getattr(recipe, name))]
     for name in ("features", "drop", "categorical"):
         for value in getattr(recipe, name) or ():

@@ -370,5 +370,6 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
     of, form = _DRIVERS[what]
     out.print_table([of, title], [[name, f"{value:{form}}"] for name, value in largest])
     if what == "effects":
-        typer.echo("an effect is the standard deviation of what a column adds to the training scores")
+        spread = "the standard deviation of what a column adds to the scores of the training rows"
+        typer.echo(f"an effect is {spread}")
     typer.echo(f"written: {report['model']}")

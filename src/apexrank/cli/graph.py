@@ -102,11 +102,11 @@ class RankOptions:
     ratio: float | None = opt.method("q/p of lpq and top-mean: above 1 further links add less; default 1.2.")
     k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
     truncate: int | None = opt.method(
-        "First steps of walks that count not at all, in guarded little; default 2."
+        "First steps of a walk that do not count in truncated and nonbacktracking, and little in guarded; default 2."
     )
     cap: float | None = opt.method("Most that a vertex contributes to another in robust; 0.01 by default.")
     alpha: float | None = opt.method(
-        "Share that a link hands on in katz; default 0.85/(bound of spectral radius)."
+        "Factor of a link in katz; by default 0.85 over a bound of the spectral radius."
     )
     damping: float | None = opt.method("Share that follows links; 0.85 by default.")
     teleport_as: str | None = opt.method(
@@ -115,7 +115,7 @@ class RankOptions:
         choices=PLACES,
     )
     smoothing: float | None = opt.method(
-        "Neutral ratings added in fairness-goodness, mean-rating; default 2."
+        "Neutral ratings added to those of each vertex in fairness-goodness and mean-rating; default 2."
     )
     tol: float | None = opt.method(
         "Largest error of the scores (L1; in fairness-goodness of each); default 1e-9, in robust 1e-3."

@@ -124,8 +124,7 @@ def consensus(
         unit = " nats" if report["divergence"] == "kl" else ""
         typer.echo(
             f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
-            f"{out.show(report['disagreement'])}{unit}, {out.ended(report['converged'], report['steps'])}, "
-            "first-order "
+            f"{out.show(report['disagreement'])}{unit}, {out.ended(report['converged'], report['steps'])}, first-order "
             f"gap {report['first_order_gap']:.1e}, |Tw - w| {report['stationarity']:.1e}; {watch}"
         )
         out.print_written(output, f", {len(ranked)} of {report['vertices']} vertices, best first")

@@ -274,8 +274,7 @@ class FeatureColumns:
 EdgePath = Annotated[
     Path,
     argument(
-        "File of edges: CSV, TSV or a plain list, JSON lines (also .gz), Parquet; a folder or a quoted pattern of "
-        "such "
+        "File of edges: CSV, TSV or a plain list, JSON lines (also .gz), Parquet; a folder or a quoted pattern of such "
         "files; - for standard input; or a file of a graph, see --format. graph rank takes a folder of shards, too."
     ),
 ]
