@@ -47,10 +47,10 @@ class MergeOptions:
 
     method: str | None = opt.method(f"One of {', '.join(METHODS)}; default: lovasz-bregman, the mean score.")
     compare: list[str] | None = opt.method(
-        "Ranks by several methods: borda,kemeny, or all.", metavar="METHODS"
+        "Ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
     )
     min_support: float = opt.method(
-        "Items that fewer voters scored rank behind all others.", min=0, default=0.0
+        "Rank items that fewer voters scored behind all others.", min=0, default=0.0
     )
     bootstrap: int | None = opt.method(
         "Resample the voters N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
@@ -64,7 +64,7 @@ class MergeOutputs:
 
     top: int | None = opt.written("Keep the best N items.", metavar="N", min=1)
     pairwise: Path | None = opt.written(
-        "CSV or Parquet file: voters who prefer the row's item to the column's."
+        "CSV or Parquet file of how many voters prefer the row's item to the column's."
     )
     figure: Path | None = opt.written("Picture of the ranking to write: .png, .svg or .pdf.")
     report: Path | None = opt.written("HTML page to write: intervals, other methods, majorities and voters.")
@@ -197,11 +197,7 @@ def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions
 
 
 def _write_others(
-    profile: BallotFile,
-    result: Aggregation,
-    drawn: RankBootstrap | None,
-    files: MergeOutputs,
-    seed: int,
+    profile: BallotFile, result: Aggregation, drawn: RankBootstrap | None, files: MergeOutputs, seed: int
 ) -> None:
     """Write the majorities, the picture and the report, those that are wanted."""
     import polars as pl
@@ -236,11 +232,7 @@ def _write_others(
         apexrank.report.build(replace(summary, notes=[*guesses, *summary.notes]), files.report, title=title)
 
 
-def _known(
-    profile: BallotFile,
-    result: Aggregation,
-    voters: Aggregation | None = None,
-) -> dict[str, Any]:
+def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None = None) -> dict[str, Any]:
     """Return what is known of a ranking; None where that takes long. Agreement may be with the ballots of another.
 
     Where voters ignore items there is no confidence, as the means are then not of the same voters.

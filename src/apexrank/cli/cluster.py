@@ -51,7 +51,7 @@ class ClusterOutputs:
 
     orders: Path | None = opt.written("CSV or Parquet file to write: the order of each cluster.")
     output: Path | None = opt.written(
-        "CSV or Parquet file of the voters' clusters, or of the table of --elbow."
+        "CSV or Parquet file of the cluster of each voter, or of the table of --elbow."
     )
 
 

@@ -44,7 +44,7 @@ class CompareOptions:
     p: str | None = _compare("Pushes of the linear push to choose from; by default 1,4,16,64.", "-p", "--p")
     test: Path | None = _compare("Table to measure on; by default repeated folds of the rows.")
     group_split: str | None = _compare(
-        "Column, not a feature, whose rows are on one side of a split: customers."
+        "Column such as a customer, none of which is on both sides of a split; not a feature."
     )
     time: str | None = _compare("Column of times: train on the past, test on the future; not a feature.")
     folds: int = _compare("Folds of the cross-validation.", min=2, default=5)

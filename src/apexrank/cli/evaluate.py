@@ -32,7 +32,7 @@ class Inputs:
     positive: str | None = opt.plain("Its positive value; default: the model's.")
     relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
     weight: str | None = opt.plain(
-        "Column of row weights, counts of repetitions; default: the model's in TEST."
+        "Column of row weights, which count as repetitions; default: the model's, if TEST has it."
     )
     scores: str | None = _scored("Column of scores, larger is better.")
     groups: str | None = _scored("Column of groups, one list each.")

@@ -77,7 +77,7 @@ class ModelOptions:
     )
     group_split: str | None = _model("With --calibrate: column, not a feature, whose rows stay in one fold.")
     p: float | None = _model(
-        "How hard to push at the top: 1 is the whole list, inf the highest negative only."
+        "How hard to push at the top: 1 is the whole list, inf only the highest negative."
     )
     alpha: float | None = _model("Weight of the penalty; push and ir take it from the rows by default.")
     l1_ratio: float | None = _model("Share of |w| in the penalty: 0 ridge, 1 lasso; above 0: exact zeros.")
@@ -94,7 +94,7 @@ class ModelOptions:
     knots: int | None = _model("Of additive models: most knots of a curve.", min=2)
     pairs: int | None = _model("Of additive models: pairs of columns with joint effects; default 0.", min=0)
     monotone: list[str] | None = _model(
-        "Of additive models: curves that rise (+) or fall (-): amount=+,age=-."
+        "Of additive models: columns of numbers whose curve only rises (+) or falls (-), such as amount=+,age=-."
     )
     leaves: int | None = _model("Of trees: leaves of each.", min=2)
     rounds: int | None = _model("Of trees: how many.", min=1)
@@ -102,7 +102,7 @@ class ModelOptions:
     tol: float | None = _model("Stop at this gradient norm.")
     folds: int | None = _model("Folds of --cv; 5 by default.", min=2)
     scoring: str | None = _model(
-        "What --cv maximises, such as precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
+        "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
     )
 
 
@@ -111,7 +111,7 @@ class FitColumns(opt.FeatureColumns):
     """Columns, and what is done with their values."""
 
     target: str | None = opt.plain(
-        "Column of the classes or the relevance of the rows; LETOR files have one."
+        "Column that says which rows are positive, or how relevant; LETOR files have one."
     )
     groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
 

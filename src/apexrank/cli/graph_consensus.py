@@ -38,10 +38,10 @@ class ConsensusOptions:
     divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
     pull: float = opt.method("Pull of the layer weights to the prior ones; inf: the mean.", default=0.0)
     entropy: float = opt.method(
-        "Below 1, layers that spread evenly (agree with all) count less.", default=1.0
+        "Below 1, layers that spread evenly, and so agree with all, count less.", default=1.0
     )
     temperature: float | None = opt.method(
-        "Mildness of corroborate: towards 0 the best layer alone; default 0.3."
+        "How mild corroborate is: towards 0 only the best supported layer counts; 0.3 by default."
     )
     beta: float | None = opt.method("Weight of stationarity in brew; 0.1 by default.")
     damping: float = opt.method("Share that follows links.", default=0.85)
@@ -65,11 +65,11 @@ class LayerOptions:
     """Prior knowledge about layers and vertices."""
 
     label: str | None = opt.reading(
-        "Column of one table that tells the layers: networks, days, kinds of link."
+        "Column of one table that tells the layers: networks, days, kinds of links."
     )
     prior: str | None = opt.method("Prior weights of the layers, such as mon=2,tue=1; equal by default.")
     teleport: Path | None = opt.method(
-        "File of vertices where walks restart: one a line, or CSV with weights."
+        "File of the vertices where walks restart, one a line, or CSV with vertex and weight."
     )
     keep: list[str] | None = opt.method("Order of the ranks: A not below B; repeatable.", metavar="A>B")
 

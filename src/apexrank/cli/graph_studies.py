@@ -171,7 +171,7 @@ class AttackOptions:
         "clique, hijacked, hijacked-farm, exchange, expired."
     )
     targets: int | None = opt.method(
-        "Pages attacked, drawn at random; default: up to 50.", metavar="N", min=1
+        "Pages attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
     )
     pages: int = opt.method("Pages of a farm where its size is not given.", metavar="N", min=1, default=200)
     seed: int = opt.method("Draws targets and hijacked pages.", default=0)

@@ -429,7 +429,7 @@ class BallotOptions(CsvOptions):
         "named id, voter or item, or none."
     )
     weights: str | None = reading(
-        "Column of weights of the ballots; with --items-in rows weights such as a=2,b=1."
+        "Column of how often each ballot was cast; with --items-in rows weights such as a=2,b=1."
     )
     drop: list[str] | None = reading("Columns to leave out, such as a,b.")
     engine: str | None = reading(
@@ -486,10 +486,10 @@ class PointOptions:
     """Values of the scores and places of a ballot."""
 
     normalize: str | None = worth(
-        "Scale each voter's scores: minmax, sum, zscore, rank, borda; default: raw."
+        "Scale the scores of each voter: minmax, sum, zscore, rank or borda; raw by default."
     )
     points: str | None = worth(
-        "Worth of a place: borda (the default), linear, reciprocal, dcg, or such as 3,2,1."
+        "Worth of a place in ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
     )
     missing: str | None = worth(
         "Missing scores: ignore (no opinion), or last (below all others; default of orders).",

@@ -139,13 +139,7 @@ class PTradeoffDisplay:
 
     @classmethod
     def from_table(
-        cls,
-        table: Any,
-        *,
-        p: str = "p",
-        measure: str = "measure",
-        value: str = "value",
-        **options: Any,
+        cls, table: Any, *, p: str = "p", measure: str = "measure", value: str = "value", **options: Any
     ) -> Self:
         """Draw a tidy table with a row for each split, p and measure; ``p``, ``measure``, ``value`` name columns.
 
