@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,9 +144,11 @@ def compare(
         apexrank.report.build(found, page.report, title=page.title or f"Which ranker? {train.name}")
     apart = [name for name in (options.group_split, options.time) if name is not None]
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in apart if name not in recipe.drop)])
-    command = fit_command(train, recipe, found, save, reading, options.engine)
+    command: str | None = fit_command(train, recipe, found, engine=options.engine, **asdict(reading))
     if (options.engine or train.is_dir()) and found.names[found.recommended] != RANKERS["push"]:
         command = None  # of the rankers here only this one is fitted in blocks
+    elif save is not None:
+        command = f"{command} -o {shlex.quote(str(save))}"
     if json:
         out.print_json({**found.to_dict(), "fit": command, "report": page.report, "model": save})
         return
@@ -157,31 +159,15 @@ def compare(
         out.print_written(path)
 
 
-def fit_command(
-    train: Path,
-    recipe: Any,
-    found: Comparison,
-    save: Path | None,
-    reading: opt.CsvOptions,
-    engine: str | None = None,
-) -> str | None:
-    """Return the ``fit`` command that gives the recommended model."""
+def fit_command(train: Path, recipe: io.Recipe, found: Comparison, **more: Any) -> str:
+    """Return the ``fit`` command that gives the recommended model; ``more`` are options of reading the table."""
     best = found.recommended
     short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
-    words = ["apexrank", "fit", str(train), "--target", recipe.target]
-    words += [] if engine is None else ["--engine", engine]
-    for name in ("positive", "id", "weight", "impute", "scale"):
-        if getattr(recipe, name) not in (None, "standard" if name == "scale" else None):
-            words += [opt.flag(name), str(getattr(recipe, name))]
-    for name in ("features", "drop", "categorical"):
-        for value in getattr(recipe, name) or ():
-            words += [opt.flag(name), value]
-    for name, value in opt.given_options(reading).items():
-        words += [opt.flag(name), value]
-    words += ["--model", "trees" if short == "pushed-trees" else short]
-    for name, value in found.settings[best].items():
-        words += [] if value is None else [opt.flag(name), f"{value:g}"]
-    return shlex.join([*words, *([] if save is None else ["-o", str(save)])])
+    names = ("target", "positive", "id", "weight", "impute", "scale", "features", "drop", "categorical")
+    options = {name: getattr(recipe, name) for name in names} | more
+    options |= {"scale": None} if recipe.scale == "standard" else {}
+    options |= {"model": "trees" if short == "pushed-trees" else short, **found.settings[best]}
+    return shlex.join(["apexrank", "fit", str(train), *opt.as_words(options)])
 
 
 def _print(found: Comparison, train: Path, test: Path | None) -> None:

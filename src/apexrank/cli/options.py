@@ -109,6 +109,22 @@ def flag(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
 
 
+def as_words(options: Mapping[str, Any]) -> list[str]:
+    """Return options as the user types them; lists are repeated, and those of None left out.
+
+    Examples
+    --------
+    >>> as_words({"target": "fraud", "id": None, "drop": ["a", "b"], "p": 4.0})
+    ['--target', 'fraud', '--drop', 'a', '--drop', 'b', '-p', '4']
+    """
+    words: list[str] = []
+    for name, given in options.items():
+        for value in given if isinstance(given, list | tuple) else [given]:
+            text = f"{value:g}" if isinstance(value, int | float) else value
+            words += [] if value is None else [flag(name), str(text)]
+    return words
+
+
 def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list[str]:
     """Split column names given as ``--drop a,b --drop c``; quotes protect a comma in a name.
 

@@ -396,12 +396,11 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
 
 def check_table(path: Path | None, *inputs: Path | None) -> None:
     """Check a CSV or Parquet file to write; see `check_file`."""
-    if path is None:
-        return
-    from apexrank.io.tables import check_suffix
+    if path is not None:
+        from apexrank.io.tables import check_suffix
 
-    check_suffix(path)
-    check_file(path, *inputs)
+        check_suffix(path)
+        check_file(path, *inputs)
 
 
 def check_report(path: Path | None, *inputs: Path | None) -> None:
