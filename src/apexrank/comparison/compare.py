@@ -191,7 +191,8 @@ def compare_rankers(
         test = np.arange(len(matrix) + len(extra)) >= len(matrix)
         known, _ = _positives(y_test, classes)
         if len(known) != len(extra) or extra.shape[1] != matrix.shape[1]:
-            raise InputError(f"X_test needs {matrix.shape[1]} columns as X, and y_test a label for each row")
+            of_X = f"the {matrix.shape[1]} columns of X"
+            raise InputError(f"X_test needs {of_X}, and y_test a label for each row")
         matrix, positive = np.vstack([matrix, extra]), np.append(positive, known)
         weight = None if weight is None else np.append(weight, np.ones(len(extra)))
 

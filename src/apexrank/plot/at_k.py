@@ -83,7 +83,7 @@ class MeasureAtKDisplay(RankerDisplay):
             raise InputError("there is nothing to draw: give at least one ranker and one cut-off k")
         if self.low.keys() != self.high.keys() or not self.low.keys() <= self.mean.keys():
             raise InputError(
-                "a band has two ends: give low and high of the same rankers, all of them in mean"
+                "a band has two ends: give low and high for the same rankers, all of them in mean"
             )
         for values in (*self.mean.values(), *self.low.values(), *self.high.values()):
             if values.shape != self.k.shape:
