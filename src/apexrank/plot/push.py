@@ -192,7 +192,7 @@ class PTradeoffDisplay:
 
 def _summary(values: np.ndarray) -> tuple[float, float]:
     if len(values) < 2:
-        raise InputError(f"a spread needs at least two splits of each measure at every p, got {len(values)}")
+        raise InputError(f"a spread of a measure needs at least two splits at every p, got {len(values)}")
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
