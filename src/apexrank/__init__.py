@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from apexrank import bounds as bounds
     from apexrank import bregman as bregman
     from apexrank import checkpoints as checkpoints
+    from apexrank import clicks as clicks
     from apexrank import datasets as datasets
     from apexrank import distributed as distributed
     from apexrank import divergences as divergences

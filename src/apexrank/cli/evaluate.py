@@ -183,8 +183,9 @@ def evaluate(
             per_group(rows.y, rows.scores, own, **about | {"groups": rows.groups})
             for rows, own in parts(names)
         ]
-        table = found[0].with_columns(*(other[name] for other in found for name in names if name in other))
-        out.write_frame(table.select("group", "n", "relevant", *dict.fromkeys(names)), output)
+        columns = [other[name] for other in found for name in names if name in other]
+        table = found[0].with_columns(*columns).select("group", "n", "relevant", *dict.fromkeys(names))
+        out.write_frame(table, output)
     else:
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
         report = _means(judged, parts(names), about | {"empty": options.empty}, options.confidence)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from apexrank.metrics.confidence import bootstrap as bootstrap
     from apexrank.metrics.confidence import compare as compare
     from apexrank.metrics.confidence import paired_test as paired_test
+    from apexrank.metrics.counterfactual import counterfactual_dcg as counterfactual_dcg
     from apexrank.metrics.discounted_gain import dcg as dcg
     from apexrank.metrics.discounted_gain import err as err
     from apexrank.metrics.discounted_gain import ndcg as ndcg
