@@ -1,7 +1,7 @@
 """The papers' tables and figures, run again and set beside the printed numbers.
 
 A folder for each paper or chapter, in whose ``__init__`` the experiments are listed: `push`, `retargeting`, `link`,
-`graphs`, `consensus` and `lovasz`; `additive` is a study of ours. They share `result` (experiments and verdicts),
+`graphs`, `consensus` and `lovasz`; `additive` and `clicks` are studies of ours. They share `result` (experiments and verdicts),
 `splits` (means and their noise), `folds` (five-fold ranking data), `printed` (the papers' numbers), `figure`, `summary`
 and `batch` (all of them).
 
@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import Any
 
 from apexrank.errors import InputError, near_name
-from apexrank_papers import additive, consensus, graphs, link, lovasz, push, retargeting
+from apexrank_papers import additive, clicks, consensus, graphs, link, lovasz, push, retargeting
 from apexrank_papers.result import Experiment, Result, Verdict
 
-_PAPERS = (push, retargeting, link, graphs, consensus, lovasz, additive)
+_PAPERS = (push, retargeting, link, graphs, consensus, lovasz, additive, clicks)
 REGISTRY: dict[str, Experiment] = {e.name: e for paper in _PAPERS for e in paper.EXPERIMENTS}
 
 __all__ = ["REGISTRY", "Experiment", "Result", "Verdict", "get", "names", "run"]
