@@ -229,6 +229,29 @@ def test_which_losses_are_unbiased(name):
         np.testing.assert_allclose(middle, full, rtol=1e-8, atol=1e-10)
 
 
+def test_weights_of_lightgbm_do_not_reach_the_other_row_of_a_pair():
+    """A weight of a positive moves its own leaf in lambdarank, and not that of the negative it is paired with."""
+    lgb = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    leaves = []
+    for weight in (1.0, 16.0):
+        data = lgb.Dataset(
+            np.tile([[1.0], [0.0]], (200, 1)),
+            np.tile([1, 0], 200),
+            group=[2] * 200,
+            weight=np.tile([weight, 1.0], 200),
+        )
+        options = {
+            "objective": "lambdarank",
+            "num_leaves": 2,
+            "lambda_l2": 50.0,
+            "verbose": -1,
+            "num_threads": 1,
+        }
+        leaves.append(lgb.train(options, data, 1).predict([[1.0], [0.0]]))
+    assert leaves[1][0] > 1.5 * leaves[0][0] > 0
+    assert leaves[1][1] == pytest.approx(leaves[0][1])
+
+
 def test_naive_labels_reverse_an_order_that_the_correction_restores():
     """The worse document is always shown first; one feature tells the two."""
     groups = np.repeat(np.arange(50), 2)

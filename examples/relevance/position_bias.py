@@ -67,6 +67,7 @@ for i, row in enumerate(table.iter_rows(named=True)):
 right.set(
     yticks=range(len(table)), yticklabels=table["ranker"], xlabel="NDCG@10 of 200 new queries, 95 % interval"
 )
+right.margins(y=0.15)
 right.invert_yaxis()
 for ax in (left, right):
     light(ax)

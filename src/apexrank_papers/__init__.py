@@ -1,9 +1,9 @@
 """The papers' tables and figures, run again and set beside the printed numbers.
 
 A folder for each paper or chapter, in whose ``__init__`` the experiments are listed: `push`, `retargeting`, `link`,
-`graphs`, `consensus` and `lovasz`; `additive` and `clicks` are studies of ours. They share `result` (experiments and verdicts),
-`splits` (means and their noise), `folds` (five-fold ranking data), `printed` (the papers' numbers), `figure`, `summary`
-and `batch` (all of them).
+`graphs`, `consensus` and `lovasz`; `additive` and `clicks` are studies of ours. They share `result` (experiments and
+verdicts), `splits` (means and their noise), `folds` (five-fold ranking data), `printed` (the papers' numbers),
+`figure`, `summary` and `batch` (all of them).
 
 Examples
 --------

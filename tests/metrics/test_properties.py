@@ -21,6 +21,7 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 from apexrank import InputError, metrics
 from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import FAMILIES, find_measure
+from tests import test_clicks as clicks
 from tests.metrics import test_judgements as judgements
 
 INFINITE = float("inf")
@@ -767,6 +768,7 @@ def test_compare_says_the_same_from_both_sides(rows, names, grouped):
 
 
 PROPERTIES = {
+    "counterfactual_dcg": clicks.test_estimates_of_many_sessions_are_the_truth,
     **dict.fromkeys(["Exposure", "expected_exposure"], judgements.test_exposure_is_that_of_all_orders),
     **dict.fromkeys(["Interleaved", "team_draft"], judgements.test_team_draft),
     **dict.fromkeys(

@@ -2,10 +2,10 @@
 
 Two logging rankers, each trained on five labelled queries of a fold, show all documents of a query; readers examine
 position k with the chance 1/k and click relevant documents, and one in ten irrelevant ones that they examine. Linear
-rankers are then trained on all training queries: on the true labels, on the clicks as they are, and on labels and weights
-corrected by propensities that are known, harvested from the two rankers, or regressed. The penalty is chosen on the
-validation queries by their true labels, for each alike; NDCG@10 is measured on the test queries. The set-up (number of
-labelled queries, of rankers and of sessions, penalties) was chosen on validation queries.
+rankers are then trained on all training queries: on the true labels, on the clicks as they are, and on labels and
+weights corrected by propensities that are known, harvested from the two rankers, or regressed. The penalty is chosen on
+the validation queries by their true labels, for each alike; NDCG@10 is measured on the test queries. The set-up (number
+of labelled queries, of rankers and of sessions, penalties) was chosen on validation queries.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ ENOUGH = 0.9  # of the gap
 DRAWS = 2000
 TRUE, NAIVE = "true labels", "clicks as they are"
 KNOWN, HARVESTED, REGRESSED = "known propensities", "harvested", "regressed"
-ALPHAS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
+ALPHAS = (3e-3, 1e-2, 3e-2, 0.1)
 LOSSES: dict[str, Callable[[float], Any]] = {
     "cross entropy": lambda alpha: LinearRanker(cross_entropy, Ridge(alpha)),
     "regression": lambda alpha: ListwiseRanker("pointwise", alpha=alpha / 10),
-    "retargeting": lambda alpha: MonotoneRetargeting(alpha=alpha, offsets="linear"),
+    "retargeting": lambda alpha: MonotoneRetargeting(alpha=10 * alpha, offsets="linear"),
 }
 UNBIASED = ("cross entropy", "regression")  # linear in the labels
 
@@ -60,7 +60,7 @@ class Cell(NamedTuple):
     values: dict[tuple[str, str], np.ndarray]
 
 
-def recovered_gap(*, n_splits: int = 5, n_jobs: int | None = None, random_state: int = 0) -> Result:
+def recovered_gap(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int = 0) -> Result:
     """Share of the gap between naive training and true labels that each correction recovers, over draws of clicks."""
     check_repeated("n_splits", n_splits)
     folds, seeds = mq2008_folds(), range(random_state, random_state + n_splits)
@@ -164,12 +164,12 @@ def summary(values: dict[tuple[str, str], np.ndarray], clicks: list[float]) -> R
     columns = ["loss", "labels", "ndcg@10", "low", "high", "recovered", "recovered_low", "recovered_high"]
     table = pl.DataFrame(records, columns, orient="row")
     verdicts = []
-    for row in table.filter(pl.col("recovered").is_not_null() & pl.col("loss").is_in(UNBIASED)).iter_rows(
-        named=True
-    ):
-        sign = 1 if row["recovered_low"] >= ENOUGH else -1 if row["recovered_high"] < ENOUGH else 0
-        why = f"{_share(row)} of the gap is recovered, of which at least {ENOUGH:.0%} was to be"
-        verdicts.append(signed_verdict(f"{row['loss']}, {row['labels']}", sign, why))
+    wanted = table.filter(pl.col("recovered").is_not_null() & pl.col("loss").is_in(UNBIASED))
+    for row in wanted.iter_rows(named=True):
+        for claim, least in (("better than clicks as they are", 0.0), (f"at least {ENOUGH:.0%}", ENOUGH)):
+            sign = 1 if row["recovered_low"] > least else -1 if row["recovered_high"] < least else 0
+            why = f"{_share(row)} of the gap is recovered"
+            verdicts.append(signed_verdict(f"{row['loss']}, {row['labels']}, {claim}", sign, why))
     view = pl.DataFrame(
         {
             "loss": table["loss"],
