@@ -236,7 +236,7 @@ def click_labels(
     ============= =================== ============ =======================================================
     unit          relevance           weight       unbiased for the risk that counts each document
     ============= =================== ============ =======================================================
-    "exposure"    Σ c_k / Σ n_k·p_k   Σ n_k·p_k    as often as it was examined; the smallest variance
+    "exposure"    Σ c_k / Σ n_k·p_k   Σ n_k·p_k    as often as it was examined; the smaller variance
     "impressions" Σ (c_k/p_k) / Σ n_k Σ n_k        as often as it was shown: inverse propensity scoring
     ============= =================== ============ =======================================================
 
