@@ -73,10 +73,14 @@ def _greedy(table: np.ndarray, alpha: float, depth: int | None) -> float:
     Rows of the same intents are alike, and gains only fall with each rank, so that a heap of stale gains suffices.
     """
     kinds, counts = np.unique(table[table.any(axis=1)], axis=0, return_counts=True)
+    length = min(int(counts.sum()), depth or len(table))
+    if len(kinds) == 1:  # a single intent, perhaps of a long list
+        ranks = np.arange(1, length + 1)
+        return float(kinds.sum() * np.sum((1 - alpha) ** (ranks - 1.0) / np.log2(1 + ranks)))
     worth, total = np.ones(table.shape[1]), 0.0
     heap = [(-gain, i) for i, gain in enumerate(kinds.sum(axis=1).tolist())]
     heapify(heap)
-    for rank in range(1, min(int(counts.sum()), depth or len(table)) + 1):
+    for rank in range(1, length + 1):
         while (fresh := -float(kinds[heap[0][1]] @ worth) if counts[heap[0][1]] else np.inf) > heap[0][0]:
             heapreplace(heap, (fresh, heap[0][1]))
         total -= heap[0][0] / np.log2(1 + rank)
