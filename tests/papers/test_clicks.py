@@ -47,7 +47,7 @@ def test_the_study_runs_on_made_up_folds(monkeypatch):
     result = CliRunner().invoke(app, ["reproduce", "clicks", "--n-splits", "2", "--json"])
     assert result.exit_code in (0, 1), result.output
     assert '"recovered"' in result.stdout
-    again = study.recovered_gap(n_splits=2)
+    again = study.clicks(n_splits=2)
     means = {(row["loss"], row["labels"]): row["ndcg@10"] for row in again.table.iter_rows(named=True)}
     for loss in study.UNBIASED:
         assert means[loss, study.KNOWN] == pytest.approx(means[loss, study.TRUE], abs=0.02)

@@ -35,7 +35,7 @@ from apexrank.datasets import Fold, make_clicks
 from apexrank.penalties import Ridge
 from apexrank.progress import steps
 from apexrank.rankers import LinearRanker, ListwiseRanker, MonotoneRetargeting
-from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, interval_verdict
 from apexrank_papers.splits import check_repeated, mq2008_folds
 
 SESSIONS, ETA, NOISE = 120_000, 1.0, 0.1  # about 100,000 clicks
@@ -62,7 +62,7 @@ class Cell(NamedTuple):
     values: dict[tuple[str, str], np.ndarray]
 
 
-def recovered_gap(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int = 0) -> Result:
+def clicks(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int = 0) -> Result:
     """Share of the gap between naive training and true labels that each correction recovers, over draws of clicks."""
     check_repeated("n_splits", n_splits)
     folds, seeds = mq2008_folds(), range(random_state, random_state + n_splits)
@@ -148,7 +148,7 @@ def _queries(part: Bunch, scores: np.ndarray) -> np.ndarray:
     return table["ndcg@10"].drop_nulls().to_numpy()
 
 
-def summary(values: dict[tuple[str, str], np.ndarray], clicks: list[float]) -> Result:
+def summary(values: dict[tuple[str, str], np.ndarray], n_clicks: list[float]) -> Result:
     """Tables and verdicts from values of draws of clicks × test queries."""
     n_draws, n_queries = values[next(iter(values))].shape
     rng = np.random.default_rng(0)
@@ -172,9 +172,9 @@ def summary(values: dict[tuple[str, str], np.ndarray], clicks: list[float]) -> R
     wanted = table.filter(pl.col("recovered").is_not_null() & pl.col("loss").is_in(UNBIASED))
     for row in wanted.iter_rows(named=True):
         for claim, least in (("better than clicks as they are", 0.0), (f"at least {ENOUGH:.0%}", ENOUGH)):
-            sign = 1 if row["recovered_low"] > least else -1 if row["recovered_high"] < least else 0
+            ends = row["recovered_low"] - least, row["recovered_high"] - least
             why = f"{_share(row)} of the gap is recovered"
-            verdicts.append(signed_verdict(f"{row['loss']}, {row['labels']}, {claim}", sign, why))
+            verdicts.append(interval_verdict(f"{row['loss']}, {row['labels']}, {claim}", *ends, why))
     view = pl.DataFrame(
         {
             "loss": table["loss"],
@@ -186,7 +186,7 @@ def summary(values: dict[tuple[str, str], np.ndarray], clicks: list[float]) -> R
         }
     )
     notes = [
-        f"{n_draws} draws of clicks (about {np.mean(clicks):,.0f} each), {n_queries} test queries with a relevant "
+        f"{n_draws} draws of clicks (about {np.mean(n_clicks):,.0f} each), {n_queries} test queries with a relevant "
         "document; intervals from a bootstrap over draws and queries",
         f"examination 1/k^{ETA:g}, noise {NOISE:g}, {LOGGERS} logging rankers of {LABELLED} labelled queries each; the "
         "test queries were looked at twice: the second time to add retargeting with labels in quarters",
