@@ -39,7 +39,7 @@ class Inputs:
     qrels: Path | None = _scored("TREC judgements of the run's documents.")
     complete: bool = _scored("Count judged queries that the run lacks as 0.", default=False)
 
-    def read(self, reading: opt.CsvOptions) -> Judged:
+    def read(self, reading: opt.CsvOptions, *, unjudged: bool = False) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
         of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
         of_run, of_scores = self.qrels is not None, self.scores is not None
@@ -62,7 +62,7 @@ class Inputs:
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
-            return judge_run(self.source, self.qrels, complete=self.complete)
+            return judge_run(self.source, self.qrels, complete=self.complete, unjudged=unjudged)
         if self.scores is not None:
             table = reading.read_table(self.source)
             target = self.target or table.roles.get("target")
@@ -154,13 +154,29 @@ def evaluate(
     precise = bool(chosen) and all(label(name).startswith("average precision") for name in chosen)
     alone = "--ties threshold is a rule of average precision alone: add --measures map"
     opt.refuse(options.ties == "threshold" and not precise, alone)
+
+    def parts(names: list[str]) -> list[tuple[Judged, list[str]]]:
+        """Rows for each of the names: measures that know unjudged documents of a run have those kept apart."""
+        from apexrank.metrics.evaluation import find_measure
+
+        apart = [name for name in names if find_measure(name).family.function.known == "unjudged"]
+        if inputs.qrels is None or not apart:
+            return [(judged, names)]
+        rest = [name for name in names if name not in apart]
+        return [(judged, rest)] * bool(rest) + [(inputs.read(reading, unjudged=True), apart)]
+
     if each:
         names = chosen or default_measures(judged.y, judged.groups, judged.weight)
-        table = metrics.per_group(judged.y, judged.scores, names, **about)
+        found = [
+            metrics.per_group(rows.y, rows.scores, own, **about | {"groups": rows.groups})
+            for rows, own in parts(names)
+        ]
+        columns = [other[name] for other in found for name in names if name in other]
+        table = found[0].with_columns(*columns).select("group", "n", "relevant", *dict.fromkeys(names))
         out.write_frame(table, output)
     else:
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
-        report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
+        report = _means(judged, parts(names), about | {"empty": options.empty}, options.confidence)
         report |= {"left_out": left_out} if left_out else {}
         if pair is not None:
             report["best_cut"] = best_cut(positives, judged.scores, *pair, sample_weight=judged.weight)
@@ -196,9 +212,9 @@ def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[s
 
 
 def _means(
-    judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
+    judged: Judged, parts: list[tuple[Judged, list[str]]], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
-    """Return the size of the lists, the means of the measures, and their intervals if wanted."""
+    """Return the size of the lists, the means of the measures of each part, and their intervals if wanted."""
     from apexrank.metrics import evaluate as evaluate_measures
 
     given = {"groups": judged.groups, "relevant": about["relevant"]}
@@ -213,12 +229,18 @@ def _means(
         report["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
         report |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
-    report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
+    found: dict[str, Any] = {}
+    report["measures"] = {}
+    for rows, names in parts:
+        own = about | {"groups": rows.groups}
+        report["measures"] |= evaluate_measures(rows.y, rows.scores, names, **own)
+        if confidence is not None:
+            with out.working("drawing rows or groups again and again"):
+                drawn: Any = metrics.bootstrap(names, rows.y, rows.scores, confidence=confidence, **own)
+            found |= drawn
     if confidence is not None:
-        with out.working("drawing rows or groups again and again"):
-            found: Any = metrics.bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
-        report |= {"confidence": confidence, "intervals": intervals, "drawn": found[names[0]].n}
+        report |= {"confidence": confidence, "intervals": intervals, "drawn": next(iter(found.values())).n}
     return report
 
 
