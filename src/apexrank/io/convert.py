@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+
 from apexrank.errors import InputError
 from apexrank.io.tables import LETOR_ROLES, Table, is_letor, read_table, write_table
 
@@ -13,7 +15,7 @@ def convert_table(source: str | Path, target: str | Path) -> Table:
 
     A LETOR file becomes the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` …, and a table with ``relevance``
     and ``qid`` (``docid`` if it has it) becomes a LETOR file, whose features are all other columns in their order.
-    Numbers keep every bit; ``NULL`` is NaN in a table.
+    Numbers keep every bit; ``NULL`` is a missing value of a table.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def convert_table(source: str | Path, target: str | Path) -> Table:
     if is_letor(Path(target)):
         _write_letor(table, target)
     else:
-        write_table(table.frame, target)
+        write_table(table.frame.fill_nan(None), target)
     return table
 
 
@@ -53,7 +55,7 @@ def _write_letor(table: Table, path: str | Path) -> None:
             )
     features = frame.drop(*roles.values(), strict=False)
     for name, dtype in features.schema.items():
-        if not (dtype.is_numeric() or dtype.is_(bool)):
+        if not (dtype.is_numeric() or dtype == pl.Boolean):
             raise InputError(
                 f"column {name!r} of {table.source} is not of numbers: drop it, LETOR holds numbers only"
             )
