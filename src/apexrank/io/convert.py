@@ -54,11 +54,13 @@ def _write_letor(table: Table, path: str | Path) -> None:
                 f"{table.source} has no column {name!r}, which a LETOR file needs: rename a column"
             )
     features = frame.drop(*roles.values(), strict=False)
-    for name, dtype in features.schema.items():
-        if not (dtype.is_numeric() or dtype == pl.Boolean):
+    for name in features.columns:
+        try:
+            features = features.with_columns(pl.col(name).cast(pl.Float64))
+        except pl.exceptions.PolarsError:
             raise InputError(
                 f"column {name!r} of {table.source} is not of numbers: drop it, LETOR holds numbers only"
-            )
+            ) from None
     docids = frame[roles["id"]].to_numpy() if roles["id"] in frame.columns else None
     write_letor(
         path,
