@@ -2,12 +2,14 @@
 
 The paper has no numbers of its own here. Every query is a test query once. Unsupervised methods see its lists only; the
 best single ranker is chosen on the training queries of the fold; weights are learnt there too, and their penalty is
-chosen on the validation queries. Values are means over the queries with a relevant document.
+chosen on the validation queries, as are the leaves, the learning rate and the number of LightGBM's trees on the same
+ranks. Values are means over the queries with a relevant document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
 from apexrank.validation import segment
 from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.retargeting.methods import lightgbm_candidates
 from apexrank_papers.splits import gap_text, over_folds
 
 N_RANKERS = 25
@@ -31,6 +34,8 @@ ALPHAS = (1e-4, 1e-3, 1e-2)
 BASELINE = "Borda"
 SINGLE = "best single ranker"
 LEARNT = "learnt, sqrt"
+RECIPE = "learnt, top 1, reciprocal, listed"
+TREES = "LightGBM lambdarank"
 # what is merged is the places in each list ("ranks"), or minus the ranks as scores; unlisted documents are tied last in
 # a list ("last"), or the list has no say about them ("ignore"), which in a sum is nothing
 FUSIONS: dict[str, dict[str, Any]] = {
@@ -55,6 +60,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "learnt, sqrt, weights ≥ 0": {"f": "sqrt", "nonnegative": True},
     "learnt, top 1": {"f": "top"},
     "learnt, top 1, weights ≥ 0": {"f": "top", "nonnegative": True},
+    RECIPE: {"f": "top", "normalize": "reciprocal", "missing": "indicator"},
+    f"{RECIPE}, weights ≥ 0": {
+        "f": "top",
+        "normalize": "reciprocal",
+        "missing": "indicator",
+        "nonnegative": True,
+    },
 }
 
 
@@ -82,6 +94,9 @@ def run_folds(folds: list[Fold], *, n_jobs: int | None = None) -> Result:
     fits = over_folds(lambda options, fold: learnt(fold, options), MODELS.values(), folds, n_jobs)
     models: dict[str, list[Learnt]] = dict(zip(MODELS, fits, strict=True))
     scores |= {name: np.concatenate([part.scores for part in parts]) for name, parts in models.items()}
+    has_trees = find_spec("lightgbm") is not None
+    if has_trees:
+        scores[TREES] = np.concatenate(over_folds(lambda _, fold: boosted(fold), [None], folds, n_jobs)[0])
     table = metrics.compare(scores, None, y, groups, measures=list(MEASURES), baseline=BASELINE)
     notes = [
         f"{len(folds)} folds, {len(np.unique(groups))} test queries with a relevant document; intervals (95 %) from a "
@@ -92,7 +107,15 @@ def run_folds(folds: list[Fold], *, n_jobs: int | None = None) -> Result:
             for name, parts in models.items()
         ),
     ]
-    return Result(table, _view(table), list(_verdicts(table, scores)), notes=notes)
+    verdicts = list(_verdicts(table, scores))
+    if has_trees:
+        both = {name: scores[name] for name in (TREES, RECIPE)}
+        verdicts.append(
+            _beside_trees(metrics.compare(both, None, y, groups, measures=["ndcg"], baseline=TREES))
+        )
+    else:
+        notes.append('LightGBM is not installed: pip install "apexrank[boosting]"')
+    return Result(table, _view(table), verdicts, notes=notes)
 
 
 def fused(lists: Bunch, options: dict[str, Any]) -> np.ndarray:
@@ -126,6 +149,17 @@ def learnt(fold: Fold, options: dict[str, Any]) -> Learnt:
             best, value = model, found
     assert best is not None
     return Learnt(best.predict(fold.test.data, groups=fold.test.groups), best.alpha)
+
+
+def boosted(fold: Fold) -> np.ndarray:
+    """LightGBM's scores of the test documents, by the candidate of the highest NDCG on the validation queries."""
+
+    def value(candidate: tuple[str, Any]) -> float:
+        lists = fold.validation
+        return metrics.ndcg(lists.target, candidate[1](lists.data), groups=lists.groups)
+
+    candidates = lightgbm_candidates("lambdarank")(fold.train, fold.validation)
+    return max(candidates, key=value)[1](fold.test.data)
 
 
 def _told(fold: Fold) -> Fold:
@@ -168,6 +202,12 @@ def _verdicts(table: pl.DataFrame, scores: dict[str, np.ndarray]) -> Iterator[Ve
         beyond = 1 if low > 0 else -1 if high < 0 else 0
         why = f"NDCG {sign * row['difference']:+.4f} ({low:+.4f} to {high:+.4f})"
         yield signed_verdict(words, beyond, why)
+
+
+def _beside_trees(table: pl.DataFrame) -> Verdict:
+    row = table.row(1, named=True)
+    beyond = 1 if row["difference_low"] > 0 else -1 if row["difference_high"] < 0 else 0
+    return signed_verdict(f"{RECIPE} ranks better than {TREES}", beyond, f"NDCG {gap_text(row)}")
 
 
 def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:

@@ -128,7 +128,10 @@ def peers() -> tuple[list[Method], list[str]]:
     try:
         import lightgbm  # noqa: F401
 
-        found += [Method(f"LightGBM {name}", "", _lightgbm(name)) for name in ("lambdarank", "rank_xendcg")]
+        found += [
+            Method(f"LightGBM {name}", "", lightgbm_candidates(name))
+            for name in ("lambdarank", "rank_xendcg")
+        ]
     except ImportError:
         missing.append('LightGBM is not installed: pip install "apexrank[boosting]"')
     try:
@@ -143,7 +146,7 @@ def peers() -> tuple[list[Method], list[str]]:
 TREES = {"num_leaves": (7, 15, 31), "learning_rate": (0.03, 0.1)}
 
 
-def _lightgbm(objective: str) -> Candidates:
+def lightgbm_candidates(objective: str) -> Candidates:
     """Up to 500 trees, as many as the validation queries like best."""
 
     def candidates(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
