@@ -1,8 +1,9 @@
 """LETOR files (SVMlight lines with query ids): read them into a matrix, write them, and read the folds of a set.
 
 A line is ``relevance qid:ID feature:value feature:value ... # comment``; features are numbered from 1, in any order,
-and one that is not named is 0. scikit-learn's ``load_svmlight_file`` is faster, but reads no ``NULL``, no query ids
-that are text and no document ids, and its errors name no line.
+and one that is not named is 0. A compiled parser reads plain lines; what it does not know, such as a number of more
+digits than it rounds correctly, is parsed by Python, whose errors name the line. scikit-learn's ``load_svmlight_file``
+reads no ``NULL``, no query ids that are text and no document ids.
 """
 
 from __future__ import annotations
