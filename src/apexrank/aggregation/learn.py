@@ -87,9 +87,9 @@ class LovaszAggregator(GradedRanker):
         The penalty is ``alpha/2·|w|²``.
     nonnegative : bool
         Keep the weights (also those for being listed) at 0 or above, as trust in a voter is; then they can serve as
-        ``weights`` of the unsupervised methods. All points fall with the place, so that a document's score never falls
-        when a ranker places it better or lists it at all ("zscore" with ``missing="indicator"`` apart, whose points of
-        listed documents may be below 0). Otherwise a ranker may be turned round.
+        ``weights`` of the unsupervised methods, and the score is monotone: a document never loses when a ranker places
+        it better, nor when one lists it that did not, unless its points there are below 0 (raw scores, "zscore" with
+        an indicator). Otherwise a ranker may be turned round.
     solver : {"auto", "lbfgs", "newton"} or solver
         Ignored with ``nonnegative``, which takes L-BFGS with bounds. "newton" is for ``f="top"`` with m = 1.
     max_iter, tol, warm_start, verbose
