@@ -351,6 +351,18 @@ def test_batches_and_blocks_make_no_difference(tmp_path, monkeypatch, rows, odd)
         read_letor(path)
 
 
+def test_only_the_last_line_can_be_cut_off(tmp_path):
+    path = tmp_path / "x.txt"
+    rows = ["0 qid:1 1:1 2:2"] * 12
+    path.write_text("\n".join([*rows, "0 qid:1 1:1", "0 qid:1 +1:3 2:4", *rows]))  # a signed name ends a part
+    assert read_letor(path).data[12:14].tolist() == [[1, 0], [3, 4]]
+    path.write_text("\n".join([*rows, "0 qid:1 +1:3 2:4", "0 qid:1 1:1"]))
+    with pytest.raises(InputError, match="line 14: the file ends in this line, after 1 of the 2 features"):
+        read_letor(path)
+    path.write_text("\n".join([*rows, "0 qid:1 1:1 # whole"]))
+    assert read_letor(path).data.shape == (13, 2)
+
+
 def test_width_that_grows(tmp_path, monkeypatch):
     monkeypatch.setattr(textfile, "_STEP", 1)
     path = tmp_path / "x.txt"

@@ -310,9 +310,10 @@ def _parsed(path: str | Path, most: int | None = None) -> Iterator[_LetorRows]:
     """
     n, names = 0, None
     for line, text in numbered_blocks(path, whole=most is None):
-        is_cut = not text.endswith(b"\n") and b"#" not in text[text.rfind(b"\n") + 1 :]
-        for rows in _parsed_block(path, text if text.endswith(b"\n") else text + b"\n", line, n, most):
-            names = _common_names(path, rows, n, names, is_cut)
+        *_, end = text.rpartition(b"\n")  # of the file: the others are of whole lines
+        last = line + text.count(b"\n") if end and b"#" not in end else 0
+        for rows in _parsed_block(path, text + b"\n" if end else text, line, n, most):
+            names = _common_names(path, rows, n, names, is_cut=bool(rows.lines[-1] == last))
             n += len(rows.lines)
             yield rows
 
