@@ -7,8 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.model_selection import GroupKFold
+from typer.testing import CliRunner
 
 import apexrank
+from apexrank.aggregation import LovaszAggregator
+from apexrank.cli.app import app
 from apexrank.cli.fit import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
 from apexrank.io import load_model, read_qrels, read_run, read_table, write_qrels
@@ -354,3 +357,36 @@ def test_unusual_columns_of_parquet(tmp_path, monkeypatch):
     frame.write_parquet("odd.parquet")
     result = run("evaluate odd.parquet --scores s --target y --groups g", code=2)
     assert "column 'g': Binary values cannot be used" in result.stderr
+
+
+def test_lists_are_merged_by_weights_learnt_from_judged_ones(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=400)
+    scores = truth[:, None] * [3.0, 0.0, 0.5] + rng.normal(size=(400, 3))
+    scores[rng.random((400, 3)) < 0.3] = np.nan
+    groups, grades = np.repeat(np.arange(40)[::-1], 10), np.digitize(truth, [0.5, 1.5])
+    for name, part in (("judged.txt", slice(0, 200)), ("lists.txt", slice(200, 400))):
+        write_letor(tmp_path / name, scores[part], grades[part], groups[part])
+    command = ["aggregate", str(tmp_path / "lists.txt"), "--judged", str(tmp_path / "judged.txt")]
+    written = tmp_path / "merged.csv"
+    result = CliRunner().invoke(app, [*command, "-o", str(written), "--json"])
+    assert result.exit_code == 0, result.output
+    model = LovaszAggregator("top", normalize="reciprocal", missing="indicator")
+    model.fit(scores[:200], grades[:200], groups=groups[:200])
+    expected = model.predict(scores[200:], groups=groups[200:])
+    frame = pl.read_csv(written)
+    assert frame.columns == ["qid", "docid", "score", "rank"]
+    np.testing.assert_allclose(frame.sort("docid")["score"], expected, rtol=1e-9)
+    assert frame["qid"].to_list() == groups[200:].tolist()
+    for _, rows in frame.group_by("qid"):
+        assert rows["rank"].to_list() == sorted(rows["rank"].to_list())
+        assert rows["score"].to_list() == sorted(rows["score"].to_list(), reverse=True)
+    told = json.loads(result.output)
+    np.testing.assert_allclose(told["weights"], model.weights_)
+    assert told["weights"][0] > told["weights"][1]
+    top = CliRunner().invoke(app, [*command, "--top", "2"])
+    assert len(top.output.splitlines()) >= 40
+    for wrong in (["--method", "borda"], ["--bootstrap", "10"], ["--seed", "3"], ["--figure", "x.png"]):
+        result = CliRunner().invoke(app, [*command, *wrong])
+        assert result.exit_code == 2
+        assert f"{wrong[0]} does not go with --judged" in result.output

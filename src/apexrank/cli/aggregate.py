@@ -11,6 +11,7 @@ import typer
 import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
+from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.aggregation import Aggregation, RankBootstrap
@@ -56,6 +57,10 @@ class MergeOptions:
         "Resample the voters N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
     )
     seed: int = opt.method("For the draws.", min=0, default=0)
+    judged: Path | None = opt.method(
+        "LETOR file of lists with relevance, whose features are the scores or ranks (--kind) of each ranker, NULL "
+        "where one does not list a document: learn from them how to weigh rankers, and merge the lists of another file."
+    )
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,10 @@ def aggregate(
     json: opt.Json = False,
 ) -> None:
     """Merge the scores, ranks or orders of many voters into one ranking, best first."""
+    if options.judged is not None:
+        _refuse_beside_judged(options, rule, worth, reading, files)
+        _merge_judged(ballots, options.judged, reading.kind or "scores", files, json)
+        return
     opt.check_tables(ballots, files.output, files.pairwise)
     out.check_picture(files.figure)
     out.check_report(files.report, ballots)
@@ -149,6 +158,47 @@ def aggregate(
     rest = "" if files.output is None else f"; {len(frame)} of {len(profile.items)} items, {shown}"
     if written:
         typer.echo(f"written: {', '.join(written)}{rest}")
+
+
+def _refuse_beside_judged(*groups: Any) -> None:
+    for group in groups:
+        for name, value in vars(group).items():
+            if name not in ("judged", "kind", "output", "top") and value != getattr(type(group)(), name):
+                raise InputError(
+                    f"{opt.flag(name)} does not go with --judged, which learns weights: leave it out"
+                )
+
+
+def _merge_judged(lists: Path, judged: Path, kind: str, files: MergeOutputs, json: bool) -> None:
+    """Learn weights of rankers from judged lists, and merge those of another file."""
+    out.check_inputs(lists, judged)
+    out.check_table(files.output, lists, judged)
+    import polars as pl
+
+    from apexrank.aggregation.learn import LovaszAggregator
+    from apexrank.datasets.letor import read_letor
+
+    watch = out.Stopwatch()
+    train = read_letor(judged, null="nan")
+    rows = read_letor(lists, null="nan", n_features=train.data.shape[1])
+    watch.end("reading")
+    model = LovaszAggregator("top", normalize="reciprocal", missing="indicator", kind=kind)  # type: ignore[arg-type]
+    scores = model.fit(train.data, train.target, groups=train.groups).predict(rows.data, groups=rows.groups)
+    watch.end("merging")
+    frame = pl.DataFrame({"qid": rows.groups, "docid": rows.docids.astype(str), "score": scores})
+    first = pl.col("row").min().over("qid")  # queries stay in the order of the file
+    rank = pl.col("score").rank("min", descending=True).over("qid").cast(pl.Int64).alias("rank")
+    frame = frame.with_row_index("row").with_columns(rank, first)
+    frame = frame.sort("row", "score", descending=[False, True], maintain_order=True).drop("row")
+    frame = frame if files.top is None else frame.filter(pl.col("rank") <= files.top)
+    out.write_frame(frame, files.output)
+    if json:
+        weights = {"weights": model.weights_.tolist(), "listed_weights": model.listed_weights_.tolist()}
+        out.print_json({"lists": model.n_lists_, **weights, "seconds": watch}, files.output, ranking=frame)
+    elif out.show_frame(frame, files.output):
+        typer.echo(
+            f"weights of {train.data.shape[1]} rankers from {out.plural(model.n_lists_, 'list')}; {watch}"
+        )
 
 
 def _methods(options: MergeOptions, files: MergeOutputs) -> list[str]:
