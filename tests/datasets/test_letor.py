@@ -734,7 +734,7 @@ def test_example_is_seeded():
         ({"n_queries": 2}, "needs n_queries >= 3, n_features >= 1 and max_documents >= 2, got 2, 8 and 20"),
         ({"n_features": 0}, "got 40, 0 and 20"),
         ({"max_documents": 1}, "got 40, 8 and 1"),
-        ({"noise": -1}, "noise and spread must be finite numbers of at least 0, got -1 and 1.0"),
+        ({"noise": -1}, "noise and spread must be finite and at least 0, got -1 and 1.0"),
         ({"spread": float("nan")}, "noise and spread must be"),
     ],
 )
