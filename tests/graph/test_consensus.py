@@ -18,8 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import InputError, PageRank
 from apexrank.graph import ConsensusRank
-from apexrank.graph.agreement import Agreement
-from apexrank.graph.blend import Limits, blend
+from apexrank.graph.agreement import Agreement, Limits, blend
 from apexrank.graph.layers import as_layers
 from apexrank_papers.consensus.loops import LoopedConsensusRank
 from tests.graph.consensus_oracles import (

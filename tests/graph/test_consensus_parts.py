@@ -12,8 +12,7 @@ from scipy.optimize import linprog, lsq_linear
 
 from apexrank import InputError
 from apexrank.graph import ConsensusRank, as_graph, as_layers
-from apexrank.graph.agreement import KINDS, Agreement
-from apexrank.graph.blend import Limits, blend
+from apexrank.graph.agreement import KINDS, Agreement, Limits, blend
 from apexrank.graph.interventions import RankOrder, cut_hulls, row_shares
 from apexrank.graph.power import Anderson
 from apexrank.kernels import hulls as kernels

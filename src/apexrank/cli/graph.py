@@ -253,7 +253,7 @@ def rank(
     if on_dask:
         given = replace(given, engine="dask")
     if device is not None:
-        from apexrank.graph.device import to_device
+        from apexrank.graph.reading import to_device
 
         given = to_device(given, device)
     graph = given.positive if signed else given

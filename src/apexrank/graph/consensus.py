@@ -13,9 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.errors import InputError
-from apexrank.graph.agreement import Agreement, Choice, Divergence
+from apexrank.graph.agreement import (
+    Agreement,
+    Choice,
+    Consensus,
+    Divergence,
+    Limits,
+    blend,
+    brew,
+    corroborated,
+    fixed_point,
+)
 from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
-from apexrank.graph.blend import Consensus, Limits, blend, brew, corroborated, fixed_point
 from apexrank.graph.edges import Column, Edges
 from apexrank.graph.graph import Graph, build
 from apexrank.graph.interventions import RankOrder, cut_hulls

@@ -20,8 +20,15 @@ from scipy import io
 
 from apexrank.datasets.networks import read_npz
 from apexrank.errors import InputError, MissingExtraError, one_line
-from apexrank.graph.edges import Column, Edges, edges_of_arrays, object_array
-from apexrank.graph.objects import edges_of_matrix, edges_of_networkx, refuse_columns
+from apexrank.graph.edges import (
+    Column,
+    Edges,
+    edges_of_arrays,
+    edges_of_matrix,
+    edges_of_networkx,
+    object_array,
+    refuse_columns,
+)
 from apexrank.kernels.bvgraph import CODES, decode
 from apexrank.kernels.edges import index_type
 from apexrank.textfile import DAMAGED, File, opened, read_text, reading, unpacked, unpacked_limit

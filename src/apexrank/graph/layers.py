@@ -15,6 +15,7 @@ from apexrank.graph.edges import (
     Column,
     Edges,
     alike,
+    as_names,
     choose_columns,
     column_position,
     edges_of_frame,
@@ -22,7 +23,7 @@ from apexrank.graph.edges import (
     object_array,
     sorted_if_alike,
 )
-from apexrank.graph.graph import Graph, SignedGraph, as_names, build
+from apexrank.graph.graph import Graph, SignedGraph, build
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.edges import looked_up
 from apexrank.kernels.hulls import Hulls, stacked

@@ -47,8 +47,19 @@ from apexrank.graph.shards import (
     write_array,
     writing_shards,
 )
-from apexrank.kernels.edges import Links, first_repeated, in_links, index_type, looked_up, merged, seen_ids
-from apexrank.kernels.pack import bucket_rows, count_ids, number_table, numbers_of
+from apexrank.kernels.edges import (
+    Links,
+    bucket_rows,
+    column_weights,
+    first_repeated,
+    in_links,
+    index_type,
+    looked_up,
+    merged,
+    number_table,
+    numbers_of,
+    seen_ids,
+)
 from apexrank.validation import check_choice, check_polars_threads
 
 Tell = Callable[[str], Any]
@@ -209,7 +220,7 @@ class _Packing:
         vertices, chunks = self._read()
         self.tell("numbering the vertices")
         names = vertices.number()
-        counts = np.zeros(vertices.n, np.int64)
+        counts = np.zeros(vertices.n)
         for i, chunk in enumerate(chunks, 1):
             self.tell(f"numbering the edges: part {i} of {len(chunks)}")
             self._number(chunk, vertices, counts)
@@ -300,7 +311,7 @@ class _Packing:
             turned = np.column_stack([targets, sources]).ravel()[kept]
             sources, targets = np.column_stack([sources, targets]).ravel()[kept], turned
             weights = None if weights is None else np.repeat(weights, 2)[kept]
-        count_ids(targets, counts)
+        column_weights(Links(targets, targets, None), counts)
         _dump(chunk, sources, targets, weights)
 
     def _divide(self, chunks: list[Path], counts: np.ndarray) -> list[int]:

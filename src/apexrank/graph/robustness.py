@@ -18,11 +18,10 @@ from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, draw_pages, lin
 from apexrank.errors import InputError
 from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
-from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.lpq import LpqRank
 from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
-from apexrank.graph.pagerank import InDegree, PageRank, TruncatedPageRank
+from apexrank.graph.pagerank import GuardedPageRank, InDegree, PageRank, TruncatedPageRank
 from apexrank.graph.reading import as_graph
 from apexrank.metrics.permutation import spearman_footrule
 from apexrank.metrics.precision import spam_mass, spam_met

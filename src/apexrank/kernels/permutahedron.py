@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
-from apexrank.kernels.pav import check_indptr, pav_blocks
-from apexrank.kernels.segments import sort_inside
+from apexrank.kernels.pav import check_indptr, pav_blocks, sort_inside
 
 
 class PermutahedronFit(NamedTuple):

@@ -15,8 +15,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
-from apexrank.graph.agreement import Agreement, Choice
-from apexrank.graph.blend import Consensus, Limits
+from apexrank.graph.agreement import Agreement, Choice, Consensus, Limits
 from apexrank.graph.consensus import Method
 
 STOP = 0.5  # of tol, by a loop's own figures: the certificate at the end is more exact

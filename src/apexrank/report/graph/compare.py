@@ -51,7 +51,6 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank.errors import InputError
 from apexrank.graph.base import GraphRank, best_vertices, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
-from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.neighbourhood import (
     closed_share,
     has_links,
@@ -63,7 +62,7 @@ from apexrank.graph.neighbourhood import (
     unsupported_share,
 )
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
-from apexrank.graph.pagerank import PageRank
+from apexrank.graph.pagerank import GuardedPageRank, PageRank
 from apexrank.graph.trust import TrustRank
 from apexrank.metrics.precision import spam_mass, spam_met
 from apexrank.report.graph.result import (
