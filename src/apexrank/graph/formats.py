@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import io
@@ -33,42 +34,6 @@ from apexrank.kernels.bvgraph import CODES, decode
 from apexrank.kernels.edges import index_type
 from apexrank.textfile import DAMAGED, File, opened, read_text, reading, unpacked, unpacked_limit
 
-_NAMES = {
-    "text": "text",
-    "jsonl": "JSON lines",
-    "parquet": "Parquet",
-    "adjacency": "adjacency list",
-    "graphml": "GraphML",
-    "gexf": "GEXF",
-    "gml": "GML",
-    "pajek": "Pajek",
-    "matrix-market": "Matrix Market",
-    "npz": "NumPy",
-    "webgraph": "WebGraph",
-}
-FORMATS = tuple(_NAMES)
-_SUFFIXES = {
-    "jsonl": "jsonl",
-    "ndjson": "jsonl",
-    "parquet": "parquet",
-    "pq": "parquet",
-    "adjlist": "adjacency",
-    "graphml": "graphml",
-    "gexf": "gexf",
-    "gml": "gml",
-    "mtx": "matrix-market",
-    "npz": "npz",
-}
-_MARKS = {
-    "parquet": rb"PAR1",
-    "npz": rb"PK\x03\x04",
-    "matrix-market": rb"(?i)%%MatrixMarket\b",
-    "graphml": rb"\s*<(?:(?s:.)*?<)?graphml\b",
-    "gexf": rb"\s*<(?:(?s:.)*?<)?gexf\b",
-    # possessive, since a line of comment can be divided in many ways
-    "gml": rb'(?i)(?:\s*#.*+|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S++))*+\s*graph\s*\[',
-    "pajek": rb"(?i)(?:\s*%.*+)*+\s*\*(?:network|vertices|arcs|edges|matrix)",
-}
 _REFUSED = {
     rb'\s*(?:\{\s*(?:"|\n|\r|\Z)|\[\s*(?:\{|\n|\r|\Z))': (
         "a JSON document: give networkx.node_link_graph(json.load(file)) for node-link JSON, else a data frame of its "
@@ -102,17 +67,17 @@ def recognise(file: File) -> str:
     """
     try:
         with reading(file), opened(file, streamed=True) as content:
-            head = content.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+            head = content.read(_HEAD).removeprefix(BOM_UTF8)
     except InputError:  # the reader says what is wrong, and where
         head = b""
-    for name, mark in _MARKS.items():
-        if re.match(mark, head):
+    for name, known in _FORMATS.items():
+        if known.mark and re.match(known.mark, head):
             return name
     if re.match(rb"\s*\{", head) and _is_json_line(file):
         return "jsonl"
     suffix = re.sub(r"\.gz$", "", str(file).lower()).rpartition(".")[2]
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
+    if named := [name for name, known in _FORMATS.items() if suffix in known.suffixes]:
+        return named[0]
     if suffix == "graph" and re.search(rb"[\0-\x08]", head):
         raise InputError(f"{file} is a WebGraph file: name it, with its .properties file beside it")
     for mark, what in _REFUSED.items():
@@ -127,9 +92,8 @@ def _is_json_line(file: File) -> bool:
     """Whether the first line that is not blank is a JSON object, and not a whole graph."""
     try:
         with opened(file, streamed=True) as content:
-            found = json.loads(
-                next((line for line in content if line.strip()), b"").removeprefix(b"\xef\xbb\xbf")
-            )
+            first = next((line for line in content if line.strip()), b"")
+            found = json.loads(first.removeprefix(BOM_UTF8))
     except (ValueError, RecursionError, OSError, *DAMAGED):
         return False
     return isinstance(found, dict) and not {"nodes", "vertices", "graph"} & found.keys()
@@ -148,10 +112,10 @@ def webgraph_base(path: str | Path, format: str | None = None) -> str | None:
 
 def read_foreign(file: File, format: str, source: Column, target: Column, weight: Column) -> Edges:
     """Read the edges of a file whose format is not that of a table; ``weight`` may name an attribute of edges."""
-    name = _NAMES[format]
+    name = _FORMATS[format].name
     try:
         refuse_columns(name, source=source, target=target)
-        found = _READERS[format](file)
+        found = _FORMATS[format].read(file)
         if isinstance(found, Edges):
             refuse_columns(name, weight=weight or None)
             return replace(found, weights=None) if weight is False else found
@@ -178,21 +142,29 @@ def _check_vertices(file: File, n: int) -> None:
         raise InputError(f"{file} claims {n} vertices, which does not fit its size: copy the file again")
 
 
-def _by_networkx(name: str, read: Callable[[Any, bytes], Any]) -> Callable[[File], Any]:
+def _networkx(file: File) -> tuple[Any, bytes]:
+    """The library, and the bytes of a file that it is to read."""
+    try:
+        import networkx as nx
+    except ImportError:
+        raise MissingExtraError(
+            'GraphML, GEXF and GML files need networkx: pip install "apexrank[graph]"'
+        ) from None
+    with reading(file):
+        return nx, unpacked(file)
+
+
+def _by_networkx(function: str) -> Callable[[File], Any]:
     def reader(file: File) -> Any:
-        try:
-            import networkx as nx
-        except ImportError:
-            raise MissingExtraError(f'{name} files need networkx: pip install "apexrank[graph]"') from None
-        with reading(file):
-            content = unpacked(file)
-        return read(nx, content)
+        nx, content = _networkx(file)
+        return getattr(nx, function)(BytesIO(content))
 
     return reader
 
 
-def _gml(nx: Any, content: bytes) -> Any:
+def _gml(file: File) -> Any:
     """Read GML with vertices by label, or by id where they have none; repeated edges are allowed."""
+    nx, content = _networkx(file)
     text = content.decode("utf-8-sig")
     text, several = re.subn(r"\bmultigraph\s+[01]\b", "multigraph 1", text, count=1)
     if not several:
@@ -219,7 +191,7 @@ def _pajek(file: File) -> Edges:
                     kinds.add(section[:5])
                 elif section != "*network":
                     raise InputError(
-                        f"{file} line {number}: the section {fields[0]} of a Pajek file is not read"
+                        f"{file} line {number}: sections {fields[0]} of Pajek files are not read"
                     )
             elif section == "*vertices":
                 labels[int(fields[0])] = fields[1] if len(fields) > 1 else fields[0]
@@ -257,9 +229,7 @@ def _adjacency(file: File) -> Edges:
     rows = [(number, fields) for number, fields in rows if fields]
     links = [(fields[0], end, number) for number, fields in rows for end in fields[1:]]
     if not links:
-        raise InputError(
-            f"{file} has no links: write a vertex and those it links to, with blanks between them"
-        )
+        raise InputError(f"{file} has no links: write a vertex and those it links to, between blanks")
     # a vertex without links gets one to itself, which is taken out again
     alone = [(fields[0], fields[0], number) for number, fields in rows if len(fields) == 1]
     ends: list[Any] = [[link[k] for link in links + alone] for k in (0, 1)]
@@ -315,13 +285,34 @@ def _webgraph(base: Any) -> Edges:
     return Edges(sources, indices, None, n)
 
 
-_READERS: dict[str, Callable[[File], Any]] = {
-    "adjacency": _adjacency,
-    "graphml": _by_networkx("GraphML", lambda nx, content: nx.read_graphml(BytesIO(content))),
-    "gexf": _by_networkx("GEXF", lambda nx, content: nx.read_gexf(BytesIO(content))),
-    "gml": _by_networkx("GML", _gml),
-    "pajek": _pajek,
-    "matrix-market": _matrix_market,
-    "npz": read_npz,
-    "webgraph": _webgraph,
+class _Format(NamedTuple):
+    """A format: its name in messages, endings of file names, a mark at the begin of a file, and a reader.
+
+    Tables of edges have no reader here.
+    """
+
+    name: str
+    suffixes: tuple[str, ...] = ()
+    mark: bytes = b""
+    read: Callable[[File], Any] = lambda file: None
+
+
+# a possessive quantifier (*+) where a line of comment could be divided in many ways
+_GML = rb'(?i)(?:\s*#.*+|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S++))*+\s*graph\s*\['
+_PAJEK = rb"(?i)(?:\s*%.*+)*+\s*\*(?:network|vertices|arcs|edges|matrix)"
+_FORMATS = {
+    "text": _Format("text"),
+    "jsonl": _Format("JSON lines", ("jsonl", "ndjson")),
+    "parquet": _Format("Parquet", ("parquet", "pq"), rb"PAR1"),
+    "adjacency": _Format("adjacency list", ("adjlist",), read=_adjacency),
+    "graphml": _Format(
+        "GraphML", ("graphml",), rb"\s*<(?:(?s:.)*?<)?graphml\b", _by_networkx("read_graphml")
+    ),
+    "gexf": _Format("GEXF", ("gexf",), rb"\s*<(?:(?s:.)*?<)?gexf\b", _by_networkx("read_gexf")),
+    "gml": _Format("GML", ("gml",), _GML, _gml),
+    "pajek": _Format("Pajek", (), _PAJEK, _pajek),
+    "matrix-market": _Format("Matrix Market", ("mtx",), rb"(?i)%%MatrixMarket\b", _matrix_market),
+    "npz": _Format("NumPy", ("npz",), rb"PK\x03\x04", read_npz),
+    "webgraph": _Format("WebGraph", read=_webgraph),
 }
+FORMATS = tuple(_FORMATS)

@@ -31,27 +31,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 BASELINE = "PageRank"
-ATTACKS = (
-    "farm",
-    "farm:20",
-    "farm:1",
-    "linked-back",
-    "site",
-    "shared",
-    "funnel",
-    "deep-funnel",
-    "whirl",
-    "triangles",
-    "cycle-2",
-    "cycle-3",
-    "chain",
-    "clique",
-    "hijacked",
-    "hijacked:1",
-    "hijacked-farm",
-    "exchange",
-    "expired",
-)
+SMALLER = {"farm": ("farm:20", "farm:1"), "hijacked": ("hijacked:1",)}  # attacks of fewer pages
+ATTACKS = tuple(name for kind in KINDS for name in (kind, *SMALLER.get(kind, ())))
 MOST_TARGETS, TARGET_SHARE = 50, 20  # targets by default: so many, and at most one of so many pages
 SPAM_SHARE = 20  # at once an attacker adds at most one page to so many, or what one target takes
 LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # from which on a rank orders a graph as PageRank does

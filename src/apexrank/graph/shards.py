@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -27,10 +27,6 @@ from apexrank.kernels.csr import InLinks, LinkSums
 from apexrank.kernels.edges import Links, column_weights, index_type
 from apexrank.textfile import reading
 from apexrank.validation import check_choice
-
-if TYPE_CHECKING:
-    from apexrank.graph.shards import Shard
-
 
 FORMAT, VERSION = "apexrank graph", 1
 LINKS = 1 << 25  # in a shard, by default
@@ -217,7 +213,7 @@ class ShardedGraph(Vertices):
         largest = np.zeros(self.n)
         for shard in self.shards:
             links = shard.load()
-            np.maximum.at(largest, links.indices, links.weights)  # type: ignore[arg-type]
+            np.maximum.at(largest, links.indices, links.weights)
         return largest
 
     def reached(self, seeds: np.ndarray) -> np.ndarray:
@@ -587,8 +583,9 @@ def _call(links: InLinks, own: np.ndarray | None, function: Callable[..., Any], 
 
 def _read(shard: Shard, unit: float | None) -> InLinks:
     """The links of a shard as a worker keeps them."""
-    arrays = [None if each is None else np.array(each) for each in shard.load()]
-    return shard.in_links(Links(*arrays), unit, threads=1)
+    indptr, indices, weights = shard.load()
+    kept = Links(np.array(indptr), np.array(indices), None if weights is None else np.array(weights))
+    return shard.in_links(kept, unit, threads=1)
 
 
 def _advise(arrays: Links, advice: str) -> None:
