@@ -160,7 +160,7 @@ def test_no_network(monkeypatch):
         ({"n": 19}, "n must be a whole number of at least 20"),
         ({"n": 1e4}, "n must be a whole number"),
         ({"n": True}, "n must be a whole number"),
-        ({"mean_degree": 0.5}, "mean_degree must lie between 1 and a twentieth of the 1000"),
+        ({"mean_degree": 0.5}, "mean_degree must be from 1 to 50"),
         ({"mean_degree": 51}, "mean_degree must lie between"),
         ({"mean_degree": float("nan")}, "mean_degree must lie between"),
         ({"mean_degree": "10"}, "mean_degree must lie between"),

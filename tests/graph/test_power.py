@@ -209,7 +209,7 @@ def test_warm_start_goes_by_names():
     expected = PageRank(tol=1e-12).fit_predict(edges[1])
     for start in (before, scores):
         assert PageRank(tol=1e-12).fit_predict(edges[1], start=start) == pytest.approx(expected, abs=1e-11)
-    with pytest.raises(InputError, match="start needs one finite score for each of the 4 vertices"):
+    with pytest.raises(InputError, match="start needs a finite score for each of 4 vertices"):
         PageRank().fit(edges[1], start=[1.0, 2.0])
 
 

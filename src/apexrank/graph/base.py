@@ -239,7 +239,7 @@ class IteratedRank(GraphRank):
             scores = np.zeros(0)
         if scores.shape[:1] != (graph.n,) or not np.isfinite(scores).all():
             raise InputError(
-                f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
+                f"start needs a finite score for each of {graph.n} vertices, or a mapping of names"
             )
         return scores
 
@@ -283,9 +283,7 @@ def plain_graph(graph: Any) -> Graph:
     """The graph, for ranks that know nothing of distrust."""
     read = read_graph(graph)
     if isinstance(read, SignedGraph):
-        raise InputError(
-            "this rank takes no signed graph: give it the .positive part, or use FairnessGoodness"
-        )
+        raise InputError("this rank takes no signed graph: give its .positive part, or use FairnessGoodness")
     return read
 
 

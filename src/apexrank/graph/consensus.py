@@ -222,13 +222,9 @@ class ConsensusRank(GraphRank):
         prior = _prior(read, hulls, layer_weights, by_links=self.method == "union")
         order = RankOrder(_numbers(bare, keep, "keep"), read.n) if keep else None
         if keep_at and self.method in ("union", "median"):
-            raise InputError(
-                f"keep_at cuts what layers allow, and method={self.method!r} has no choice: use method='blend'"
-            )
+            raise InputError(f"method={self.method!r} cannot keep orders of vertices: use method='blend'")
         if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
-            raise InputError(
-                "keep needs method='blend' with a finite pull: the other methods cannot keep orders"
-            )
+            raise InputError("only method='blend' with a finite pull can keep orders of ranks: choose it")
         problem = Agreement(
             hulls,
             shares,
@@ -253,9 +249,7 @@ class ConsensusRank(GraphRank):
             raise InputError(f"pull must be a number of at least 0, or inf, got {self.pull!r}")
         check_finite("entropy", self.entropy, 0)
         if self.entropy > 1 or (self.entropy == 0 and self.pull == 0):
-            raise InputError(
-                f"entropy must be from 0 to 1, and above 0 where there is no pull, got {self.entropy!r}"
-            )
+            raise InputError(f"entropy must be from 0 to 1, and above 0 without a pull, got {self.entropy!r}")
         if self.method not in ("blend", "fixed-point") and (self.pull != 0 or self.entropy != 1):
             raise InputError(
                 f"pull and entropy are for methods 'blend' and 'fixed-point', got {self.method!r}: choose one of them"

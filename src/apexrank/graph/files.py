@@ -312,9 +312,7 @@ def _table_of_frame(
     weights = None if at[2] is None else frame[names[at[2]]]
     for ids in (sources, targets):
         if ids.dtype.is_nested():
-            raise InputError(
-                f"{file}: the column {ids.name!r} holds lists or objects; ids are text or numbers"
-            )
+            raise InputError(f"{file}: the column {ids.name!r} holds lists or objects; use text or numbers")
     if weights is not None and not weights.dtype.is_numeric():
         weights = weights.to_list()  # so that the error names the row
     return EdgeTable(file, names, at, (sources, targets, weights), place)
@@ -378,9 +376,7 @@ def _tables_of_json_lines(
                 first = table
                 columns = (table.names[at[0]], table.names[at[1]], columns[2])
             elif (table.at[2] is None) != (first.at[2] is None):
-                raise InputError(
-                    f"{table.place(0)}: the weights begin or end here; give all edges one, or none"
-                )
+                raise InputError(f"{table.place(0)}: weights begin or end here; give all edges one, or none")
             yield replace(table, names=first.names, at=first.at)
     if first is None:
         raise _NoEdgesError(f"{file} has no edges: write one JSON object a line, with source and target")

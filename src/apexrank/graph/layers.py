@@ -121,9 +121,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
         given = list(layers)
         names = _names_of(given)
     else:
-        raise InputError(
-            "layers must be a list of graphs, a mapping of names to graphs, or one edge table with label="
-        )
+        raise InputError("layers must be a list or a mapping of graphs, or one edge table with label=")
     if not given:
         raise InputError("there are no layers: give at least one graph")
     if len(set(names)) < len(names):
@@ -201,9 +199,7 @@ def _refuse_text(table: Any, weight: int | None, names: list[Any], where: Callab
     if weight is not None and table[names[weight]].dtype == pl.String:
         column = table[names[weight]]
         row = int((column.cast(pl.Float64, strict=False).is_null() & column.is_not_null()).arg_max() or 0)
-        raise InputError(
-            f"{where(row, names[weight])}: the weight {column[row]!r} is not a number; correct it"
-        )
+        raise InputError(f"{where(row, names[weight])}: the weight {column[row]!r} is no number; correct it")
 
 
 def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
@@ -268,9 +264,7 @@ def _names_of(given: list[Any]) -> tuple[str, ...]:
 def _refuse_different_matrices(given: list[Any]) -> None:
     shapes = {each.shape for each in given if hasattr(each, "shape") and not hasattr(each, "columns")}
     if len(shapes) > 1:
-        raise InputError(
-            f"matrices of layers must have one shape, that of their shared vertices, got {sorted(shapes)}"
-        )
+        raise InputError(f"matrices of layers must have one shape, got {sorted(shapes)}: share the vertices")
 
 
 def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:

@@ -247,9 +247,7 @@ class LpqRank(IteratedRank):
         if self.ratio > 1:
             return Walk(graph, map_, self.damping, teleport, outside=outside)
         if outside:
-            raise InputError(
-                "a teleport outside the norm needs a ratio above 1: only then is the answer known to be unique"
-            )
+            raise InputError("a teleport outside the norm needs a ratio above 1, for a unique answer")
         return RatioOneWalk(graph, map_, self.damping, teleport)
 
     def fit(
@@ -327,9 +325,7 @@ class LpqRank(IteratedRank):
         if plus is None:  # as much trust as there is distrust, shared by all who are not distrusted
             others = minus == 0
             if not others.any():
-                raise InputError(
-                    "every vertex is distrusted, which says nothing: leave some out, or name trusted ones"
-                )
+                raise InputError("every vertex is distrusted: leave some out, or name trusted ones")
             plus = np.where(others, minus.sum() / others.sum(), 0.0)
         map_ = Linear() if self.trust == "linear" else self._map()
         # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
@@ -337,7 +333,7 @@ class LpqRank(IteratedRank):
             given = [float(seeds.sum()) for seeds in (plus, minus) if seeds.any()]
         if not np.isfinite(given).all():
             raise InputError(
-                "the weights of the labels sum to more than a float can hold: divide them by a large number"
+                "weights of labels sum to more than a float holds: divide them by a large number"
             )
         unit = 1.0 if map_.degree == 1 or not given else graph.n / min(given)
         self.trust_ = self._spread(graph, unit * plus, map_, "along")
@@ -389,7 +385,7 @@ class TopMean:
             raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
         if not self.p <= LARGEST_P_OF_MEAN:
             raise InputError(
-                f"the mean of the k strongest links takes p up to {LARGEST_P_OF_MEAN:g}, got {self.p!r}"
+                f"the mean of the strongest links needs p <= {LARGEST_P_OF_MEAN:g}, got {self.p!r}"
             )
 
     @property
@@ -464,9 +460,7 @@ class ConcaveConvex:
         if not (callable(self.f) and callable(self.g)):
             raise InputError("f and g must be functions from arrays to arrays")
         if not (math.isnan(self.degree) or self.degree > 0):
-            raise InputError(
-                f"degree must be a number above 0, or nan where it is unknown, got {self.degree!r}"
-            )
+            raise InputError(f"degree must be above 0, or nan where it is unknown, got {self.degree!r}")
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         def total(flow: np.ndarray) -> np.ndarray:

@@ -103,9 +103,7 @@ def as_graph(
     if isinstance(data, ShardedGraph):
         rules = (directed, source, target, weight, format, repeated, self_loops, signed)
         if rules != (None, None, None, None, None, "sum", "keep", False):
-            raise InputError(
-                f"{data.folder} is a graph in shards: give columns and rules for its edges where it is packed"
-            )
+            raise InputError(f"{data.folder} is a graph in shards: give columns and rules where it is packed")
         return data
     if isinstance(data, SignedGraph | Graph):
         if directed is False or self_loops != "keep":
@@ -118,7 +116,7 @@ def as_graph(
     edges = _edges(data, source, target, weight, format)
     if not edges.directed and directed:
         raise InputError(
-            "the graph is undirected: leave out directed=True, each edge counts in both directions"
+            "the graph is undirected, each edge is a link in both directions: leave out directed=True"
         )
     both_ways = counts_both_ways(edges, directed)
 
@@ -129,9 +127,7 @@ def as_graph(
         return part(None)
     if edges.weights is None:
         what = f"{edges.origin}: " if edges.origin else ""
-        raise InputError(
-            f"{what}signed=True needs weights, negative ones for distrust: name their column with weight="
-        )
+        raise InputError(f"{what}signed=True needs weights, some negative: name their column with weight=")
     if repeated == "error":
         part(0)
     return SignedGraph(part(1), part(-1))

@@ -271,9 +271,7 @@ def attack_ranks(
         n_targets = max(1, min(MOST_TARGETS, linked // TARGET_SHARE))
     check_count("n_targets", n_targets)
     if n_targets > linked:
-        raise InputError(
-            f"others link to {linked} vertices only: lower n_targets, or give a graph of more links"
-        )
+        raise InputError(f"only {linked} vertices have in-links: lower n_targets, or give more links")
     targets = draw_pages(linked_pages(adjacency), n_targets, check_random_state(seed), "lower n_targets")
     notes: list[str] = []
     estimators = {BASELINE: PageRank(tol=1e-7)} | dict(default_ranks() if ranks is None else ranks)

@@ -86,9 +86,7 @@ class Shard:
             raise InputError(f"{self._file('indices')} is damaged: it has links from no vertex; {_COPY}")
         w = links.weights
         if w is not None and not (w.min(initial=1.0) > 0 and w.max(initial=1.0) < np.inf):
-            raise InputError(
-                f"{self._file('weights')} is damaged: it has weights that are not positive; {_COPY}"
-            )
+            raise InputError(f"{self._file('weights')} is damaged: some weights are not positive; {_COPY}")
 
     def map(self) -> Links:
         """The links as :meth:`load` gives them, with none of them read; the sizes of the files are checked."""
@@ -376,9 +374,7 @@ class ShardWriter:
         if not isinstance(names, pl.LazyFrame):
             odd = next((name for name in names if not isinstance(name, str)), None)
             if odd is not None:
-                raise InputError(
-                    f"the vertex {odd!r} is neither text nor a whole number: rename the vertices"
-                )
+                raise InputError(f"the name {odd!r} is neither text nor a whole number: rename the vertices")
             names = pl.LazyFrame({"name": pl.Series(names, dtype=pl.String)})
         names.sink_parquet(self._folder / "names.parquet")
         return "names.parquet"

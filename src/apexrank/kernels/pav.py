@@ -116,9 +116,7 @@ def check_indptr(indptr: ArrayLike | None, n: int) -> np.ndarray:
         return np.array([0, n], dtype=np.intp)
     bounds = np.asarray(indptr)
     if bounds.ndim != 1 or bounds.size == 0 or bounds.dtype.kind not in "iu":
-        raise InputError(
-            "indptr must be a one-dimensional array of integers: the first row of each segment, and the end"
-        )
+        raise InputError("indptr must be integers: the first row of each segment, and the end")
     bounds = np.ascontiguousarray(bounds, dtype=np.intp)
     if bounds[0] != 0 or bounds[-1] != n or (bounds.size > 1 and np.diff(bounds).min() < 0):
         raise InputError(f"indptr must rise from 0 to the number of rows, {n}")

@@ -132,9 +132,7 @@ def _finite(name: str, values: ArrayLike) -> np.ndarray:
 def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
     weights = np.ascontiguousarray(weight, dtype=float)
     if weights.shape != (n,) or (n and not (weights.min() > 0 and weights.max() < math.inf)):
-        raise InputError(
-            f"weight needs one finite number above 0 for each of {n} rows: leave rows of weight 0 out"
-        )
+        raise InputError(f"weight needs a finite number above 0 for each of {n} rows: drop rows of weight 0")
     return weights
 
 
