@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -138,19 +139,16 @@ class Agreement:
 
     def mix(self, weights: np.ndarray) -> np.ndarray:
         """Shares of the union's links."""
-        h, out = self.hulls, np.empty(len(self.hulls.indices))
-        self.out.run(
-            lambda a, b: kernels.mix(h.indptr, h.entries, h.candidate, h.share, h.first, weights, out, a, b)
-        )
+        out = np.empty(len(self.hulls.indices))
+        self.out.run(partial(kernels.mix, self.hulls.rows, self.hulls.first, weights, out))
         return out
 
     def ranks(self, mixture: np.ndarray, start: np.ndarray, tol: float) -> tuple[np.ndarray, float]:
         """Stationary ranks, and a bound on their L1 error."""
         shares = mixture[self._places]
         tol = max(tol, 1.5 * self._rounding / (1 - self.damping))
-        answer = iterate(
-            lambda w: self._next(shares, w), start, l1_bound(self.damping, self._rounding), tol, MOST_STEPS
-        )
+        bound = l1_bound(self.damping, self._rounding)
+        answer = iterate(partial(self._next, shares), start, bound, tol, MOST_STEPS)
         return answer.scores, answer.error_bound
 
     def step(self, mixture: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -167,12 +165,8 @@ class Agreement:
 
     def convex_costs(self, mixture: np.ndarray) -> np.ndarray:
         """φ(t̂_i) of every vertex."""
-        h, found = self.hulls, np.empty(self.n)
-        self.out.run(
-            lambda a, b: kernels.convex_costs(
-                self.kind, h.indptr, h.indices, mixture, self.base, self.damping, found, a, b
-            )
-        )
+        found, given = np.empty(self.n), (self.hulls.indptr, self.hulls.indices, mixture)
+        self.out.run(partial(kernels.convex_costs, self.kind, *given, self.base, self.damping, found))
         found += self._of_base
         found[self.dangling] = self._of_teleport
         return found
@@ -223,20 +217,18 @@ class Agreement:
         background = (1 - self.damping) * w
         far = (self.base * (self.gradient(self.base) - self.gradient(background))).sum()
         given = h.rows, h.first, choice.weights, self.prior, w, self.base, self.damping, far, self._of_base
-        self.out.run(lambda a, b: kernels.corroborate(*given, temperature, new, moves, a, b))
+        self.out.run(partial(kernels.corroborate, *given, temperature, new, moves))
         return Improvement(new, float((w * moves).sum()), np.nan, moves)
 
     def gradients(self, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
         """``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, but for a constant in each vertex."""
-        given, out = self._given(weights, prices), np.empty_like(weights)
-        self.out.run(lambda a, b: kernels.gradients(*given, out, a, b))
-        return out
-
-    def _given(self, weights: np.ndarray, prices: np.ndarray) -> tuple[Any, ...]:
-        """Arguments shared by the kernels: hulls, weights, prices and factors of the cost."""
         h = self.hulls
-        costs = self.base, self.damping, self.entropy, self.pull
-        return self.kind, h.rows, h.first, weights, self.prior, prices, *costs
+        t = self.damping * self.mix(weights) + self.base[h.indices]
+        slopes = self.damping * (self.entropy * self.gradient(t) - prices[h.indices])
+        place = np.repeat(np.arange(len(h.indices)), np.diff(h.entries))
+        candidate = np.repeat(h.first[:-1], np.diff(h.indptr))[place] + h.candidate
+        pulled = self.pull * np.log(np.maximum(weights, SMALLEST) / self.prior)
+        return pulled + np.bincount(candidate, h.share * slopes[place], len(weights))
 
     def least(self, values: np.ndarray) -> np.ndarray:
         """The least value of each vertex's candidates; 0 where it has none."""
@@ -251,9 +243,10 @@ class Agreement:
 
     def improvement(self, choice: Choice, prices: np.ndarray, tol: float) -> Improvement:
         """The nearest points of all hulls to the prices."""
-        given = self._given(choice.weights, prices)
+        h, costs = self.hulls, (self.base, self.damping, self.entropy, self.pull)
+        given = self.kind, h.rows, h.first, choice.weights, self.prior, prices, *costs
         new, gaps, slopes = np.empty_like(choice.weights), np.empty(self.n), np.empty(self.n)
-        self.out.run(lambda a, b: kernels.project(*given, tol, new, gaps, slopes, a, b))
+        self.out.run(partial(kernels.project, *given, tol, new, gaps, slopes))
         w = choice.ranks
         return Improvement(new, float((w * gaps).sum()), float((w * slopes).sum()), gaps)
 
@@ -265,9 +258,8 @@ FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
 LITTLE = 1e-8  # descent that V may be too inexact to show
 STALLED = 60  # steps in that range without a smaller gap, and it is over
 CIRCLING = 15  # steps of the fixed point without a smaller gap
-CRAWLING = (
-    30  # plain steps that do not halve the gap: where the answer is degenerate they fall like 1/t, for ever
-)
+# plain steps that do not halve the gap: where the answer is degenerate they fall like 1/t, for ever
+CRAWLING = 30
 
 
 class Limits(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.graph.graph import Graph
 from apexrank.graph.power import Anderson
-from apexrank.kernels.hulls import Hulls
+from apexrank.kernels.hulls import Hulls, gathered
 
 MOST_CORNERS = 500
 ROUNDING = 1e-13
@@ -83,32 +83,19 @@ def _recut(hulls: Hulls, corners: Mapping[int, np.ndarray]) -> Hulls:
     """The hulls with some rows made of their corners, which belong to no layer (−1)."""
     n, cut = len(hulls.first) - 1, np.array(list(corners))
     place = np.repeat(np.arange(len(hulls.indices)), np.diff(hulls.entries))
-    row = np.repeat(np.arange(n), np.diff(hulls.indptr))[place]
+    row = np.repeat(np.arange(n, dtype=hulls.indices.dtype), np.diff(hulls.indptr))[place]
     kept = ~np.isin(row, cut)
     parts = [(row[kept], hulls.indices[place[kept]], hulls.candidate[kept], hulls.share[kept])]
     for i, mixes in corners.items():
         shares = mixes @ row_shares(hulls, i)
         candidate, at = np.nonzero(shares)
-        parts.append(
-            (np.full(len(at), i), hulls.indices[hulls.indptr[i] + at], candidate, shares[candidate, at])
-        )
-    row, column, candidate, share = (np.concatenate(each) for each in zip(*parts, strict=True))
-    order = np.lexsort((candidate, column, row))
-    row, column = row[order], column[order]
-    begins = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(column, prepend=-1))
+        columns = hulls.indices[hulls.indptr[i] + at]
+        parts.append((np.full_like(columns, i), columns, candidate, shares[candidate, at]))
     sizes, vertex = np.diff(hulls.first), np.repeat(np.arange(n), np.diff(hulls.first))
     sizes[cut] = [len(mixes) for mixes in corners.values()]
     layer = np.full(sizes.sum(), -1, dtype=hulls.layer.dtype)
     layer[~np.isin(np.repeat(np.arange(n), sizes), cut)] = hulls.layer[~np.isin(vertex, cut)]
-    return Hulls(
-        indptr=np.searchsorted(row[begins], np.arange(n + 1)),
-        indices=column[begins],
-        entries=np.append(begins, len(row)),
-        candidate=candidate[order].astype(hulls.candidate.dtype),
-        share=share[order],
-        first=np.concatenate([[0], np.cumsum(sizes)]),
-        layer=layer,
-    )
+    return gathered(parts, sizes, layer)
 
 
 class RankOrder:
