@@ -367,11 +367,6 @@ def reached_from(graph: Graph, weights: np.ndarray) -> np.ndarray:
 def _carried_over(old: Graph, scores: np.ndarray, new: Graph) -> np.ndarray:
     """Scores of the vertices of another graph of the same names; 0 for those that are not in the old one."""
     found = np.zeros((new.n, *scores.shape[1:]))
-    if old.names is None and new.names is None:
-        n = min(old.n, new.n)
-        found[:n] = scores[:n]
-    elif old.names is not None and new.names is not None:
-        number = {name: i for i, name in enumerate(old.names.tolist())}
-        place = np.array([number.get(name, -1) for name in new.names.tolist()])
-        found[place >= 0] = scores[place[place >= 0]]
+    place = old.find(new.labels())
+    found[place >= 0] = scores[place[place >= 0]]
     return found

@@ -73,7 +73,7 @@ class Vertices:
         """
         listed = [names] if np.isscalar(names) else names
         array = listed if isinstance(listed, np.ndarray) else np.asarray(object_array(listed))
-        found = self._find(array)
+        found = self.find(array)
         if (found < 0).any():
             unknown = array[found < 0].tolist()
             are = "is" if len(unknown) == 1 else f"and {len(unknown) - 1} more are"
@@ -90,9 +90,9 @@ class Vertices:
         >>> Graph.from_edges([0], [1]).has([1, 2, "1"]).tolist()
         [True, False, False]
         """
-        return self._find(object_array(names)) >= 0
+        return self.find(object_array(names)) >= 0
 
-    def _find(self, array: np.ndarray) -> np.ndarray:
+    def find(self, array: np.ndarray) -> np.ndarray:
         """Vertex numbers, -1 for names that are none."""
         if self.names is None or self.names.dtype.kind in "iu":
             return self._find_whole(array)
@@ -407,15 +407,20 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
     )
     if repeated == "error":
         _refuse_repeated(edges, links, both_ways=not directed)
-    links = kernels.merged(links, "sum" if repeated == "sum" else "largest")
-    if links.weights is not None:
-        with np.errstate(over="ignore"):
-            total = links.weights.sum()
-        if not np.isfinite(total):
-            raise InputError("the weights sum to more than a float can hold: divide them by a large number")
-        if (links.weights == 1).all():
-            links = links._replace(weights=None)
+    links, _ = merge_links(links, repeated)
     return Graph(*links, kernels.column_weights(links), edges.names)
+
+
+def merge_links(links: Links, repeated: str, total: float = 0.0) -> tuple[Links, float]:
+    """Merge repeated links, in place; return the links and the sum of their weights, added to ``total`` of others."""
+    links = kernels.merged(links, "sum" if repeated == "sum" else "largest")
+    if links.weights is None:
+        return links, total
+    with np.errstate(over="ignore"):
+        total += links.weights.sum()
+    if not np.isfinite(total):
+        raise InputError("the weights sum to more than a float can hold: divide them by a large number")
+    return links._replace(weights=None) if (links.weights == 1).all() else links, total
 
 
 def check_rules(repeated: str, self_loops: str) -> None:

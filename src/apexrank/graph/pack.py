@@ -11,10 +11,10 @@
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -35,7 +35,7 @@ from apexrank.graph.files import (
     refuse_other_ids,
 )
 from apexrank.graph.formats import FORMATS, recognise, webgraph_base
-from apexrank.graph.graph import check_rules, check_weights, repeated_link
+from apexrank.graph.graph import check_rules, check_weights, merge_links, repeated_link
 from apexrank.graph.reading import as_graph
 from apexrank.graph.shards import (
     LINKS,
@@ -55,7 +55,6 @@ from apexrank.kernels.edges import (
     in_links,
     index_type,
     looked_up,
-    merged,
     number_table,
     numbers_of,
     seen_ids,
@@ -70,17 +69,6 @@ _SAMPLES = 256  # names of a run that tell where the alphabet is divided
 
 class _HashCollisionError(Exception):
     """Two names have one hash."""
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """How edges become links."""
-
-    columns: tuple[Column, Column, Column]
-    directed: bool
-    repeated: str
-    self_loops: str
-    format: str | None
 
 
 def pack_graph(
@@ -147,40 +135,24 @@ def pack_graph(
         raise InputError("memory and links must be positive")
     check_polars_threads("edges are packed")
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    rules = _Rules((source, target, weight), directed is not False, repeated, self_loops, format)
+    rules: dict[str, Any] = {"repeated": repeated, "self_loops": self_loops, "format": format}
     if len(listed) == 1 and _is_foreign(listed[0], format):
-        graph = as_graph(
-            listed[0],
-            directed=directed,
-            weight=weight,
-            repeated=repeated,
-            self_loops=self_loops,
-            format=format,
-        )
-        save_shards(graph, folder, links=links)
+        save_shards(as_graph(listed[0], directed=directed, weight=weight, **rules), folder, links=links)
         return open_shards(folder)
-    with writing_shards(folder) as temporary:
-        scratch = temporary / "scratch"
-        scratch.mkdir()
-        files = [
-            file for i, path in enumerate(listed) for file in files_of_edges(path, temporary / f"stream{i}")
-        ]
-        as_text: set[str] = set()
-        seed, finished = 0, False
-        while not finished:
-            packing = _Packing(files, as_text, rules, scratch, int(memory), links, seed, progress or _ignore)
-            try:
-                packing.write(temporary)
-                finished = True
-            except MostlyTextError as error:
-                as_text.add(str(error.file))
-            except _HashCollisionError:
-                seed += 1
-            shutil.rmtree(scratch)
-            scratch.mkdir()
-        scratch.rmdir()
-        for i in range(len(listed)):
-            (temporary / f"stream{i}").unlink(missing_ok=True)
+    with writing_shards(folder) as temporary, tempfile.TemporaryDirectory(dir=temporary) as scratch:
+        streams = [Path(scratch) / f"stream{i}" for i in range(len(listed))]
+        files = [file for each in zip(listed, streams, strict=True) for file in files_of_edges(*each)]
+        packing = _Packing(
+            files,
+            (source, target, weight),
+            directed is not False,
+            **rules,
+            memory=int(memory),
+            links=links,
+            tell=progress or (lambda message: None),
+        )
+        while not packing.write(temporary):
+            pass
     return open_shards(folder)
 
 
@@ -191,32 +163,44 @@ def _is_foreign(path: str | Path, format: str | None) -> bool:
     return webgraph_base(path) is not None or (Path(path).is_file() and recognise(Path(path)) not in TABLES)
 
 
-def _ignore(message: str) -> None:
-    pass
-
-
+@dataclass
 class _Packing:
-    """One attempt at packing files, in a scratch folder."""
+    """Files to be packed; each attempt has a scratch folder of its own."""
 
-    def __init__(
-        self,
-        files: list[Any],
-        as_text: set[str],
-        rules: _Rules,
-        scratch: Path,
-        memory: int,
-        links: int,
-        seed: int,
-        tell: Tell,
-    ) -> None:
-        self.rules, self.scratch, self.memory, self.links, self.tell = rules, scratch, memory, links, tell
+    files: list[Any]
+    columns: tuple[Column, Column, Column]
+    directed: bool
+    repeated: str
+    self_loops: str
+    format: str | None
+    memory: int
+    links: int
+    tell: Tell
+    # files whose ids are text, unlike those of their first edge
+    as_text: set[str] = field(default_factory=set)
+    seed: int = 0
+    weighted: bool = False
+    scratch: Path = Path()
+
+    def write(self, folder: Path) -> bool:
+        """Write the shards; return False where something was learned for another attempt."""
+        try:
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                self.scratch = Path(scratch)
+                self._write(folder)
+            return True
+        except MostlyTextError as error:
+            self.as_text.add(str(error.file))
+        except _HashCollisionError:
+            self.seed += 1
+        return False
+
+    def _tables(self) -> Iterator[EdgeTable]:
         # parsing takes about ten times the text of a chunk
-        size = max(16, memory // 20)
-        self.tables = partial(edge_tables, files, *rules.columns, rules.format, size, as_text)
-        self.seed, self.weighted = seed, False
+        size = max(16, self.memory // 20)
+        return edge_tables(self.files, *self.columns, self.format, size, self.as_text)
 
-    def write(self, folder: Path) -> None:
-        """Write the shards."""
+    def _write(self, folder: Path) -> None:
         vertices, chunks = self._read()
         self.tell("numbering the vertices")
         names = vertices.number()
@@ -224,7 +208,7 @@ class _Packing:
         for i, chunk in enumerate(chunks, 1):
             self.tell(f"numbering the edges: part {i} of {len(chunks)}")
             self._number(chunk, vertices, counts)
-        vertices.forget()
+        vertices.lookup = None
         bounds = self._divide(chunks, counts)
         del counts
         writer = ShardWriter(folder, vertices.n)
@@ -232,18 +216,9 @@ class _Packing:
         for k, (first, last) in enumerate(pairwise(bounds)):
             self.tell(f"sorting: shard {k + 1} of {len(bounds) - 1}")
             links = self._sorted(k, last - first, vertices.n)
-            if self.rules.repeated == "error" and (found := first_repeated(links)):
+            if self.repeated == "error" and (found := first_repeated(links)):
                 self._refuse_repeated(vertices.label(found[1]), vertices.label(first + found[0]))
-            links = merged(links, "sum" if self.rules.repeated == "sum" else "largest")
-            if links.weights is not None:
-                with np.errstate(over="ignore"):
-                    total += links.weights.sum()
-                if not np.isfinite(total):
-                    raise InputError(
-                        "the weights sum to more than a float can hold: divide them by a large number"
-                    )
-                if (links.weights == 1).all():
-                    links = links._replace(weights=None)
+            links, total = merge_links(links, self.repeated, total)
             writer.add(links)
         writer.finish(names)
 
@@ -255,12 +230,11 @@ class _Packing:
         n = 0
         for table, sources, targets in self._ends():
             if vertices is None:
-                is_whole = isinstance(sources, np.ndarray)
-                vertices = (
-                    _WholeIds(self.memory) if is_whole else _TextIds(self.scratch, self.memory, self.seed)
-                )
-                if note := assumed(table, self.rules.columns):
-                    warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=4)
+                vertices = _WholeIds(self.memory)
+                if not isinstance(sources, np.ndarray):
+                    vertices = _TextIds(self.scratch, self.memory, self.seed)
+                if note := assumed(table, self.columns):
+                    warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=5)
             if str(table.file) not in headers:
                 headers[str(table.file)] = replace(table, columns=(None, None, None), place=str)
             weights = table.columns[2]
@@ -282,7 +256,7 @@ class _Packing:
         import polars as pl
 
         first: list[Any] = []
-        for table in self.tables():
+        for table in self._tables():
             columns = zip(table.columns[:2], ("source", "target"), strict=True)
             ends = [plain_ids(ids, role, table.place) for ids, role in columns]
             first = first or [table.file, *map(type, ends)]
@@ -297,14 +271,14 @@ class _Packing:
     def _number(self, chunk: Path, vertices: Any, counts: np.ndarray) -> None:
         """Replace the edges of a chunk by links between numbers, and count those into each vertex."""
         *ends, weights = _load(chunk)
-        sources, targets = map(vertices.numbers, ends)
+        sources, targets = map(vertices.lookup, ends)
         kept = np.ones(len(sources), bool) if weights is None else weights != 0
-        if self.rules.self_loops == "drop":
+        if self.self_loops == "drop":
             kept &= sources != targets
         if not kept.all():
             sources, targets = sources[kept], targets[kept]
             weights = None if weights is None else weights[kept]
-        if not self.rules.directed:
+        if not self.directed:
             # each edge beside its reverse, so that repeated links are added up in the order of the file
             kept = np.repeat(sources != targets, 2)
             kept[::2] = True
@@ -352,7 +326,7 @@ class _Packing:
         places: list[str] = []
         for table, sources, targets in self._ends():
             same = np.asarray((sources == source) & (targets == target))
-            if not self.rules.directed:
+            if not self.directed:
                 same |= np.asarray((sources == target) & (targets == source))
             if table.columns[2] is not None:
                 same &= as_weights(table.columns[2], len(sources), table.place) != 0
@@ -365,14 +339,17 @@ class _Packing:
 
 
 class _WholeIds:
-    """Vertices whose ids are whole numbers: a table of all possible ones, or a sorted list where that is too long."""
+    """Vertices whose ids are whole numbers: a table of all possible ones, or a sorted list where that is too long.
+
+    ``lookup`` finds the numbers of keys.
+    """
 
     def __init__(self, memory: int) -> None:
         self._most = memory // 4
         self._seen: np.ndarray | None = np.zeros(0, bool)
         self._known: list[np.ndarray] = []  # each sorted and without repeated ids
         self._names = np.empty(0, np.int64)
-        self._lookup: Any = None
+        self.lookup: Any = None
         self.n = 0
 
     def keys(self, sources: np.ndarray, targets: np.ndarray) -> list[np.ndarray]:
@@ -396,22 +373,16 @@ class _WholeIds:
         if self._seen is None:
             self._names = np.unique(np.concatenate(self._known))
             table: Any = number_table(self._names)
-            self._lookup = partial(numbers_of, table=table)
+            self.lookup = partial(numbers_of, table=table)
             self._known = []
         else:
             self._names = np.flatnonzero(self._seen)
             numbers = np.cumsum(self._seen, dtype=index_type(len(self._names)))
             numbers -= 1
-            self._lookup = partial(looked_up, numbers=numbers)
+            self.lookup = partial(looked_up, numbers=numbers)
             self._seen = None
         self.n = len(self._names)
         return None if self._names[0] == 0 and self._names[-1] == self.n - 1 else self._names
-
-    def numbers(self, keys: np.ndarray) -> np.ndarray:
-        return self._lookup(keys)
-
-    def forget(self) -> None:
-        self._lookup = None
 
     def label(self, vertex: int) -> int:
         return int(self._names[vertex])
@@ -428,8 +399,8 @@ class _TextIds:
         self._runs: list[Path] = []
         self._samples: list[str] = []
         self._bytes = 0
-        self._table: Any = None
         self._names: Any = None
+        self.lookup: Any = None
         self.n = 0
 
     def keys(self, sources: Any, targets: Any) -> list[np.ndarray]:
@@ -469,16 +440,11 @@ class _TextIds:
             run.unlink()
         self._names = pl.scan_parquet(parts, glob=False)
         self.n = sum(map(len, keys))
-        self._table = number_table(np.concatenate(keys))
-        if self._table is None:
+        table = number_table(np.concatenate(keys))
+        if table is None:
             raise _HashCollisionError
+        self.lookup = partial(numbers_of, table=table)
         return self._names
-
-    def numbers(self, keys: np.ndarray) -> np.ndarray:
-        return numbers_of(keys, self._table)
-
-    def forget(self) -> None:
-        self._table = None
 
     def label(self, vertex: int) -> str:
         return self._names.slice(vertex, 1).collect().item()

@@ -165,9 +165,10 @@ class ShardedGraph(Vertices):
             return super().labels(vertices)
         return object_array(self.text_names.gather(np.asarray(vertices, dtype=np.int64)))
 
-    def _find(self, array: np.ndarray) -> np.ndarray:
+    def find(self, array: np.ndarray) -> np.ndarray:
+        """Vertex numbers of names, −1 for names that are none."""
         if self.text_names is None:
-            return super()._find(array)
+            return super().find(array)
         import polars as pl
 
         names = [name if isinstance(name, str) else None for name in array.tolist()]
@@ -211,7 +212,7 @@ class ShardedGraph(Vertices):
         largest = np.zeros(self.n)
         for shard in self.shards:
             links = shard.load()
-            np.maximum.at(largest, links.indices, links.weights)
+            np.maximum.at(largest, links.indices, links.weights)  # type: ignore[arg-type]
         return largest
 
     def reached(self, seeds: np.ndarray) -> np.ndarray:
