@@ -19,8 +19,7 @@ from apexrank.datasets.networks import load_cnr_2000
 from apexrank.errors import MissingDataError, MissingExtraError
 from apexrank.graph import as_graph
 from apexrank.graph.files import edges_of_file
-from apexrank.graph.formats import FORMATS, recognise
-from apexrank.kernels.bvgraph import CODES, read_code
+from apexrank.graph.formats import CODES, FORMATS, read_code, recognise
 from tests.graph import bvgraph_writer
 from tests.graph.test_files import edges_in, message_of, written
 

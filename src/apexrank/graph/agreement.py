@@ -1,4 +1,4 @@
-"""Cost of layer weights: ranks, disagreement, and the prices by which every vertex improves its choice.
+"""Methods of consensus: the cost of layer weights, the prices by which vertices improve their choice, and descents.
 
 Vertex i follows ``t̂_i = α Σ_k λ_ik t_i^k + (1 − α)·teleport`` (dissertation, chapter 5). For weights λ the ranks are
 ``w = Σ_i w_i t̂_i``, PageRank, and the cost is
@@ -9,6 +9,10 @@ With entropy 1 and pull 0 it is ``Σ_i w_i D_φ(t̂_i‖w)``, the disagreement: 
 two steps of the walk. How V changes with w is told by prices s, which solve Poisson's equation
 
 ``(I − T) s = ∇φ(w) − c + const``; then ``∂V/∂λ_ik = w_i·(∂c_i/∂λ_ik − α<t_i^k, s>)``.
+
+`Agreement` has the cost and the prices. The methods move every vertex to the point of its hull that is nearest to
+something: `blend` to the prices, along which V falls (eq. 5.23 and 5.39), `fixed_point` and `brew` (Fig. 5.6) to the
+ranks themselves.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 PageRank is a sum over the vertices a walk begins at: ``r_i ∝ Σ_u v_u·c(u→i)`` with teleport v and
 ``c = (1 − α)·Σ_t (αP)^t``, where walks end at dangling vertices. (Handing what they hold to the teleport instead
 multiplies all r_i by one number.)
+
+Personalised PageRank from one vertex, and contributions to one vertex, are found by local push, which touches a
+neighbourhood alone: along out-links (Andersen, Chung and Lang 2006) or against in-links (Andersen et al. 2008). Mass is
+residual until it is pushed: of what a vertex pushes, the share 1 − damping settles there, and the rest goes on as
+residual.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Edge lists in: arrays of ids and data frames of any kind, as vertex numbers and names."""
+"""Edges with vertex numbers and names, from arrays, data frames, matrices, networkx and igraph graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The L_pq rank, in which few strong in-links count for more than many weak ones, with trust where there are labels."""
+"""Ranks in which few strong in-links count for more than many weak ones: L_pq, the k strongest, functions of one's own.
+
+S. Acharyya, dissertation, 2013, sec. 6.2: a convex f favours few strong in-links over many weak ones, a concave g makes
+returns diminish. Each rank is a map (`apexrank.graph.power.Map`) and an estimator; `LpqRank` takes labels of trust, too.
+"""
 
 from __future__ import annotations
 

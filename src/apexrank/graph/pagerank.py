@@ -1,4 +1,4 @@
-"""PageRank, PageRank without its first steps, and the count of in-links."""
+"""PageRank, without its first steps, limited where a few generous links make it, and the count of in-links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One way in: everything that can be read as a graph."""
+"""Everything that can be read as a graph, and graphs copied to a device."""
 
 from __future__ import annotations
 
