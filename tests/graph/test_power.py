@@ -269,7 +269,7 @@ BAD = [
     (TopMeanRank(2, 9.0), {}, "takes p up to 8"),
     (LpqRank(gamma=1.0), {"trusted": ["a"]}, "gamma is what is left"),
     (LpqRank(trust="non-linear"), {}, "unknown trust 'non-linear': use one of linear, same"),
-    (LpqRank(neutral=2.0), {}, "neutral is a factor"),
+    (LpqRank(neutral=2.0), {}, "neutral must be between 0 and 1"),
     (LpqRank(), {"trusted": ["a"], "distrusted": ["a"]}, "'a' is both trusted and distrusted"),
     (LpqRank(), {"trusted": []}, "trusted is empty"),
     (LpqRank(), {"trusted": ["x"]}, "x"),

@@ -1,7 +1,7 @@
 """Ranks in which few strong in-links count for more than many weak ones: L_pq, the k strongest, functions of one's own.
 
 S. Acharyya, dissertation, 2013, sec. 6.2: a convex f favours few strong in-links over many weak ones, a concave g makes
-returns diminish. Each rank is a map (`apexrank.graph.power.Map`) and an estimator; `LpqRank` takes labels of trust, too.
+returns diminish. Each rank is a map (`apexrank.graph.power.Map`) and an estimator; `LpqRank` also takes labels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, 
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.graph.weak_links import WeakLinksWalk
 from apexrank.kernels.csr import LinkSums
-from apexrank.validation import array_module, check_choice, check_finite
+from apexrank.validation import array_module, check_between, check_choice, check_finite
 
 Propagation = Literal["linear", "same"]
 Negative = Literal["edges", "seeds"]
@@ -308,9 +308,7 @@ class LpqRank(IteratedRank):
         check_choice("trust", self.trust, Propagation)
         check_choice("distrust", self.distrust, Direction)
         check_choice("negative", self.negative, Negative)
-        check_finite("neutral", self.neutral, 0)
-        if self.neutral > 1:
-            raise InputError(f"neutral is a factor between 0 and 1, got {self.neutral!r}")
+        check_between("neutral", self.neutral, 0, 1)
 
     def _received(self, graph: SignedGraph) -> np.ndarray:
         """Distrust through the negative edges."""

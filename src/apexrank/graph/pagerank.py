@@ -19,7 +19,7 @@ from apexrank.graph.base import (
 )
 from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Linear, TruncatedWalk, Walk, total
-from apexrank.validation import check_count, check_finite
+from apexrank.validation import check_between, check_count, check_finite
 
 
 @dataclass(eq=False, repr=False)
@@ -251,9 +251,7 @@ class GuardedPageRank(IteratedRank):
         check_finite("min_links", self.min_links, 1)
         check_count("truncate", self.truncate, 0)
         for name in ("early", "keep"):
-            check_finite(name, getattr(self, name), 0)
-            if getattr(self, name) > 1:
-                raise InputError(f"{name} must be at most 1, got {getattr(self, name)!r}")
+            check_between(name, getattr(self, name), 0, 1)
         if self.early == 0:
             raise InputError("early must be above 0: vertices that no long walk reaches would all be equal")
         read = plain_graph(graph)
