@@ -164,15 +164,20 @@ def edge_tables(
         kind = format or recognise(file)
         if kind not in _READERS:
             raise InputError(f"{file} is of the format {kind}, which has no parts: give one file")
+        read, unit = _READERS[kind]
+        found = False
         try:
-            for table in _READERS[kind](file, (source, target, weight), size, str(file) in as_text):
+            for table in read(file, (source, target, weight), size, str(file) in as_text):
                 first = first or table
                 if (table.names, table.at) != (first.names, first.at):
                     raise InputError(
                         f"{table.file} has the columns {quoted(table.names)}, but {first.file} has "
                         f"{quoted(first.names)}: all parts need the same columns, by name and order"
                     )
+                found = True
                 yield table
+            if not found:
+                raise _NoEdgesError(f"{file} has no edges: write one {unit}, source and target")
         except _NoEdgesError as error:
             empty = empty or error
     if first is None:
@@ -271,17 +276,14 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
 
 
 def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
-    layout, empty = _look_at(file, *columns), True
+    layout = _look_at(file, *columns)
     if as_text:
         layout = replace(layout, is_whole=False)
     for part in _parts(layout, size):
         found = _read_fast(part) or _read_carefully(part)
         if len(found[0]):
-            empty = False
             place = partial(_text_place, part)
             yield EdgeTable(file, layout.names, layout.at, found, place, layout.has_header)
-    if empty:
-        raise _NoEdgesError(f"{file} has no edges: write one a line, source and target")
 
 
 def _text_place(layout: _Layout, row: int) -> str:
@@ -336,13 +338,9 @@ def _tables_of_parquet(file: File, columns: Columns, size: int | None, as_text: 
         spans = found.spans(max(1, size // 16))
         needed = [names[i] for i in at if i is not None]
         pieces = ((span.first, span.read(needed).frame) for span in spans)
-    empty = True
     for first, frame in pieces:
         if len(frame):
-            empty = False
             yield _table_of_frame(frame, file, names, at, partial(_parquet_place, file, first))
-    if empty:
-        raise _NoEdgesError(f"{file} has no edges: write one a row, source and target")
 
 
 def _parquet_place(file: File, first: int, row: int) -> str:
@@ -378,8 +376,6 @@ def _tables_of_json_lines(
             elif (table.at[2] is None) != (first.at[2] is None):
                 raise InputError(f"{table.place(0)}: weights begin or end here; give all edges one, or none")
             yield replace(table, names=first.names, at=first.at)
-    if first is None:
-        raise _NoEdgesError(f"{file} has no edges: write one JSON object a line, with source and target")
 
 
 def _json_place(part: Stream, before: int, row: int) -> str:
@@ -401,10 +397,10 @@ def _refuse_broken_json(file: File, before: int) -> None:
             )
 
 
-_READERS: dict[str, Callable[..., Iterator[EdgeTable]]] = {
-    "text": _tables_of_text,
-    "jsonl": _tables_of_json_lines,
-    "parquet": _tables_of_parquet,
+_READERS: dict[str, tuple[Callable[..., Iterator[EdgeTable]], str]] = {
+    "text": (_tables_of_text, "a line"),
+    "jsonl": (_tables_of_json_lines, "JSON object a line"),
+    "parquet": (_tables_of_parquet, "a row"),
 }
 TABLES = tuple(_READERS)
 

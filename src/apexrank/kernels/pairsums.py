@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from apexrank.kernels.jit import kernel
+from apexrank.kernels.pav import sort_inside
 from apexrank.parallel import Threads, n_threads
 
 
@@ -78,7 +80,8 @@ class HingeSums:
     ) -> None:
         self.x, self.t, self.x_starts, self.t_starts, self.is_squared = x, t, x_starts, t_starts, squared
         with Threads(min(2, n_threads())) as threads:
-            self.x_order, self.t_order = threads.map(_order_inside_groups, (x, t), (x_starts, t_starts))
+            sort = partial(sort_inside, stable=False)
+            self.x_order, self.t_order = threads.map(sort, (x, t), (x_starts, t_starts))
 
     @classmethod
     def squared(cls, *scores: np.ndarray) -> HingeSums:
@@ -127,14 +130,6 @@ class SmoothHingeSums:
     def backward(self, m: np.ndarray) -> np.ndarray:
         """``Σ_k m_k ℓ'(x_i − t_k)`` for each source."""
         return (self.near.backward(m) - self.far.backward(m)) / (2 * self.width)
-
-
-def _order_inside_groups(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Row numbers sorted by value inside each group, lowest first."""
-    if len(starts) == 2:
-        return np.argsort(values)
-    group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return np.lexsort((values, group))
 
 
 # ---------------------------------------------------------------- logistic

@@ -103,7 +103,7 @@ class Staircase:
 
         With s = 0 it is the limit: y in the order of theta, rows of equal theta sharing the mean of their values.
         """
-        order = _sort(theta, self.indptr)
+        order = sort_inside(theta, self.indptr, stable=False)  # ties are pooled, in whatever order
         theta = theta[order]
         mean = low = high = self.y
         c = None
@@ -115,11 +115,6 @@ class Staircase:
         values = np.empty(len(theta))
         _move_blocks(theta, mean, np.empty(0) if c is None else c, block, s, values)
         return SortedFit(order, theta, values, low, high, block)
-
-
-def _sort(theta: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    # ties may come in any order, as they are pooled, and of one long segment numpy's sort is the faster one
-    return np.argsort(theta) if len(indptr) == 2 else sort_inside(theta, indptr)
 
 
 def _finite(name: str, values: ArrayLike) -> np.ndarray:
