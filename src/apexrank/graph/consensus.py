@@ -19,16 +19,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.errors import InputError
+from apexrank.graph import agreement
 from apexrank.graph.agreement import (
     Agreement,
     Choice,
     Consensus,
     Divergence,
-    Limits,
-    blend,
-    brew,
-    corroborated,
-    fixed_point,
 )
 from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
 from apexrank.graph.edges import Column, Edges
@@ -276,18 +272,18 @@ class ConsensusRank(GraphRank):
 
     def _solve(self, problem: Agreement, order: RankOrder | None, layer_weights: np.ndarray) -> Consensus:
         prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
-        limits = Limits(self.tol, self.max_iter, self._progress)
+        limits = agreement.Limits(self.tol, self.max_iter, self._progress)
         if np.isinf(self.pull) or self.method in ("mean", "union", "median"):
             choice = problem.at(prior, start, 1e-3 * self.tol)
             if self.method == "median":
                 choice = _median(problem, choice, layer_weights, 1e-3 * self.tol)
             return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
         if self.method == "brew":
-            return brew(problem, prior, start, self.beta, limits)
+            return agreement.brew(problem, prior, start, self.beta, limits)
         if self.method == "corroborate":
-            return corroborated(problem, prior, start, self.temperature, limits)
+            return agreement.corroborated(problem, prior, start, self.temperature, limits)
         if self.method == "fixed-point":
-            return fixed_point(problem, prior, start, limits)
+            return agreement.fixed_point(problem, prior, start, limits)
         return self._least_disagreement(problem, start, order)
 
     def _least_disagreement(
@@ -300,7 +296,7 @@ class ConsensusRank(GraphRank):
         starts = [self._first_weights(problem, start), *map(problem.onto_simplices, drawn)]
 
         def best(most: int) -> Consensus:
-            limits = Limits(self.tol, most, self._progress)
+            limits = agreement.Limits(self.tol, most, self._progress)
             ways = (self._descend(problem, each, start, limits) for each in starts)
             return min(ways, key=lambda way: way.choice.value)
 
@@ -314,14 +310,14 @@ class ConsensusRank(GraphRank):
             starts[0] = answer.choice.weights
         return answer
 
-    _descend = staticmethod(blend)
+    _descend = staticmethod(agreement.blend)
 
     def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
         """Begin where fixed-point nearly ends, so that the descent ends below."""
         few = len(problem.prior) <= FEW
         near, most = (self.tol, STEPS_A_ROUND) if few else (max(self.tol, NEAR), NEAR_STEPS)
-        limits = Limits(near, min(self.max_iter, most), self._progress)
-        begun = fixed_point(problem, problem.prior, start, limits)
+        limits = agreement.Limits(near, min(self.max_iter, most), self._progress)
+        begun = agreement.fixed_point(problem, problem.prior, start, limits)
         first = begun.choice.weights
         if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
             first = (1 - INSIDE) * first + INSIDE * problem.prior

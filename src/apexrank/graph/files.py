@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from apexrank import textfile
 from apexrank.errors import InputError, one_line, quoted
 from apexrank.graph.edges import (
     KNOWN_COLUMNS,
@@ -39,12 +40,7 @@ from apexrank.textfile import (
     DAMAGED,
     File,
     Stream,
-    is_gzip,
-    not_utf8,
-    numbered_lines,
-    opened,
     reading,
-    single_blanks,
     unpacked,
 )
 from apexrank.validation import check_choice, check_polars_threads, has_polars_threads
@@ -293,7 +289,7 @@ def _text_place(layout: _Layout, row: int) -> str:
 def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
     """Chunks of whole lines of about ``size`` bytes of an unpacked file, each after the number of lines before it."""
     before = 0
-    with reading(file), opened(file, streamed=True) as content:
+    with reading(file), textfile.opened(file, streamed=True) as content:
         while chunk := content.read(size):
             rest = content.readline()
             open_quotes = quoted and chunk.count(b'"') % 2
@@ -523,11 +519,11 @@ def fields_of(line: str, separator: str | None) -> list[str]:
 
 def _lines(path: File) -> Iterator[tuple[int, str]]:
     """Numbered lines without their ends, of plain or gzip text."""
-    for number, line in numbered_lines(path, whole=False):
+    for number, line in textfile.numbered_lines(path, whole=False):
         try:
             yield number, line.decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            raise not_utf8(path, number) from None
+            raise textfile.not_utf8(path, number) from None
 
 
 def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
@@ -591,10 +587,10 @@ def _has_padded_numbers(content: Path | bytes) -> bool:
 
 def _to_scan(layout: _Layout) -> Path | bytes:
     """The file for the fast reader, or its text where that must be unpacked or has irregular white space."""
-    if isinstance(layout.path, Path) and not is_gzip(layout.path) and layout.regular:
+    if isinstance(layout.path, Path) and not textfile.is_gzip(layout.path) and layout.regular:
         return layout.path
     content = unpacked(layout.path).removeprefix(BOM_UTF8)
-    return content if layout.regular else single_blanks(content)
+    return content if layout.regular else textfile.single_blanks(content)
 
 
 def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:

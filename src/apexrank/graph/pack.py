@@ -23,41 +23,19 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
+from apexrank.graph import files, shards
 from apexrank.graph.edges import Column, as_weights, edges_of_arrays, plain_ids
-from apexrank.graph.files import (
-    TABLES,
-    EdgeTable,
-    MostlyTextError,
-    assumed,
-    edge_tables,
-    files_of_edges,
-    refuse_lost_edge,
-    refuse_other_ids,
-)
+from apexrank.graph.files import TABLES, EdgeTable
 from apexrank.graph.formats import FORMATS, recognise, webgraph_base
 from apexrank.graph.graph import check_rules, check_weights, merge_links, repeated_link
 from apexrank.graph.reading import as_graph
 from apexrank.graph.shards import (
-    LINKS,
     ShardedGraph,
-    ShardWriter,
-    open_shards,
-    save_shards,
-    shard_rows,
-    write_array,
-    writing_shards,
 )
+from apexrank.kernels import edges as kernels
 from apexrank.kernels.edges import (
     Links,
-    bucket_rows,
-    column_weights,
-    first_repeated,
-    in_links,
     index_type,
-    looked_up,
-    number_table,
-    numbers_of,
-    seen_ids,
 )
 from apexrank.validation import check_choice, check_polars_threads
 
@@ -83,7 +61,7 @@ def pack_graph(
     self_loops: str = "keep",
     format: str | None = None,
     memory: float = 2e9,
-    links: int = LINKS,
+    links: int = shards.LINKS,
     progress: Tell | None = None,
 ) -> ShardedGraph:
     r"""Turn edge files of any size into a graph in shards, with bounded memory.
@@ -137,13 +115,13 @@ def pack_graph(
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     rules: dict[str, Any] = {"repeated": repeated, "self_loops": self_loops, "format": format}
     if len(listed) == 1 and _is_foreign(listed[0], format):
-        save_shards(as_graph(listed[0], directed=directed, weight=weight, **rules), folder, links=links)
-        return open_shards(folder)
-    with writing_shards(folder) as temporary, tempfile.TemporaryDirectory(dir=temporary) as scratch:
-        streams = [Path(scratch) / f"stream{i}" for i in range(len(listed))]
-        files = [file for each in zip(listed, streams, strict=True) for file in files_of_edges(*each)]
+        graph = as_graph(listed[0], directed=directed, weight=weight, **rules)
+        shards.save_shards(graph, folder, links=links)
+        return shards.open_shards(folder)
+    with shards.writing_shards(folder) as temporary, tempfile.TemporaryDirectory(dir=temporary) as scratch:
+        tables = [files.files_of_edges(path, Path(scratch, f"stream{i}")) for i, path in enumerate(listed)]
         packing = _Packing(
-            files,
+            [file for several in tables for file in several],
             (source, target, weight),
             directed is not False,
             **rules,
@@ -153,7 +131,7 @@ def pack_graph(
         )
         while not packing.write(temporary):
             pass
-    return open_shards(folder)
+    return shards.open_shards(folder)
 
 
 def _is_foreign(path: str | Path, format: str | None) -> bool:
@@ -167,7 +145,7 @@ def _is_foreign(path: str | Path, format: str | None) -> bool:
 class _Packing:
     """Files to be packed; each attempt has a scratch folder of its own."""
 
-    files: list[Any]
+    paths: list[Any]
     columns: tuple[Column, Column, Column]
     directed: bool
     repeated: str
@@ -189,7 +167,7 @@ class _Packing:
                 self.scratch = Path(scratch)
                 self._write(folder)
             return True
-        except MostlyTextError as error:
+        except files.MostlyTextError as error:
             self.as_text.add(str(error.file))
         except _HashCollisionError:
             self.seed += 1
@@ -198,7 +176,7 @@ class _Packing:
     def _tables(self) -> Iterator[EdgeTable]:
         # parsing takes about ten times the text of a chunk
         size = max(16, self.memory // 20)
-        return edge_tables(self.files, *self.columns, self.format, size, self.as_text)
+        return files.edge_tables(self.paths, *self.columns, self.format, size, self.as_text)
 
     def _write(self, folder: Path) -> None:
         vertices, chunks = self._read()
@@ -211,12 +189,12 @@ class _Packing:
         vertices.lookup = None
         bounds = self._divide(chunks, counts)
         del counts
-        writer = ShardWriter(folder, vertices.n)
+        writer = shards.ShardWriter(folder, vertices.n)
         total = 0.0
         for k, (first, last) in enumerate(pairwise(bounds)):
             self.tell(f"sorting: shard {k + 1} of {len(bounds) - 1}")
             links = self._sorted(k, last - first, vertices.n)
-            if self.repeated == "error" and (found := first_repeated(links)):
+            if self.repeated == "error" and (found := kernels.first_repeated(links)):
                 self._refuse_repeated(vertices.label(found[1]), vertices.label(first + found[0]))
             links, total = merge_links(links, self.repeated, total)
             writer.add(links)
@@ -233,7 +211,7 @@ class _Packing:
                 vertices = _WholeIds(self.memory)
                 if not isinstance(sources, np.ndarray):
                     vertices = _TextIds(self.scratch, self.memory, self.seed)
-                if note := assumed(table, self.columns):
+                if note := files.assumed(table, self.columns):
                     warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=5)
             if str(table.file) not in headers:
                 headers[str(table.file)] = replace(table, columns=(None, None, None), place=str)
@@ -248,7 +226,7 @@ class _Packing:
             n += len(sources)
             self.tell(f"reading {table.file}: {n:,} edges")
         for table in headers.values():
-            refuse_lost_edge(table, vertices.has)
+            files.refuse_lost_edge(table, vertices.has)
         return vertices, chunks
 
     def _ends(self) -> Iterator[tuple[EdgeTable, Any, Any]]:
@@ -261,7 +239,7 @@ class _Packing:
             ends = [plain_ids(ids, role, table.place) for ids, role in columns]
             first = first or [table.file, *map(type, ends)]
             for known, ids in zip(first[1:], ends, strict=True):
-                refuse_other_ids(first[0], known, table.file, ids)
+                files.refuse_other_ids(first[0], known, table.file, ids)
                 if isinstance(ids, list):
                     raise InputError(f"{table.place(0)}: ids must be text or whole numbers below 2**63")
             if not all(isinstance(ids, np.ndarray) for ids in ends):
@@ -285,18 +263,19 @@ class _Packing:
             turned = np.column_stack([targets, sources]).ravel()[kept]
             sources, targets = np.column_stack([sources, targets]).ravel()[kept], turned
             weights = None if weights is None else np.repeat(weights, 2)[kept]
-        column_weights(Links(targets, targets, None), counts)
+        kernels.column_weights(Links(targets, targets, None), counts)
         _dump(chunk, sources, targets, weights)
 
     def _divide(self, chunks: list[Path], counts: np.ndarray) -> list[int]:
         """Divide the links into buckets, each of the next vertices; return where these begin and end."""
         links = max(1, min(self.links, self.memory // _BYTES_OF_LINK[self.weighted]))
-        bounds = [0, *(last for _, last in shard_rows(np.concatenate([[0], np.cumsum(counts)]), links))]
+        spans = shards.shard_rows(np.concatenate([[0], np.cumsum(counts)]), links)
+        bounds = [0, *(last for _, last in spans)]
         for i, chunk in enumerate(chunks, 1):
             self.tell(f"dividing the edges: part {i} of {len(chunks)}")
             sources, targets, weights = _load(chunk)
             chunk.unlink()
-            starts, order = bucket_rows(targets, np.array(bounds))
+            starts, order = kernels.bucket_rows(targets, np.array(bounds))
             for k in np.flatnonzero(np.diff(starts)).tolist():
                 rows = order[starts[k] : starts[k + 1]]
                 parts = sources[rows], targets[rows] - targets.dtype.type(bounds[k])
@@ -319,7 +298,7 @@ class _Packing:
         if not found:
             return Links(np.zeros(rows + 1, np.int64), np.empty(0, index_type(n)), None)
         weights = found[2] if self.weighted else None
-        return in_links(found[0], found[1], weights, n, n_targets=rows)
+        return kernels.in_links(found[0], found[1], weights, n, n_targets=rows)
 
     def _refuse_repeated(self, source: Any, target: Any) -> None:
         """Read the files again to say where the two edges of a repeated link are."""
@@ -362,7 +341,7 @@ class _WholeIds:
             if sum(map(len, self._known[1:])) > len(self._known[0]):
                 self._known = [np.unique(np.concatenate(self._known))]
         else:
-            seen = seen_ids(sources, targets, highest + 1)
+            seen = kernels.seen_ids(sources, targets, highest + 1)
             if len(seen) > len(self._seen):
                 seen, self._seen = self._seen, seen
             self._seen[: len(seen)] |= seen
@@ -372,14 +351,14 @@ class _WholeIds:
     def number(self) -> np.ndarray | None:
         if self._seen is None:
             self._names = np.unique(np.concatenate(self._known))
-            table: Any = number_table(self._names)
-            self.lookup = partial(numbers_of, table=table)
+            table: Any = kernels.number_table(self._names)
+            self.lookup = partial(kernels.numbers_of, table=table)
             self._known = []
         else:
             self._names = np.flatnonzero(self._seen)
             numbers = np.cumsum(self._seen, dtype=index_type(len(self._names)))
             numbers -= 1
-            self.lookup = partial(looked_up, numbers=numbers)
+            self.lookup = partial(kernels.looked_up, numbers=numbers)
             self._seen = None
         self.n = len(self._names)
         return None if self._names[0] == 0 and self._names[-1] == self.n - 1 else self._names
@@ -440,10 +419,10 @@ class _TextIds:
             run.unlink()
         self._names = pl.scan_parquet(parts, glob=False)
         self.n = sum(map(len, keys))
-        table = number_table(np.concatenate(keys))
+        table = kernels.number_table(np.concatenate(keys))
         if table is None:
             raise _HashCollisionError
-        self.lookup = partial(numbers_of, table=table)
+        self.lookup = partial(kernels.numbers_of, table=table)
         return self._names
 
     def label(self, vertex: int) -> str:
@@ -460,7 +439,7 @@ def _dump(path: Path, *arrays: np.ndarray | None) -> None:
     """Write arrays to a file, one after the other; an empty one for None."""
     with path.open("wb") as file:
         for values in arrays:
-            write_array(file, np.empty(0) if values is None else values)
+            shards.write_array(file, np.empty(0) if values is None else values)
 
 
 def _load(path: Path) -> list[Any]:
