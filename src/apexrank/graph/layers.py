@@ -15,7 +15,6 @@ from apexrank.graph.edges import (
     Column,
     Edges,
     alike,
-    as_names,
     choose_columns,
     column_position,
     edges_of_frame,
@@ -274,20 +273,19 @@ def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
         return graphs
     if all(names.dtype.kind in "iu" for names in listed):
         shared: Any = np.unique(np.concatenate(listed))
-        places = [np.searchsorted(shared, names) for names in listed]
     else:
         seen = dict.fromkeys(name for names in listed for name in names.tolist())
         shared = object_array(sorted_if_alike(list(seen)))
-        number = {name: i for i, name in enumerate(shared.tolist())}
-        places = [np.array([number[name] for name in names.tolist()], dtype=np.int64) for names in listed]
-    n, names = len(shared), as_names(shared, len(shared))
-    return [_moved(graph, place, n, names) for graph, place in zip(graphs, places, strict=True)]
+    bare = Graph.from_edges([], [], names=shared)
+    return [_moved(graph, bare.find(names), bare) for graph, names in zip(graphs, listed, strict=True)]
 
 
-def _moved(graph: Graph, place: np.ndarray, n: int, names: np.ndarray | None) -> Graph:
+def _moved(graph: Graph, place: np.ndarray, bare: Graph) -> Graph:
+    """The graph between the vertices of another one, given by their numbers there."""
     sources, targets = (looked_up(end, place) for end in _ends(graph))
-    edges = Edges(*alike(sources, targets, n), graph.weights, n, names)
-    return build(edges, True, "sum", "keep")
+    return build(
+        Edges(*alike(sources, targets, bare.n), graph.weights, bare.n, bare.names), True, "sum", "keep"
+    )
 
 
 def _ends(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
