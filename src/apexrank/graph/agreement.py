@@ -35,6 +35,14 @@ Divergence = Literal["kl", "squared"]
 Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]  # one more cost of the ranks: value and gradient
 KINDS = {"kl": kernels.KL, "squared": kernels.SQUARED}
 MOST_STEPS = 10_000  # of the power method, which a bound ends long before
+ARMIJO = 1e-4  # share of the promised descent that a step must keep
+SHORTEST, LONGEST = 2.0**-30, 2.0**20
+FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
+LITTLE = 1e-8  # descent that V may be too inexact to show
+STALLED = 60  # steps in that range without a smaller gap, and it is over
+CIRCLING = 15  # steps of the fixed point without a smaller gap
+# plain steps that do not halve the gap: where the answer is degenerate they fall like 1/t, for ever
+CRAWLING = 30
 
 
 class Choice(NamedTuple):
@@ -253,17 +261,6 @@ class Agreement:
         self.out.run(partial(kernels.project, *given, tol, new, gaps, slopes))
         w = choice.ranks
         return Improvement(new, float((w * gaps).sum()), float((w * slopes).sum()), gaps)
-
-
-ARMIJO = 1e-4  # share of the promised descent that a step must keep
-SHORTEST, LONGEST = 2.0**-30, 2.0**20
-FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
-
-LITTLE = 1e-8  # descent that V may be too inexact to show
-STALLED = 60  # steps in that range without a smaller gap, and it is over
-CIRCLING = 15  # steps of the fixed point without a smaller gap
-# plain steps that do not halve the gap: where the answer is degenerate they fall like 1/t, for ever
-CRAWLING = 30
 
 
 class Limits(NamedTuple):

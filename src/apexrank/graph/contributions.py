@@ -33,6 +33,7 @@ from apexrank.validation import check_between, check_count, check_finite
 _EPS = float(np.finfo(float).eps)
 _VERTICES_A_CALL = 1000  # a call of a kernel cannot be interrupted
 _EXPLAINED = 0.01  # of the cap: contributions are explained to this precision
+UNTOUCHED, TOUCHED, WAITING = np.uint8(0), np.uint8(1), np.uint8(2)
 
 
 @dataclass(eq=False, repr=False)
@@ -294,9 +295,6 @@ def _local_rank(
 def _pattern(links: Graph, out_weight: np.ndarray) -> Pattern:
     weights = NO_WEIGHTS if links.weights is None else links.weights
     return Pattern(links.indptr, links.indices, weights, out_weight)
-
-
-UNTOUCHED, TOUCHED, WAITING = np.uint8(0), np.uint8(1), np.uint8(2)
 
 
 class Pattern(NamedTuple):

@@ -32,6 +32,7 @@ Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
 # of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
 SAFE_LOG = {8: 650.0, 4: 81.0}  # by the bytes of a number
 SMALLEST_LOG = 690.0  # of a share to the power p
+LARGEST_P_OF_MEAN = 8.0
 
 
 @dataclass(frozen=True)
@@ -363,9 +364,6 @@ def _seeds(graph: Graph, seeds: Seeds, what: str) -> np.ndarray | None:
     if not vector.any():
         raise InputError(f"{what} is empty: name at least one vertex, or leave it out")
     return vector
-
-
-LARGEST_P_OF_MEAN = 8.0
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from apexrank.kernels.jit import kernel
 
 MOST_IN_INT32 = 2**31  # vertices whose numbers fit
 _NONE = np.empty(0)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplicative hashing: 2^64 over the golden ratio
 
 
 class Links(NamedTuple):
@@ -348,9 +349,6 @@ def _loop_weights(indptr, indices, weights, total):
         for k in range(indptr[i], indptr[i + 1]):
             if indices[k] == i:
                 total[i] += weights[k] if weights.size else 1.0
-
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplicative hashing: 2^64 over the golden ratio
 
 
 class NumberTable(NamedTuple):

@@ -1,4 +1,4 @@
-"""Isotonic regression of many groups at once by pooling adjacent violators (PAV), in linear time.
+"""Many segments at once: isotonic regression by pooling adjacent violators (PAV), running sums, sorting.
 
 Rows are sorted by group: segment ``q`` is the rows ``indptr[q]:indptr[q + 1]``. A block is a run of rows that share one
 fitted value, their weighted mean. Each row starts a block, and a block that does not rise above the one before it
@@ -20,6 +20,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
 
 NO_WEIGHTS = np.empty(0)
+FEW = 32  # values that are sorted by insertion
 
 
 class Blocks(NamedTuple):
@@ -182,9 +183,6 @@ def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):
     if count > 0:
         start[0] = first  # rows of weight 0 before the first block
     return count
-
-
-FEW = 32  # values that are sorted by insertion
 
 
 def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
