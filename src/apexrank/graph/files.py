@@ -595,32 +595,30 @@ def _to_scan(layout: _Layout) -> Path | bytes:
 
 def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     """The same columns line by line: slow, but it names the first line that is broken."""
-    (i, j, k), width = layout.at, len(layout.names)
-    sources: list[str] = []
-    targets: list[str] = []
-    weights: list[float] = []
+    used, rows = [i for i in layout.at if i is not None], []
     for line, fields in _records(layout):
-        if len(fields) != width:
-            like = "the header" if layout.has_header else "the first edge"
-            has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
-            raise InputError(f"{layout.path} line {line}: the line has {has}, {like} {width}; correct it")
-        if not fields[i] or not fields[j]:
-            role = "target" if fields[i] else "source"
-            raise InputError(
-                f"{layout.path} line {line}: the {role} of the edge is missing; fill it in or take the line out"
-            )
-        sources.append(fields[i])
-        targets.append(fields[j])
-        if k is not None:
-            if not _NUMBER.fullmatch(fields[k]):
-                raise InputError(
-                    f"{layout.path} line {line}: the weight {fields[k]!r} is not a number; correct it"
-                )
-            weights.append(float(fields[k]))
-    ids = (sources, targets)
+        if fault := _fault(layout, fields):
+            raise InputError(f"{layout.path} line {line}: {fault}")
+        rows.append([fields[i] for i in used])
+    sources, targets, *weights = map(list, zip(*rows, strict=True)) if rows else ([], [])
     if layout.is_whole:
-        ids = _whole_numbers(layout, *ids)
-    return *ids, None if k is None else weights
+        sources, targets = _whole_numbers(layout, sources, targets)
+    return sources, targets, [float(weight) for weight in weights[0]] if weights else None
+
+
+def _fault(layout: _Layout, fields: list[str]) -> str | None:
+    """Describe what is wrong with the fields of an edge, and what to do."""
+    i, j, k = layout.at
+    if len(fields) != len(layout.names):
+        like = "the header" if layout.has_header else "the first edge"
+        has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+        return f"the line has {has}, {like} {len(layout.names)}; correct it"
+    if not fields[i] or not fields[j]:
+        role = "target" if fields[i] else "source"
+        return f"the {role} of the edge is missing; fill it in or take the line out"
+    if k is not None and not _NUMBER.fullmatch(fields[k]):
+        return f"the weight {fields[k]!r} is not a number; correct it"
+    return None
 
 
 def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> Any:
