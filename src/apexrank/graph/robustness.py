@@ -259,9 +259,9 @@ def attack_ranks(
     """
     began = time.perf_counter()
     sizes = {name: _size(name, pages) for name in attacks}
-    seed = (
-        int(check_random_state(random_state).randint(2**31 - 2**20)) if random_state is None else random_state
-    )
+    seed = random_state
+    if seed is None:
+        seed = int(check_random_state(None).randint(2**31 - 2**20))
     if not sizes:
         raise InputError("attacks needs at least one kind, such as farm")
     read = plain_graph(graph)
@@ -302,9 +302,10 @@ def attack_ranks(
         except InputError as error:
             notes.append(f"{name} is left out: {error}.")
             continue
-        baseline = _places(trials[BASELINE])[1]
-        for rank, several in trials.items():
+        baseline = None
+        for rank, several in trials.items():  # PageRank is the first
             results.append(_measure(name, rank, several, baseline))
+            baseline = results[-1].after if baseline is None else baseline
             tell(f"{name}, {rank}: place {results[-1].before:,.0f} to {results[-1].after:,.0f}")
     if too_large:
         notes.append(
@@ -386,16 +387,10 @@ class _Trial(NamedTuple):
         return cls(places[targets], now[targets], cost, spam)
 
 
-def _places(trials: list[_Trial]) -> tuple[float, float]:
-    """Median places before and after."""
-    before, after = (
-        np.concatenate(each) for each in zip(*((one.before, one.after) for one in trials), strict=True)
-    )
-    return float(np.median(before)), float(np.median(after))
-
-
-def _measure(name: str, rank: str, trials: list[_Trial], baseline: float) -> AttackResult:
-    was, now = _places(trials)
+def _measure(name: str, rank: str, trials: list[_Trial], baseline: float | None) -> AttackResult:
+    """One attack on one rank; ``baseline`` is the place of the targets with PageRank, by default that of this rank."""
+    was, now = (float(np.median(np.concatenate(each))) for each in zip(*(t[:2] for t in trials), strict=True))
+    baseline = now if baseline is None else baseline
     cost = trials[0].cost
     return AttackResult(
         attack=name,
