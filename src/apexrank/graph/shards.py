@@ -34,7 +34,7 @@ _KEYS: dict[str, Any] = {"n": int, "n_edges": int, "weighted": bool, "names": st
 _SHARD_KEYS: dict[str, Any] = {"name": str, "first": int, "last": int, "n_edges": int, "bytes": int}
 _NAME_FILES = (None, "names.npy", "names.parquet")
 # attributes of a Graph that the ranks below do without
-_IN_MEMORY = ("indptr", "indices", "weights", "reversed", "to_scipy", "summary", "nbytes")
+_IN_MEMORY = ("_links", "indptr", "indices", "weights", "reversed", "to_scipy", "summary", "nbytes")
 RANKS_OF_SHARDS = (
     "PageRank, GuardedPageRank, TruncatedPageRank, LpqRank, TopMeanRank, ConcaveConvexRank, TrustRank, SpamMassRank, "
     "KatzRank and InDegree"
