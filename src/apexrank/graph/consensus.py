@@ -229,7 +229,7 @@ class ConsensusRank(GraphRank):
         if keep_at and self.method in ("union", "median"):
             raise InputError(f"method={self.method!r} cannot keep orders of vertices: use method='blend'")
         if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
-            raise InputError("only method='blend' with a finite pull can keep orders of ranks: choose it")
+            raise InputError("keep needs method='blend' with a finite pull: the others keep no orders")
         problem = Agreement(
             hulls,
             shares,

@@ -198,7 +198,9 @@ def _refuse_text(table: Any, weight: int | None, names: list[Any], where: Callab
     if weight is not None and table[names[weight]].dtype == pl.String:
         column = table[names[weight]]
         row = int((column.cast(pl.Float64, strict=False).is_null() & column.is_not_null()).arg_max() or 0)
-        raise InputError(f"{where(row, names[weight])}: the weight {column[row]!r} is no number; correct it")
+        raise InputError(
+            f"{where(row, names[weight])}: the weight {column[row]!r} is not a number; correct it"
+        )
 
 
 def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
