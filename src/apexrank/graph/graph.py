@@ -396,15 +396,8 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
     if not edges.n:
         raise InputError("the graph has no vertices: give at least one")
     weights = check_weights(edges, sign)
-    links = kernels.in_links(
-        edges.sources,
-        edges.targets,
-        weights,
-        edges.n,
-        both_ways=not directed,
-        drop_loops=self_loops == "drop",
-        sign=1 if sign is None else sign,
-    )
+    kept: dict[str, Any] = {"drop_loops": self_loops == "drop", "sign": 1 if sign is None else sign}
+    links = kernels.in_links(edges.sources, edges.targets, weights, edges.n, both_ways=not directed, **kept)
     if repeated == "error":
         _refuse_repeated(edges, links, both_ways=not directed)
     links, _ = merge_links(links, repeated)

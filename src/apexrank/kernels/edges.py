@@ -69,9 +69,10 @@ def in_links(
     ([0, 1, 3, 3], [1, 0, 2])
     """
     rows = n if n_targets is None else n_targets
+    rules = both_ways, drop_loops, sign
     if not both_ways and _is_ascending(_frozen(sources)):
-        return _grouped(targets, sources, weights, rows, n, False, drop_loops, sign)
-    return turned(_grouped(sources, targets, weights, n, rows, both_ways, drop_loops, sign), rows)
+        return _grouped(targets, sources, weights, rows, n, rules)
+    return turned(_grouped(sources, targets, weights, n, rows, rules), rows)
 
 
 def turned(links: Links, n_columns: int | None = None) -> Links:
@@ -177,25 +178,18 @@ def has_padded_number(text: np.ndarray) -> bool:
 
 
 def _grouped(
-    keys: np.ndarray,
-    others: np.ndarray,
-    weights: np.ndarray | None,
-    n: int,
-    n_others: int,
-    both_ways: bool,
-    drop_loops: bool,
-    sign: int,
+    keys: np.ndarray, others: np.ndarray, weights: np.ndarray | None, n: int, n_others: int, rules: tuple
 ) -> Links:
     """Links by their keys, in the order they have."""
     keys, others = _frozen(keys), _frozen(others)
     given = _NONE if weights is None else _frozen(weights)
     indptr = np.zeros(n + 1, dtype=np.int64)
-    _count(keys, others, given, indptr, both_ways, drop_loops, sign)
+    _count(keys, others, given, indptr, *rules)
     np.cumsum(indptr, out=indptr)
     kept = int(indptr[n])
     indices = np.empty(kept, dtype=index_type(n_others))
     placed = np.empty(0 if weights is None else kept)
-    _place(keys, others, given, indptr, indices, placed, both_ways, drop_loops, sign)
+    _place(keys, others, given, indptr, indices, placed, *rules)
     return Links(indptr, indices, None if weights is None else placed)
 
 
