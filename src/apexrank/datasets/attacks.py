@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import cleandoc
 from itertools import pairwise
@@ -110,23 +111,22 @@ def draw_pages(pages: np.ndarray, count: int, rng: np.random.RandomState, advice
     return rng.choice(pages, count, replace=False)
 
 
+@dataclass(eq=False)
 class _Web:
     """A graph and what an attacker adds to it; arrays of pages have one row for each target."""
 
-    def __init__(
-        self,
-        old: csr_array,
-        linked: np.ndarray,
-        targets: np.ndarray,
-        pages: int,
-        hijacked: int,
-        rng: np.random.RandomState,
-    ) -> None:
-        self.old, self.linked, self.pages, self.hijacked, self.rng = old, linked, pages, hijacked, rng
-        self.targets = targets[:, None]
-        self.size = old.shape[0]
-        self.links: list[tuple[np.ndarray, np.ndarray]] = []
-        self.owned, self.n_hijacked = self.targets.ravel(), 0
+    old: csr_array
+    linked: np.ndarray
+    targets: np.ndarray
+    pages: int
+    hijacked: int
+    rng: np.random.RandomState
+    n_hijacked: int = 0
+    links: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.size, self.owned = self.old.shape[0], self.targets
+        self.targets = self.targets[:, None]
 
     def draw(self, pages: np.ndarray, count: int) -> np.ndarray:
         return draw_pages(pages, count, self.rng, "hijack fewer")

@@ -321,9 +321,8 @@ class Series:
     def _close(self, tail: Tail) -> tuple[float, float]:
         """Solve φ = 1 for δ; returns s and δ."""
         s, delta = self.s, 0.0
-        for _ in range(
-            3
-        ):  # few are enough: s hardly moves, and what lies outside the tail depends on it weakly
+        # few rounds are enough: s hardly moves, and what lies outside the tail depends on it weakly
+        for _ in range(3):
             delta = self._delta(tail, s)
             s = (1.0 - delta) / (tail.t / self.s)
         return s, delta

@@ -191,14 +191,8 @@ class DeviceLinks(LinkSums):
             terms *= weights if x.ndim == 1 else weights[:, None]
         if unit is not None:
             terms = (terms / torch.repeat_interleave(unit, torch.diff(self.indptr), dim=0)) ** p
-        found = torch.segment_reduce(
-            terms,
-            "max" if name == "largest" else "sum",
-            offsets=self.indptr,
-            axis=0,
-            initial=0.0,
-            unsafe=True,
-        )
+        kind, options = "max" if name == "largest" else "sum", {"axis": 0, "initial": 0.0, "unsafe": True}
+        found = torch.segment_reduce(terms, kind, offsets=self.indptr, **options)
         return found.to(x.dtype)
 
 
