@@ -30,8 +30,8 @@ _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_
 class Model(NamedTuple):
     """A model of ``fit``: its class, its default scaling, and parameters of other names.
 
-    ``graded`` models learn from grades of relevance, the others from two classes, of which ``search`` is the class that
-    chooses p and alpha.
+    ``graded`` models learn from grades of relevance, the others from two classes. ``search`` is the class that chooses
+    p and alpha, of graded models alpha.
     """
 
     estimator: str
@@ -42,6 +42,12 @@ class Model(NamedTuple):
 
 
 _ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
+_BOOSTED = {
+    "loss": "objective",
+    "leaves": "max_leaves",
+    "rounds": "n_estimators",
+    "monotone": "monotonic_cst",
+}
 MODELS = {
     "push": Model("PNormPush", search="PNormPushCV"),
     "additive": Model("AdditivePush", renamed=_ADDITIVE, search="AdditivePushCV"),
@@ -50,10 +56,11 @@ MODELS = {
     "ir": Model("IRPush"),
     # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
-    "retarget": Model("MonotoneRetargeting", graded=True),
-    "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True),
-    "listwise": Model("ListwiseRanker", graded=True),
-    "pairs": Model("CrucialPairsPush", graded=True),
+    "retarget": Model("MonotoneRetargeting", graded=True, search="GridSearchCV"),
+    "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True, search="GridSearchCV"),
+    "boosted": Model("BoostedRanker", renamed=_BOOSTED, graded=True),
+    "listwise": Model("ListwiseRanker", graded=True, search="GridSearchCV"),
+    "pairs": Model("CrucialPairsPush", graded=True, search="GridSearchCV"),
 }
 ALPHAS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of graded models; of equals the first is taken
 
@@ -65,8 +72,8 @@ class ModelOptions:
     model: str = _model(
         "For two classes: push (P-Norm Push), additive (a P-Norm Push of curves, one for each column), logistic "
         "(logistic regression), trees (boosted trees; with -p pushed ones), ir (IR Push) or rankboost. For grades of "
-        "relevance: retarget (monotone retargeting), additive-retarget (the same of curves), pairs (P-Norm Push on "
-        "pairs) or listwise (baselines by --loss).",
+        "relevance: retarget (monotone retargeting), additive-retarget (the same of curves), boosted (boosted trees by "
+        "--loss), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
         default="push",
         choices=tuple(MODELS),
     )
@@ -89,7 +96,7 @@ class ModelOptions:
     )
     loss: str | None = _model(
         "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
-        "pointwise, ndcg_consistent or unknown_link."
+        "pointwise, ndcg_consistent or unknown_link; of boosted these, retarget, pairs, push or lambdarank."
     )
     price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
     side: str | None = _model("Where to push: top, bottom or both.")
@@ -102,10 +109,10 @@ class ModelOptions:
         "Of additive models: how many pairs of columns have a joint effect; 0 by default.", min=0
     )
     monotone: list[str] | None = _model(
-        "Of additive models: columns of numbers whose curve only rises (+) or falls (-), such as amount=+,age=-."
+        "Of additive and boosted models: columns of numbers that only lift (+) or lower (-) scores, such as a=+,b=-."
     )
-    leaves: int | None = _model("Of trees: leaves of each.", min=2)
-    rounds: int | None = _model("Of trees: how many.", min=1)
+    leaves: int | None = _model("Of trees and boosted: leaves of each tree.", min=2)
+    rounds: int | None = _model("Of trees and boosted: how many trees.", min=1)
     max_iter: int | None = _model("Most iterations.")
     tol: float | None = _model("Stop at this gradient norm.")
     folds: int | None = _model("Folds of --cv; 5 by default.", min=2)
@@ -262,9 +269,9 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     chosen_by_cv = ("alpha",) if model.graded else ("p", "alpha")
     if "p" in given and price != "power":
         raise InputError(f"--price {price} has no -p: leave out one of them")
-    if cv and not (model.search or model.graded):
-        known = ", ".join(other for other in MODELS if MODELS[other].search or MODELS[other].graded)
-        raise InputError(f"--cv is for the models {known}, not for {name}: give --alpha, or use compare")
+    if cv and not model.search:
+        known = ", ".join(other for other in MODELS if MODELS[other].search)
+        raise InputError(f"--cv is for the models {known}, not for {name}: leave it out, or use compare")
     if "monotone" in given:
         given["monotone"] = split_signs(given["monotone"])
     for option in chosen_by_cv if cv else ("folds", "scoring"):
@@ -385,7 +392,16 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     params, gap = report["params"], report.get("dual_gap")
     # Only the power price has a p.
     names = ["p" if params.get("price", "power") == "power" else "price", "divergence", "margin", "alpha"]
-    names += ["leaves", "rounds", "n_knots", "n_pairs", "monotonic_cst"]
+    names += [
+        "leaves",
+        "rounds",
+        "n_knots",
+        "n_pairs",
+        "objective",
+        "max_leaves",
+        "n_estimators",
+        "monotonic_cst",
+    ]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
     plain = {"loss": "exponential", "side": "top", "l1_ratio": 0}
     names += [name for name, usual in plain.items() if name not in names and params.get(name, usual) != usual]

@@ -54,6 +54,7 @@ _WORDS = {
     ),
     r"repeated='sum' or 'once'": "--repeated sum or once",
     r"relevant=(?=\d)": "--relevant ",
+    r"unknown objective\b": "unknown --loss",
     r"separator=": "--sep",
     r"n_restarts\b": "--restarts",
     r"n_targets\b": "--targets",

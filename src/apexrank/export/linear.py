@@ -36,6 +36,7 @@ from apexrank.validation import is_missing
 LINEAR = LinearBinaryRanker | GradedRanker
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
+    "BoostedRanker": "its scores are sums over trees, not coefficients",
     "TreeRanker": "its scores are sums over trees, not coefficients",
     "TwoStagePush": "it ranks twice; export its first_ and second_",
     "UnknownLinkRegressor": "its predictions pass through a fitted link",
