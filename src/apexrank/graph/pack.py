@@ -163,7 +163,7 @@ class _Packing:
     def write(self, folder: Path) -> bool:
         """Write the shards; return False where something was learned for another attempt."""
         try:
-            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            with tempfile.TemporaryDirectory(dir=folder, prefix="scratch") as scratch:
                 self.scratch = Path(scratch)
                 self._write(folder)
             return True
