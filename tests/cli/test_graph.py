@@ -531,7 +531,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --negative edges", "--negative is about negative edges: add --signed"),
         (
             f"{RANK} --signed",
-            "--signed needs weights, negative ones for distrust: name their column with --weight",
+            "--signed needs weights, some negative: name their column with --weight",
         ),
         (f"{RANK} -p 0.5", "p must be"),
         (f"{RANK} --ratio 0.5", "ratio must be"),
@@ -738,7 +738,7 @@ class TestShards:
                 "--workers is a number of processes of --engine dask",
             ),
             ("rank edges.shards --method hits", "use one of guarded, pagerank,"),
-            ("rank edges.shards --undirected", "give columns and rules for its edges where it is packed"),
+            ("rank edges.shards --undirected", "give columns and rules where it is packed"),
             ("rank edges.shards --distrusted bad.txt", "distrust along the links only"),
             ("inspect edges.shards", "which only graph rank reads"),
             ("compare edges.shards", "which only graph rank reads|takes a graph in memory"),

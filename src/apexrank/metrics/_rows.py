@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from apexrank.errors import InputError
-from apexrank.kernels.segments import running_sums
+from apexrank.kernels.pav import running_sums
 from apexrank.validation import Segments, check_choice
 
 Ties = Literal["pessimistic", "average", "optimistic", "given"]

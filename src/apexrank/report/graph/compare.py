@@ -52,9 +52,8 @@ from apexrank.errors import InputError
 from apexrank.graph import neighbourhood as nearby
 from apexrank.graph.base import GraphRank, best_vertices, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
-from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
-from apexrank.graph.pagerank import PageRank
+from apexrank.graph.pagerank import GuardedPageRank, PageRank
 from apexrank.graph.trust import TrustRank
 from apexrank.metrics.precision import spam_mass, spam_met
 from apexrank.report.graph.result import (
