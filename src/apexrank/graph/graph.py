@@ -487,4 +487,4 @@ def _check_range(sources: np.ndarray, targets: np.ndarray, n: int) -> None:
         if array.size and (array.min() < 0 or array.max() >= n):
             row = int(np.argmax((array < 0) | (array >= n)))
             link = f"the link from {sources[row]} to {targets[row]}"
-            raise InputError(f"position {row}: {link} has a {what} that is no vertex, which are 0 to {n - 1}")
+            raise InputError(f"position {row}: {link} has a {what} outside the vertices 0 to {n - 1}")

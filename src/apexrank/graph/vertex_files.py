@@ -93,7 +93,7 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
     except ValueError:
         weight = math.nan
     if not 0 <= weight < math.inf:
-        raise InputError(f"{path} line {number}: {row['weight']!r} is no weight; write a number >= 0")
+        raise InputError(f"{path} line {number}: {row['weight']!r} is not a weight; write a number >= 0")
     return number, row["vertex"], weight
 
 
