@@ -17,9 +17,9 @@ from scipy import sparse
 from apexrank import GuardedPageRank, LpqRank, PageRank
 from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, as_graph
-from apexrank.graph.guarded import SpreadWalk
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.nonbacktracking import NonBacktrackingWalk
+from apexrank.graph.pagerank import SpreadWalk
 from apexrank.graph.power import Walk
 from benchmarks.timing import report, seconds
 

@@ -28,6 +28,7 @@ NAMES = (
     "growth",
     "solvers",
     "measures",
+    "letor_reading",
     "retarget",
     "link",
     "graph",

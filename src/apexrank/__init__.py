@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from apexrank import aggregation as aggregation
     from apexrank import bounds as bounds
     from apexrank import checkpoints as checkpoints
+    from apexrank import clicks as clicks
     from apexrank import datasets as datasets
     from apexrank import distributed as distributed
     from apexrank import divergences as divergences

@@ -233,6 +233,31 @@ def numbered_lines(path: File, *, whole: bool = True) -> Iterator[tuple[int, byt
             raise InputError(f"{path} line {number + 1}: {_DAMAGE}") from None
 
 
+def numbered_blocks(path: File, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+    r"""Iterate over blocks of whole lines, about 1 MB each, with the number of their first line.
+
+    ``whole`` says that all lines will be kept: a gzip file is then bounded as a whole, not line by line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "notes.txt"
+    ...     _ = path.write_bytes(b"one\ntwo")
+    ...     list(numbered_blocks(path))
+    [(1, b'one\ntwo')]
+    """
+    number = 1
+    with reading(path):
+        try:
+            with opened(path, streamed=not whole) as file:
+                while block := file.read(_STEP) + file.readline():
+                    yield number, block.removeprefix(codecs.BOM_UTF8) if number == 1 else block
+                    number += block.count(b"\n")
+        except DAMAGED:
+            raise InputError(f"{path} line {number}: {_DAMAGE}") from None
+
+
 def single_blanks(content: bytes) -> bytes:
     r"""Normalise white space to one blank between fields and no blank lines, which polars reads as CSV.
 

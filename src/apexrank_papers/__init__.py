@@ -1,8 +1,8 @@
 """The papers' tables and figures, run again and set beside the printed numbers.
 
-A folder for each paper or chapter: `push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz`; `additive` and
-`letor` are studies of ours. They share `result` (experiments, verdicts, tables and figures), `splits` (repeated
-measurements and their noise), `printed` (the papers' numbers), `summary` and `batch` (all of them).
+A folder for each paper or chapter: `push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz`; `additive`,
+`clicks` and `letor` are studies of ours. They share `result` (experiments, verdicts, tables and figures), `splits`
+(repeated measurements and their noise), `printed` (the papers' numbers), `summary` and `batch` (all of them).
 
 Examples
 --------
@@ -113,6 +113,9 @@ TITLES = {
     "additive.study": {
         "additive-study": "Additive rankers beside boosted trees on 32 public tables, some hours: --data "
         "packages|DIR --cells FILE"
+    },
+    "clicks.study": {
+        "clicks": "Position-biased clicks on MQ2008: how much of the gap to true labels a correction recovers"
     },
     "letor.study": {
         "letor-study": "LetorRanker beside LambdaMART and other rankers on public queries, an hour: --data DIR "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from itertools import combinations, permutations
 
 import numpy as np
@@ -461,6 +462,8 @@ BAD = {
     "sum": ({"f": Sqrt() + Cut(np.ones((3, 3)))}, "learning needs a function of the size"),
     "m": ({"f": Sqrt(), "m": 2}, "m= is for a set function given by its name, and this one is made already"),
     "normalize": ({"normalize": "sum"}, "unknown normalize 'sum'"),
+    "one of several": ({"normalize": ("borda", "sum")}, "unknown normalize 'sum'"),
+    "none of several": ({"normalize": ()}, "normalize names no points"),
     "kind": ({"kind": "orders"}, "unknown kind 'orders'"),
     "missing": ({"missing": "last"}, "unknown missing 'last'"),
     "alpha": ({"alpha": -1}, "alpha must be a finite number"),
@@ -515,21 +518,79 @@ def comparison():
 
 def test_experiment_finds_the_ranker_that_knows(comparison):
     words = {verdict.row: verdict.word for verdict in comparison.verdicts}
+    better = "learnt, top 1, reciprocal, listed ranks better than LightGBM lambdarank"
+    beside = {better: words.get(better)} if find_spec("lightgbm") else {}
     assert words == {
         "Lovász–Bregman, Borda points, orders as Borda": "agrees",
         "Lovász–Bregman, min-max, orders as CombSUM, min-max": "agrees",
         "Borda ranks better than the best single ranker": "differs",
         "learnt weights rank better than Borda": "agrees",
+        **beside,
     }
     assert "best single ranker, chosen on training queries: 1, 1" in comparison.notes
 
 
 def test_experiment_has_a_row_for_each_method(comparison):
     methods = [*aggregation_letor.FUSIONS, "best single ranker", *aggregation_letor.MODELS]
+    if find_spec("lightgbm"):
+        methods.append("LightGBM lambdarank")
+    else:
+        assert any("LightGBM is not installed" in note for note in comparison.notes)
     assert comparison.view["method"].to_list() == methods
     assert len(comparison.table) == 2 * len(methods)
     assert comparison.table["value"].is_between(0.4, 1).all()
     assert comparison.view["NDCG less Borda"][0] == ""
+
+
+# ---------------------------------------------------------------- several kinds of points
+
+
+@pytest.mark.parametrize("kind", ["scores", "ranks"])
+@pytest.mark.parametrize("missing", ["zero", "indicator"])
+def test_several_kinds_of_points_are_columns_with_weights_of_their_own(judged_ranks, kind, missing):
+    X, y, groups = judged_ranks
+    kinds = ("borda", "reciprocal")
+    model = LovaszAggregator("top", normalize=kinds, kind=kind, missing=missing).fit(X, y, groups=groups)
+    lists = segment(groups, len(y))
+    points = [np.nan_to_num(list_points(X, lists, normalize=one, kind=kind)) for one in kinds]
+    plain = LovaszAggregator("top", normalize=None).fit(
+        np.column_stack([*points, ~np.isnan(X)] if missing == "indicator" else points), y, groups=groups
+    )
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-5)
+    assert model.weights_.shape == (2, X.shape[1])
+    np.testing.assert_array_equal(model.weights_.ravel(), model.coef_[: model.weights_.size])
+    if missing == "indicator":
+        np.testing.assert_array_equal(model.listed_weights_, model.coef_[model.weights_.size :])
+    one = LovaszAggregator("top", normalize=("borda",), kind=kind, missing=missing).fit(X, y, groups=groups)
+    alone = LovaszAggregator("top", kind=kind, missing=missing).fit(X, y, groups=groups)
+    np.testing.assert_array_equal(one.weights_, alone.weights_)
+
+
+@pytest.fixture
+def judged_ranks():
+    lists = made_up_lists(7)
+    return lists.data, lists.target, lists.groups
+
+
+@pytest.mark.parametrize(
+    "normalize", ["borda", "reciprocal", "dcg", "minmax", ("borda", "reciprocal", "dcg")]
+)
+def test_a_better_place_never_hurts_with_weights_of_at_least_0(judged_ranks, normalize):
+    X, y, groups = judged_ranks
+    options = {"normalize": normalize, "missing": "indicator", "nonnegative": True, "kind": "ranks"}
+    model = LovaszAggregator("top", **options).fit(X, -y + 2, groups=groups)  # turned round: rankers mislead
+    model.coef_ += 0.1  # some weights are 0
+    before = model.predict(X, groups=groups)
+    rng = np.random.default_rng(0)
+    for row in rng.integers(0, len(y), 40):
+        ranker = rng.integers(X.shape[1])
+        better = X.copy()
+        better[row, ranker] = 0.5 if np.isnan(X[row, ranker]) else X[row, ranker] / 2
+        after = model.predict(better, groups=groups)
+        others = (groups == groups[row]) & (np.arange(len(y)) != row)
+        assert after[row] >= before[row] - 1e-12
+        margins = [scores[row] - scores[others] for scores in (before, after)]
+        assert (margins[1] >= margins[0] - 1e-12).all()
 
 
 # ---------------------------------------------------------------- rows without groups

@@ -73,7 +73,7 @@ def test_attacks_without_a_gain_to_prevent_are_marked(edges):
         ("edges.csv --attacks farn", "unknown attack 'farn': use some of farm"),
         (
             "edges.csv --targets 4000",
-            "others link to 400 vertices only: lower --targets",
+            "only 400 vertices have in-links: lower --targets",
         ),
         ("missing.csv", "missing.csv"),
         ("edges.csv -o all.txt", "all.txt"),

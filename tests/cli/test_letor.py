@@ -7,8 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.model_selection import GroupKFold
+from typer.testing import CliRunner
 
 import apexrank
+from apexrank.aggregation import LovaszAggregator
+from apexrank.cli.app import app
 from apexrank.cli.fit import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
 from apexrank.io import load_model, read_qrels, read_run, read_table, write_qrels
@@ -206,6 +209,30 @@ def test_numbers_are_those_of_trec_eval(trec):
         assert np.mean([query[name] for query in theirs.values()]) == pytest.approx(value, abs=1e-10)
 
 
+def test_unjudged_documents_of_a_run(trec):
+    """bpref and RBP keep them apart, other measures count them as irrelevant, as trec_eval does."""
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    Path("qrels.txt").write_text(
+        "1 0 a 0\n1 0 b 2\n1 0 d 0\n1 0 e 1\n2 0 a 2\n2 0 b -1\n2 0 f 0\n3 0 a 0\n3 0 b 1\n"
+    )
+    of_run = {"1": {"a": 3, "c": 3, "b": 2}, "2": {"b": 5, "a": 1}}
+    of_qrels = {"1": {"a": 0, "b": 2, "d": 0, "e": 1}, "2": {"a": 2, "b": -1, "f": 0}}
+    theirs = pytrec_eval.RelevanceEvaluator(of_qrels, {"bpref", "map"}).evaluate(of_run)
+    names = "--measures bpref,map,rbp_residual_0.5"
+    found = measures_of(f"run.txt --qrels qrels.txt {names} --confidence 0.9")
+    assert list(found["intervals"]) == ["map", "bpref", "rbp_residual_0.5"]
+    for name in ("bpref", "map"):
+        expected = np.mean([query[name] for query in theirs.values()])
+        assert found["measures"][name] == pytest.approx(expected, abs=1e-10)
+    # nobody judged c and b, the first documents of the two queries
+    assert found["measures"]["rbp_residual_0.5"] == pytest.approx((0.5 + 0.125 + 0.5 + 0.25) / 2)
+    table = run(f"evaluate run.txt --qrels qrels.txt {names} --per-query").stdout.splitlines()
+    assert table[0] == "group,n,relevant,bpref,map,rbp_residual_0.5"
+    assert len(table) == 3
+    complete = measures_of("run.txt --qrels qrels.txt --measures bpref --complete")["measures"]["bpref"]
+    assert complete == pytest.approx(found["measures"]["bpref"] * 2 / 3)
+
+
 def test_what_is_left_out_is_said(trec):
     result = run("evaluate run.txt --qrels qrels.txt --measures map")
     assert "1 judged queries are not in the run and left out; --complete counts them as 0" in result.stderr
@@ -330,3 +357,36 @@ def test_unusual_columns_of_parquet(tmp_path, monkeypatch):
     frame.write_parquet("odd.parquet")
     result = run("evaluate odd.parquet --scores s --target y --groups g", code=2)
     assert "column 'g': Binary values cannot be used" in result.stderr
+
+
+def test_lists_are_merged_by_weights_learnt_from_judged_ones(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=400)
+    scores = truth[:, None] * [3.0, 0.0, 0.5] + rng.normal(size=(400, 3))
+    scores[rng.random((400, 3)) < 0.3] = np.nan
+    groups, grades = np.repeat(np.arange(40)[::-1], 10), np.digitize(truth, [0.5, 1.5])
+    for name, part in (("judged.txt", slice(0, 200)), ("lists.txt", slice(200, 400))):
+        write_letor(tmp_path / name, scores[part], grades[part], groups[part])
+    command = ["aggregate", str(tmp_path / "lists.txt"), "--judged", str(tmp_path / "judged.txt")]
+    written = tmp_path / "merged.csv"
+    result = CliRunner().invoke(app, [*command, "-o", str(written), "--json"])
+    assert result.exit_code == 0, result.output
+    model = LovaszAggregator("top", normalize="reciprocal", missing="indicator")
+    model.fit(scores[:200], grades[:200], groups=groups[:200])
+    expected = model.predict(scores[200:], groups=groups[200:])
+    frame = pl.read_csv(written)
+    assert frame.columns == ["qid", "docid", "score", "rank"]
+    np.testing.assert_allclose(frame.sort("docid")["score"], expected, rtol=1e-9)
+    assert frame["qid"].to_list() == groups[200:].tolist()
+    for _, rows in frame.group_by("qid"):
+        assert rows["rank"].to_list() == sorted(rows["rank"].to_list())
+        assert rows["score"].to_list() == sorted(rows["score"].to_list(), reverse=True)
+    told = json.loads(result.output)
+    np.testing.assert_allclose(told["weights"], model.weights_)
+    assert told["weights"][0] > told["weights"][1]
+    top = CliRunner().invoke(app, [*command, "--top", "2"])
+    assert len(top.output.splitlines()) >= 40
+    for wrong in (["--method", "borda"], ["--bootstrap", "10"], ["--seed", "3"], ["--figure", "x.png"]):
+        result = CliRunner().invoke(app, [*command, *wrong])
+        assert result.exit_code == 2
+        assert f"{wrong[0]} does not go with --judged" in result.output

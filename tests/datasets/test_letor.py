@@ -15,7 +15,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from apexrank.datasets import letor_folds, make_letor_example, read_letor, write_letor
+from apexrank import textfile
+from apexrank.datasets import letor, letor_folds, make_letor_example, read_letor, write_letor
 from apexrank.errors import InputError
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -271,17 +272,114 @@ def test_too_wide_for_memory(file):
     assert thin.feature_names is None
 
 
-def test_memory_is_a_small_multiple_of_the_file(tmp_path):
+@pytest.mark.parametrize("thin", [False, True])
+def test_peak_of_memory_is_hardly_above_the_matrix(tmp_path, thin):
     path = tmp_path / "x.txt"
-    values = np.random.default_rng(0).random((3000, 40)).round(6)
-    write_letor(path, values, np.zeros(3000), np.arange(3000) // 10)
+    values = np.random.default_rng(0).random((2_000, 500)).round(3)
+    write_letor(path, values, np.zeros(2_000), np.arange(2_000) // 10)
+    blocks = 12 << 20  # the arrays of one block of text
     tracemalloc.start()
     try:
-        read_letor(path)
+        data = read_letor(path, sparse=thin).data
+        size = data.data.nbytes + data.indices.nbytes if thin else data.nbytes
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 4 * path.stat().st_size + (1 << 20)
+    assert peak < 1.3 * size + blocks
+
+
+def _content(rows):
+    return [rows.relevance, rows.qids, rows.docids, rows.columns, rows.values, np.signbit(rows.values)]
+
+
+def _or_fault(parse):
+    """What is parsed, or the message without the file's name."""
+    try:
+        return _content(parse())
+    except InputError as error:
+        return str(error).partition("line 1: ")[2]
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(r"[+-]?[0-9]{0,18}\.?[0-9]{0,18}([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    st.sampled_from(
+        ["NULL", "nan", "-0", "1.7976931348623157E308", "9007199254740993", "1e23", "5e-324", ".", "e5"]
+    ),
+)
+
+
+@settings(max_examples=300)
+@given(
+    numbers=st.lists(NUMBERS, max_size=6),
+    grade=NUMBERS,
+    shuffle=st.randoms(),
+    end=st.sampled_from(["", "\r", " #x"]),
+)
+def test_compiled_and_python_parsers_agree_to_the_last_bit(tmp_path_factory, numbers, grade, shuffle, end):
+    names = list(range(1, len(numbers) + 1))
+    shuffle.shuffle(names)
+    pairs = [f"{j}:{text}" for j, text in zip(names, numbers, strict=True)]
+    line = f"{' '.join([grade, 'qid:7', *pairs])}{end}\n".encode()
+    path = tmp_path_factory.mktemp("letor") / "x.txt"
+    path.write_bytes(line)
+    expected = _or_fault(lambda: letor._unusual_row(path, line, 1, 0))
+    found = _or_fault(lambda: next(letor._parsed(path)))
+    if isinstance(expected, str):
+        assert found == expected
+        return
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 100])
+@pytest.mark.parametrize("odd", [False, True])
+def test_batches_and_blocks_make_no_difference(tmp_path, monkeypatch, rows, odd):
+    path = tmp_path / "x.txt"
+    lines = [f"{i % 3} qid:{i // 4} 1:{i} {'+3' if odd and i % 2 else 3}:{i / 7!r} # D{i}" for i in range(20)]
+    path.write_text("\n# comment\n".join(lines))
+    whole = read_letor(path)
+    monkeypatch.setattr(textfile, "_STEP", 50)
+    for parts in ([read_letor(path)], list(letor.letor_batches(path, rows, 3))):
+        assert [len(part.target) for part in parts[:-1]] == [rows] * (len(parts) - 1)
+        for key in ("data", "target", "groups", "docids"):
+            np.testing.assert_array_equal(np.concatenate([part[key] for part in parts]), whole[key])
+    assert letor.letor_width(path) == 3
+    lines[13] = "1 qid:x 1:oops"
+    path.write_text("\n# comment\n".join(lines))
+    with pytest.raises(InputError, match="line 27: the value of feature 1 is 'oops'"):
+        read_letor(path)
+
+
+def test_only_the_last_line_can_be_cut_off(tmp_path):
+    path = tmp_path / "x.txt"
+    rows = ["0 qid:1 1:1 2:2"] * 12
+    path.write_text("\n".join([*rows, "0 qid:1 1:1", "0 qid:1 +1:3 2:4", *rows]))  # a signed name ends a part
+    assert read_letor(path).data[12:14].tolist() == [[1, 0], [3, 4]]
+    path.write_text("\n".join([*rows, "0 qid:1 +1:3 2:4", "0 qid:1 1:1"]))
+    with pytest.raises(InputError, match="line 14: the file ends in this line, after 1 of the 2 features"):
+        read_letor(path)
+    path.write_text("\n".join([*rows, "0 qid:1 1:1 # whole"]))
+    assert read_letor(path).data.shape == (13, 2)
+
+
+def test_width_that_grows(tmp_path, monkeypatch):
+    monkeypatch.setattr(textfile, "_STEP", 1)
+    path = tmp_path / "x.txt"
+    path.write_text("0 qid:1\n1 qid:1 2:5\n0 qid:1 4:7 1:2\n0 qid:2 3:1\n")
+    expected = [[0, 0, 0, 0], [0, 5, 0, 0], [2, 0, 0, 7], [0, 0, 1, 0]]
+    for options in ({}, {"null": "min"}, {"dtype": np.float32}):
+        assert read_letor(path, **options).data.tolist() == expected
+    assert read_letor(path, sparse=True).data.toarray().tolist() == expected
+
+
+def test_values_beyond_single_precision_are_refused(file):
+    path = file("1 qid:1 1:1", "0 qid:1 1:1.79769313486231570E308")
+    assert read_letor(path).data[1, 0] == np.finfo(float).max
+    with pytest.raises(
+        InputError, match="line 2: feature 1 is beyond float32; read the file with dtype='float64'"
+    ):
+        read_letor(path, dtype=np.float32)
 
 
 # writing
@@ -505,7 +603,7 @@ def test_missing_files_are_named(tmp_path):
     (tmp_path / "Fold1").mkdir()
     (tmp_path / "Fold1" / "train.txt").touch()
     with pytest.raises(
-        InputError, match=r"Fold1 is incomplete: looked for vali.txt and validationset.txt, each also"
+        InputError, match=r"Fold1 is incomplete: looked for vali.txt or valid.txt or validationset.txt, each"
     ):
         letor_folds(tmp_path)
     for k in (1, 2, 4):
@@ -514,6 +612,45 @@ def test_missing_files_are_named(tmp_path):
         InputError, match=r"lacks S3.txt, S5.txt \(or .gz\): the folds need all of S1.txt to S5.txt"
     ):
         letor_folds(tmp_path)
+
+
+def test_yahoo_layout(tmp_path):
+    widths = {
+        "set1.train": 3,
+        "set1.valid": 2,
+        "set1.test": 3,
+        "set2.train": 5,
+        "set2.valid": 4,
+        "set2.test": 4,
+    }
+    for name, width in widths.items():
+        write_letor(tmp_path / f"{name}.txt", np.ones((2, width)), [1, 0], [name, name])
+    folds = list(letor_folds(tmp_path))
+    assert [fold.name for fold in folds] == ["set1", "set2"]
+    assert [part.data.shape for fold in folds for part in fold[1:]] == [(2, 3)] * 3 + [(2, 5)] * 3
+    assert [part.groups[0] for fold in folds for part in fold[1:]] == list(widths)
+    assert {part.data.shape for fold in letor_folds(tmp_path, n_features=7) for part in fold[1:]} == {(2, 7)}
+    (tmp_path / "set2.valid.txt").unlink()
+    with pytest.raises(InputError, match=r"is incomplete: looked for set2.vali.txt or set2.valid.txt"):
+        letor_folds(tmp_path)
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_istella_layout(tmp_path, thin):
+    folder = tmp_path / "full"
+    folder.mkdir()
+    largest = np.finfo(float).max
+    write_letor(folder / "train.txt.gz", [[largest, 2.0], [0.0, 1.0]], [4, 0], ["1", "1"])
+    write_letor(folder / "test.txt", [[1.0]], [0], ["2"])
+    (fold,) = letor_folds(folder, sparse=thin)
+    assert (fold.name, fold.validation.data.shape, fold.validation.groups.shape) == ("full", (0, 2), (0,))
+    assert fold.train.data[0, 0] == largest
+    assert fold.test.data.shape == (1, 2)
+    write_letor(folder / "vali.txt", [[1.0]], [1], ["3"])
+    assert next(letor_folds(folder)).validation.groups.tolist() == ["3"]
+    (folder / "test.txt").unlink()
+    with pytest.raises(InputError, match=r"full is incomplete: looked for test.txt or testset.txt"):
+        letor_folds(folder)
 
 
 # the real set
@@ -597,7 +734,7 @@ def test_example_is_seeded():
         ({"n_queries": 2}, "needs n_queries >= 3, n_features >= 1 and max_documents >= 2, got 2, 8 and 20"),
         ({"n_features": 0}, "got 40, 0 and 20"),
         ({"max_documents": 1}, "got 40, 8 and 1"),
-        ({"noise": -1}, "noise and spread must be finite numbers of at least 0, got -1 and 1.0"),
+        ({"noise": -1}, "noise and spread must be finite and at least 0, got -1 and 1.0"),
         ({"spread": float("nan")}, "noise and spread must be"),
     ],
 )

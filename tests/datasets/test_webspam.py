@@ -175,7 +175,7 @@ GOOD = {"hostgraph_txt": GRAPH_2007, "labels_txt": "0 spam\n"}
         ({"labels_txt": "0 spam\n0 nonspam\n"}, r"labels.txt line 2: host 0 is both spam and not spam"),
         ({"hostnames_txt": "0 a\nx b\n"}, r"hostnames.txt line 2: 'x b' is not a host's number and its name"),
         ({"hostnames_txt": "9 a\n"}, r"hostnames.txt line 1: host 9 is beyond the 4 hosts"),
-        ({"other.hostgraph_txt": "1\n\n"}, r"several files \*hostgraph\* .*name one with graph="),
+        ({"other.hostgraph_txt": "1\n\n"}, r"several files are named \*hostgraph\* .*choose with graph="),
     ],
 )
 def test_broken_lines_are_named(tmp_path, files, message):

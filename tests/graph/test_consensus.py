@@ -18,8 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import InputError, PageRank
 from apexrank.graph import ConsensusRank
-from apexrank.graph.agreement import Agreement
-from apexrank.graph.blend import Limits, blend
+from apexrank.graph.agreement import Agreement, Limits, blend
 from apexrank.graph.layers import as_layers
 from apexrank_papers.consensus.loops import LoopedConsensusRank
 from tests.graph.consensus_oracles import (
@@ -814,7 +813,7 @@ def test_weights_far_apart(kind, method, seed):
         ({"pull": np.nan}, "pull"),
         ({"pull": "strong"}, "pull"),
         ({"entropy": 1.5}, "entropy"),
-        ({"entropy": 0.0}, "above 0 where there is no pull"),
+        ({"entropy": 0.0}, "above 0 without a pull"),
         ({"method": "brew", "beta": 0}, "beta"),
         ({"method": "brew", "beta": 1}, "beta"),
         ({"method": "brew", "pull": 1.0}, "are for methods 'blend' and 'fixed-point', got 'brew'"),

@@ -12,9 +12,8 @@ from scipy.optimize import linprog, lsq_linear
 
 from apexrank import InputError
 from apexrank.graph import ConsensusRank, as_graph, as_layers
-from apexrank.graph.agreement import KINDS, Agreement
-from apexrank.graph.blend import Limits, blend
-from apexrank.graph.interventions import RankOrder, cut_hulls, row_shares
+from apexrank.graph.agreement import KINDS, Agreement, Limits, blend
+from apexrank.graph.consensus import RankOrder, cut_hulls, row_shares
 from apexrank.graph.power import Anderson
 from apexrank.kernels import hulls as kernels
 from tests.graph.consensus_oracles import (
@@ -542,12 +541,12 @@ REFUSED = {
     "shapes": ([np.eye(3), np.eye(4)], {}, "one shape"),
     "names": ({1: np.eye(2), "1": np.eye(2)}, {}, "two layers are named '1'"),
     "signed": ([np.eye(2), as_graph((["a"], ["b"], [-1.0]), signed=True)], {}, "'1' is a signed graph"),
-    "tuple": ((np.eye(2), np.eye(2)), {}, "list of graphs, a mapping"),
-    "one-matrix": (np.eye(2), {}, "list of graphs, a mapping"),
-    "one-graph": (nx.path_graph(3), {}, "list of graphs, a mapping"),
+    "tuple": ((np.eye(2), np.eye(2)), {}, "list or a mapping of graphs"),
+    "one-matrix": (np.eye(2), {}, "list or a mapping of graphs"),
+    "one-graph": (nx.path_graph(3), {}, "list or a mapping of graphs"),
     "one-frame": (pd.DataFrame(TABLE), {}, "label="),
-    "text": ("edges.csv", {}, "list of graphs, a mapping"),
-    "nothing": (None, {}, "list of graphs, a mapping"),
+    "text": ("edges.csv", {}, "list or a mapping of graphs"),
+    "nothing": (None, {}, "list or a mapping of graphs"),
     "empty": ([], {}, "no layers"),
     "no-names": ({}, {}, "no layers"),
     "column": (pd.DataFrame(TABLE), {"label": "week"}, "no column 'week'; it has 'from'"),

@@ -19,8 +19,7 @@ from apexrank.datasets.networks import load_cnr_2000
 from apexrank.errors import MissingDataError, MissingExtraError
 from apexrank.graph import as_graph
 from apexrank.graph.files import edges_of_file
-from apexrank.graph.formats import FORMATS, recognise
-from apexrank.kernels.bvgraph import CODES, read_code
+from apexrank.graph.formats import CODES, FORMATS, read_code, recognise
 from tests.graph import bvgraph_writer
 from tests.graph.test_files import edges_in, message_of, written
 
@@ -106,7 +105,7 @@ class TestPajek:
             ("*Vertices 2\n*Arcs\n0 1\n", "line 3: a vertex is beyond the 2"),
             ("*Vertices 2\n*Arcs\n1 2 much\n", "line 3: '1 2 much' is no line of *arcs"),
             ("*Vertices 2\n*Arcs\n1\n", "line 3: '1' is no line of *arcs"),
-            ("*Vertices 2\n*Matrix\n0 1\n1 0\n", "line 2: the section *Matrix of a Pajek file is not read"),
+            ("*Vertices 2\n*Matrix\n0 1\n1 0\n", "line 2: sections *Matrix of Pajek files are not read"),
             ("*Vertices 9999999999\n*Arcs\n1 2\n", "claims 9999999999 vertices"),
             ("*Vertices 2\n7 x\n*Arcs\n1 2\n", "a vertex is beyond the 2"),
             ("*Vertices 2\n*Arcs\n1 2 -3\n", "line 3: the link from 1 to 2 has the negative weight -3"),

@@ -494,7 +494,7 @@ class TestErrors:
     def test_numbers(self):
         build = Graph.from_edges
         text = message_of(build, [0, 1], [1, 3], n=3)
-        assert text == "position 1: the link from 1 to 3 has a target that is not a vertex: these are 0 to 2"
+        assert text == "position 1: the link from 1 to 3 has a target outside the vertices 0 to 2"
         assert "position 0: the link from -1 to 0 has a source" in message_of(build, [-1], [0])
         assert "sources must be whole vertex numbers" in message_of(build, [0.5], [1])
         assert "sources must be whole vertex numbers" in message_of(build, ["a"], [1])

@@ -121,7 +121,7 @@ def test_median_of_the_layers():
         unscaled = np.median([*[PageRank(0.8).fit(junk, teleport=teleport).scores_] * 2, *honest], axis=0)
         assert (unscaled <= honest.max(axis=0) + 1e-9).all()
         np.testing.assert_allclose(attacked.scores_, unscaled / unscaled.sum(), atol=1e-8)
-    with pytest.raises(InputError, match="method='median' has no choice"):
+    with pytest.raises(InputError, match="method='median' cannot keep orders"):
         ConsensusRank("median").fit(layers, keep_at={0: [(1, 2)]})
 
 

@@ -209,7 +209,7 @@ def test_warm_start_goes_by_names():
     expected = PageRank(tol=1e-12).fit_predict(edges[1])
     for start in (before, scores):
         assert PageRank(tol=1e-12).fit_predict(edges[1], start=start) == pytest.approx(expected, abs=1e-11)
-    with pytest.raises(InputError, match="start needs one finite score for each of the 4 vertices"):
+    with pytest.raises(InputError, match="start needs a finite score for each of 4 vertices"):
         PageRank().fit(edges[1], start=[1.0, 2.0])
 
 
@@ -266,10 +266,10 @@ BAD = [
     (PageRank(), {"teleport": {"a": -1.0}}, "teleport weights must be finite and not negative"),
     (PageRank(), {"teleport": np.zeros(3)}, "teleport must have a positive weight"),
     (TopMeanRank(0), {}, "k must be a whole number"),
-    (TopMeanRank(2, 9.0), {}, "takes p up to 8"),
+    (TopMeanRank(2, 9.0), {}, "needs p <= 8"),
     (LpqRank(gamma=1.0), {"trusted": ["a"]}, "gamma is what is left"),
     (LpqRank(trust="non-linear"), {}, "unknown trust 'non-linear': use one of linear, same"),
-    (LpqRank(neutral=2.0), {}, "neutral is a factor"),
+    (LpqRank(neutral=2.0), {}, "neutral must be between 0 and 1"),
     (LpqRank(), {"trusted": ["a"], "distrusted": ["a"]}, "'a' is both trusted and distrusted"),
     (LpqRank(), {"trusted": []}, "trusted is empty"),
     (LpqRank(), {"trusted": ["x"]}, "x"),
@@ -384,13 +384,13 @@ MORE_BAD = [
     (PageRank(), {"teleport": np.ones((3, 0))}, "teleport must have a positive weight"),
     (PageRank(), {"teleport": np.ones((3, 2, 2))}, "teleport must have a positive weight"),
     (PageRank(max_iter=10.5), {}, "max_iter must be a whole number"),
-    (PageRank(), {"start": 0.3}, "start needs one finite score"),
-    (PageRank(), {"start": ["x", "y", "z"]}, "start needs one finite score"),
+    (PageRank(), {"start": 0.3}, "start needs a finite score"),
+    (PageRank(), {"start": ["x", "y", "z"]}, "start needs a finite score"),
     (PageRank(), {"start": np.ones((3, 2))}, "start has shape"),
     (LpqRank(gamma="x"), {"trusted": [0]}, "gamma is what is left"),
     (LpqRank(), {"trusted": [0], "teleport": [{0: 1.0}, {1: 1.0}]}, "labels take one teleport vector"),
     (LpqRank(), {"distrusted": [0, 1, 2]}, "every vertex is distrusted"),
-    (ConcaveConvexRank(degree=-1), {}, "degree must be a number above 0"),
+    (ConcaveConvexRank(degree=-1), {}, "degree must be above 0"),
     (ConcaveConvexRank(f=2), {}, "f and g must be functions"),
 ]
 

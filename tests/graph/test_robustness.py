@@ -119,11 +119,11 @@ def test_an_attack_that_does_not_fit_is_left_out():
 
 
 def test_bad_numbers_of_targets(web):
-    with pytest.raises(InputError, match=r"others link to \d+ vertices only: lower n_targets"):
+    with pytest.raises(InputError, match=r"only \d+ vertices have in-links: lower n_targets"):
         attack_ranks(web, n_targets=801)
     with pytest.raises(InputError, match="n_targets must be a whole number of at least 1"):
         attack_ranks(web, n_targets=0)
-    with pytest.raises(InputError, match="others link to 0 vertices only"):
+    with pytest.raises(InputError, match="only 0 vertices have in-links"):
         attack_ranks(np.eye(3))
 
 

@@ -222,8 +222,8 @@ def damaged(folder: Path, part: str, change) -> None:
         ("indices", 5, 60, r"00002.indices.npy is damaged: it has links from no vertex"),
         ("indices", 0, -1, r"00002.indices.npy is damaged: it has links from no vertex"),
         ("indptr", 1, 1 << 40, r"00002.indptr.npy is damaged: its rows do not add up"),
-        ("weights", 3, np.nan, r"00002.weights.npy is damaged: it has weights that are not positive"),
-        ("weights", 3, -1.0, r"00002.weights.npy is damaged: it has weights that are not positive"),
+        ("weights", 3, np.nan, r"00002.weights.npy is damaged: some weights are not positive"),
+        ("weights", 3, -1.0, r"00002.weights.npy is damaged: some weights are not positive"),
     ],
 )
 def test_a_damaged_shard_is_named_before_it_is_used(part, position, value, message, engine, tmp_path):

@@ -1,5 +1,7 @@
 """PyTorch losses: equal to the objectives in value and gradient, gradients checked by differences."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -351,6 +353,80 @@ def test_a_network_learns_the_top():
     assert y[scores.topk(20).indices].all()
 
 
+def batch(name, seed=0):
+    """Padded scores, targets, weights and mask of six queries; in padded places is what no loss may see."""
+    rng = np.random.default_rng(seed)
+    sizes = np.array([7, 1, 12, 3, 9, 5])
+    mask = np.arange(12) < sizes[:, None]
+    scores = np.where(mask, rng.normal(size=mask.shape), np.nan)
+    target = np.where(mask, rng.integers(0, 2 if name in BINARY else 4, mask.shape), -1)
+    target[:, 0] = target[:, 0].clip(1)  # both classes, except in the query of one document
+    target[[0, 2, 3, 4, 5], 1] = 0
+    weight = np.where(mask, rng.integers(1, 3, mask.shape), -9.0)
+    return scores, target, weight, mask
+
+
+@pytest.mark.parametrize("name", {**CASES, **SWAPS})
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("reduction", ["objective", "mean"])
+def test_a_padded_batch_equals_flat_rows(name, weighted, reduction):
+    if weighted and name in SWAPS:
+        pytest.skip("SwapLikelihoodLoss takes no weights")
+    loss = copy.deepcopy({**CASES, **SWAPS}[name][0])
+    loss.reduction = reduction
+    scores, target, weight, mask = batch(name)
+    padded_scores = torch.tensor(scores, requires_grad=True)
+    value = loss(padded_scores, *tensors(target), None, weight if weighted else None, torch.from_numpy(mask))
+    value.backward()
+    flat = torch.tensor(scores[mask], requires_grad=True)
+    queries = np.nonzero(mask)[0]
+    expected = loss(flat, target[mask], queries, weight[mask] if weighted else None)
+    expected.backward()
+    assert value.item() == pytest.approx(expected.item(), rel=1e-12)
+    np.testing.assert_allclose(padded_scores.grad.numpy()[mask], flat.grad.numpy(), rtol=1e-12, atol=1e-14)
+    assert not padded_scores.grad.numpy()[~mask].any()
+
+
+@pytest.mark.parametrize("name", {**CASES, **SWAPS})
+def test_mean_is_over_queries(name):
+    """Queries one by one, except where the loss of a batch is no sum or mean of theirs."""
+    loss = copy.deepcopy({**CASES, **SWAPS}[name][0])
+    loss.reduction = "mean"
+    scores, target, _, mask = batch(name)
+    mask[1] = False  # a query of one document tells nothing
+    mask[:, 11] = False
+    rows = np.flatnonzero(mask.any(axis=1))
+    scores, target, mask = scores[rows], target[rows], mask[rows]
+    value = loss(torch.from_numpy(scores), target, mask=mask).item()
+    if "pointwise" in name or name == "p-classification":
+        loss.reduction = "objective"
+        whole = loss(torch.from_numpy(scores), target, mask=mask).item()
+        assert value == pytest.approx(whole / (len(rows) if "pointwise" in name else 1))
+        return
+    alone = [loss(torch.from_numpy(s[m]), t[m]).item() for s, t, m in zip(scores, target, mask, strict=True)]
+    assert value == pytest.approx(np.mean(alone), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["push", "push-logistic", "retarget-squared", "listwise-listnet", "swaps"])
+def test_gradient_of_padded_batches_by_differences(name):
+    loss = copy.deepcopy({**CASES, **SWAPS}[name][0])
+    loss.reduction = "mean"
+    scores, target, _, mask = batch(name, seed=3)
+    scores = torch.tensor(np.nan_to_num(scores), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda s: loss(s, target, mask=mask), scores, eps=1e-6, atol=1e-5)
+
+
+def test_a_batch_without_mask_has_no_padding():
+    scores = torch.randn(3, 4, dtype=torch.float64)
+    target = torch.tensor([[1, 0, 0, 0]] * 3)
+    flat = PushLoss()(scores.ravel(), target.ravel(), np.repeat(range(3), 4))
+    assert PushLoss()(scores, target).item() == pytest.approx(flat.item())
+
+
+def padded(loss, **options):
+    return loss(torch.zeros(2, 2), torch.tensor([[1, 0], [1, -1]]), **options)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -366,7 +442,10 @@ def test_a_network_learns_the_top():
             lambda: PushLoss()(torch.zeros(3), torch.ones(2)),
             "target needs one value for each of the 3 scores",
         ),
-        (lambda: PushLoss()(torch.zeros(3, 2), torch.ones(3)), r"scores needs shape \(n,\) or \(n, 1\)"),
+        (
+            lambda: PushLoss()(torch.zeros(3, 2), torch.ones(3)),
+            r"target needs the shape of the scores, \(3, 2\), got \(3,\)",
+        ),
         (lambda: PushLoss()(np.zeros(3), np.ones(3)), "must be a PyTorch tensor"),
         (lambda: PushLoss()(torch.zeros(2), [1, 0], None, [1.0, -1.0]), "finite number >= 0"),
         (lambda: PushLoss()(torch.zeros(2), [1, 0], None, [0.0, 0.0]), "all rows have weight 0"),
@@ -380,8 +459,19 @@ def test_a_network_learns_the_top():
         (lambda: RetargetLoss(reward=-1.0), "reward must be"),
         (lambda: RetargetLoss(offsets="cubic"), "unknown offsets 'cubic'"),
         (lambda: PushLoss()(torch.zeros(2), ["good", "bad"]), "target must be numbers"),
+        (lambda: PushLoss(reduction="sum"), "unknown reduction 'sum'"),
+        (lambda: padded(PushLoss(), groups=[0, 1]), "leave out groups"),
+        (
+            lambda: padded(PushLoss(), mask=torch.ones(2, 3)),
+            r"mask needs the shape of the scores, \(2, 2\), got",
+        ),
+        (lambda: padded(PushLoss(), sample_weight=[1, 1]), "sample_weight needs the shape of the scores"),
+        (lambda: padded(PushLoss(), mask=torch.zeros(2, 2)), "mask must be True where a document is"),
+        (lambda: padded(PushLoss(), mask=[[0, 0], [0, 1]]), "turn it round"),
+        (lambda: PushLoss()(torch.zeros(2), [1, 0], mask=[1, 1]), r"shape \(queries, documents\)"),
+        (lambda: CrucialPairsLoss()(torch.zeros(2, 2), ([0], [1])), "pairs are for flat scores"),
     ],
-    ids=range(23),
+    ids=range(31),
 )
 def test_faults_are_one_line(call, words):
     with pytest.raises(InputError, match=words) as caught:

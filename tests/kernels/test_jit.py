@@ -7,7 +7,7 @@ import pytest
 
 from apexrank.kernels import jit
 from apexrank.kernels.jit import kernel
-from apexrank.kernels.segments import running_sums
+from apexrank.kernels.pav import running_sums
 
 
 def test_kernels_work_where_nothing_can_be_kept(monkeypatch):

@@ -321,7 +321,7 @@ def test_the_input_is_left_alone_and_any_number_type_will_do():
         ({"lower": np.nan}, "lower must not exceed upper"),
         ({"lower": INF, "upper": INF}, "room"),
         ({"lower": -INF, "upper": -INF}, "room"),
-        ({"upper": [1.0]}, "upper needs one number, or one per step: expected 2"),
+        ({"upper": [1.0]}, r"upper needs one number, or one per step \(2\)"),
         ({"weight": [1.0]}, "one number per row: expected 3"),
         ({"weight": [1.0, -1.0, 1.0]}, "not negative"),
         ({"weight": [1.0, np.nan, 1.0]}, "not negative"),

@@ -26,7 +26,7 @@ LAYERS = [
     {"objectives", "penalties"},
     {"problem"},
     {"solvers"},
-    {"rankers", "preprocessing", "integrations"},
+    {"rankers", "preprocessing", "integrations", "clicks"},
     {"plot", "io", "graph"},
     {"networkx"},
     {"aggregation", "export", "distributed"},

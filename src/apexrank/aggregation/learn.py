@@ -8,6 +8,7 @@ of the size with gains δ, that is ``∝ exp(Σ_r δ_r·z[σ(r)])`` with ``z = �
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -57,8 +58,9 @@ class LovaszAggregator(GradedRanker):
         Function of the size, or a sum of such functions, whose gains say how much each rank counts.
     m : int, optional
         For an f given by its name: only the first m ranks count ("top", "sqrt", "log"); "top" takes 1 by default.
-    normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"} or None
-        From what a ranker gives to the points that are added up, list by list:
+    normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"}, a sequence of them, or None
+        From what a ranker gives to the points that are added up, list by list; a ranker has a weight for each of
+        several kinds of points:
 
         - "borda": ``(n + 1 − place)/n`` for a list of n documents, from 1 for the best down to at least 1/n;
         - "reciprocal", "dcg": ``61/(60 + place)`` and ``1/log₂(1 + place)``; with ``kind="ranks"`` the place is the
@@ -85,7 +87,9 @@ class LovaszAggregator(GradedRanker):
         The penalty is ``alpha/2·|w|²``.
     nonnegative : bool
         Keep the weights (also those for being listed) at 0 or above, as trust in a voter is; then they can serve as
-        ``weights`` of the unsupervised methods. Otherwise a ranker may be turned round.
+        ``weights`` of the unsupervised methods, and the score is monotone: a document never loses when a ranker places
+        it better, nor when one lists it that did not, unless its points there are below 0 (raw scores, "zscore" with
+        an indicator). Otherwise a ranker may be turned round.
     solver : {"auto", "lbfgs", "newton"} or solver
         Ignored with ``nonnegative``, which takes L-BFGS with bounds. "newton" is for ``f="top"`` with m = 1.
     max_iter, tol, warm_start, verbose
@@ -93,7 +97,7 @@ class LovaszAggregator(GradedRanker):
 
     Attributes
     ----------
-    weights_ : array of shape (rankers,)
+    weights_ : array of shape (rankers,), or (kinds of points, rankers) for a sequence
         Weight of each ranker's points.
     listed_weights_ : array of shape (rankers,)
         Weight of being listed by each ranker; 0 unless ``missing="indicator"``.
@@ -130,7 +134,7 @@ class LovaszAggregator(GradedRanker):
         f: str | SetFunction = "sqrt",
         *,
         m: int | None = None,
-        normalize: ListPoints | None = "borda",
+        normalize: ListPoints | Sequence[ListPoints] | None = "borda",
         kind: RankerKind = "scores",
         missing: Unlisted = "zero",
         alpha: float = 1e-3,
@@ -207,9 +211,10 @@ class LovaszAggregator(GradedRanker):
         if self.solver == "newton" and not (self.nonnegative or objective.has_hessian):
             raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
         self._solve(Problem(points[kept], objective, self._penalty()), w0)
-        width = rows.shape[1]
-        self.weights_ = self.coef_[:width]
-        self.listed_weights_ = self.coef_[width:] if self.missing == "indicator" else np.zeros(width)
+        width, several = rows.shape[1], len(self._kinds)
+        points_of = self.coef_[: several * width]
+        self.weights_ = points_of.reshape(several, width) if several > 1 else points_of
+        self.listed_weights_ = self.coef_[-width:] if self.missing == "indicator" else np.zeros(width)
         return self
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> np.ndarray:
@@ -240,11 +245,20 @@ class LovaszAggregator(GradedRanker):
 
     def _reading(self, reset: bool) -> dict[str, Any]:
         if self.normalize is not None:
-            check_choice("normalize", self.normalize, ListPoints)
+            for kind in self._kinds:
+                check_choice("normalize", kind, ListPoints)
+            if not self._kinds:
+                raise InputError("normalize names no points: give at least one kind, such as 'borda'")
         check_choice("kind", self.kind, RankerKind)
         check_choice("missing", self.missing, Unlisted)
         finite = True if self.missing == "raise" else "allow-nan"
         return {"accept_sparse": False, "dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
+
+    @property
+    def _kinds(self) -> tuple[Any, ...]:
+        """Kinds of points, each with a weight for every ranker."""
+        one = self.normalize is None or isinstance(self.normalize, str)
+        return (self.normalize,) if one else tuple(self.normalize)  # type: ignore[arg-type]
 
     @property
     def _zero_is_best(self) -> bool:
@@ -265,18 +279,22 @@ class LovaszAggregator(GradedRanker):
         """Points in lists of the rows' own; with None in the list of ``fit``."""
         if self.kind == "ranks" and np.any(rows <= 0):
             raise InputError("ranks are numbers from 1 for the best one, but X holds one of 0 or below")
-        where = self.list_ if lists is None else lists
-        points = list_points(rows, where, normalize=self.normalize, kind=self.kind)
-        known = ~np.isnan(points)
+        known = ~np.isnan(rows)
         if self._zero_is_best and not known.all():
             raise InputError(
                 "X contains NaN, and with normalize=None and kind='ranks' no points, 0, are more than rank 1 has, −1: "
                 "use missing='indicator', or a normalize such as 'borda'"
             )
-        if self.missing == "zero" and self.normalize == "zscore":
-            points = np.where(known, points, self._last_points(points, lists))
-        points = np.where(np.isnan(points), 0.0, points)  # also of rankers that list nothing of a list
-        return np.column_stack([points, known]) if self.missing == "indicator" else points
+        columns = [self._points_of(kind, rows, lists) for kind in self._kinds]
+        return np.column_stack([*columns, known] if self.missing == "indicator" else columns)
+
+    def _points_of(self, kind: ListPoints | None, rows: np.ndarray, lists: Segments | None) -> np.ndarray:
+        """Points of one kind, 0 where a ranker does not list a document."""
+        where = self.list_ if lists is None else lists
+        points = list_points(rows, where, normalize=kind, kind=self.kind)
+        if self.missing == "zero" and kind == "zscore":
+            points = np.where(np.isnan(points), self._last_points(points, lists), points)
+        return np.where(np.isnan(points), 0.0, points)  # also of rankers that list nothing of a list
 
     def _last_points(self, points: np.ndarray, lists: Segments | None) -> np.ndarray:
         """Value of the last listed document of each row's list by each ranker; NaN where a ranker lists nothing."""

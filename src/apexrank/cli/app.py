@@ -22,6 +22,7 @@ import apexrank
 from apexrank.cli.aggregate import aggregate
 from apexrank.cli.cluster import cluster
 from apexrank.cli.compare import compare
+from apexrank.cli.convert import convert
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
@@ -184,6 +185,6 @@ def _main(
         typer.echo(context.get_help())
 
 
-for _verb in (demo, compare, fit, rank, evaluate, export, aggregate, cluster, reproduce):
+for _verb in (demo, compare, fit, rank, evaluate, export, convert, aggregate, cluster, reproduce):
     app.command()(_verb)
 app.add_typer(graph_app)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apexrank import io, metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -31,55 +32,51 @@ class Inputs:
     positive: str | None = opt.plain("Its positive value; default: the model's.")
     relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
     weight: str | None = opt.plain(
-        "Column of row weights, which count as repetitions; default: the model's, where TEST has it."
+        "Column of row weights, which count as repetitions; default: the model's, if TEST has it."
     )
     scores: str | None = _scored("Column of scores, larger is better.")
     groups: str | None = _scored("Column of groups, one list each.")
     qrels: Path | None = _scored("TREC judgements of the run's documents.")
-    complete: bool = _scored("Count judged queries that the run lacks as 0.", "--complete", default=False)
+    complete: bool = _scored("Count judged queries that the run lacks as 0.", default=False)
 
-    def read(self, reading: opt.CsvOptions) -> Judged:
+    def read(self, reading: opt.CsvOptions, *, unjudged: bool = False) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
         of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
         of_run, of_scores = self.qrels is not None, self.scores is not None
         has_both = self.positive is not None and self.relevant is not None
         has_none = not of_run and not of_scores and self.test is None
-        opt.refuse(
-            {
-                "--positive names a class and --relevant a grade: give one of them": has_both,
-                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
-                "--weight": of_run and of_table.count(None) < len(of_table),
-                "a TREC run is not a CSV file: leave out --encoding and --sep": (
-                    of_run and reading != opt.CsvOptions()
-                ),
-                "--complete is about a TREC run: give --qrels, or leave it out": self.complete and not of_run,
-                "--scores names a column of the table itself: leave out the model": of_scores and self.test,
-                "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels "
-                "FILE": has_none,
-                "--groups goes with --scores: a model knows its own groups": self.groups and not of_scores,
-            }
-        )
+        of_both, as_csv = of_run and of_table.count(None) < len(of_table), reading != opt.CsvOptions()
+        alone = "TEST, --scores, --target, --positive, --groups and --weight"
+        ways = "a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
+        for wrong, message in (
+            (has_both, "--positive names a class and --relevant a grade: give one of them"),
+            (of_both, f"--qrels goes with a TREC run alone: leave out {alone}"),
+            (of_run and as_csv, "a TREC run is not a CSV file: leave out --encoding and --sep"),
+            (self.complete and not of_run, "--complete is about a TREC run: give --qrels, or leave it out"),
+            (of_scores and self.test, "--scores names a column of the table itself: leave out the model"),
+            (has_none, f"give {ways}"),
+            (self.groups and not of_scores, "--groups goes with --scores: a model knows its own groups"),
+        ):
+            opt.refuse(wrong, message)
         out.check_inputs(self.source, self.test, self.qrels)
-        from apexrank.io import load_model
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
-            return judge_run(self.source, self.qrels, complete=self.complete)
+            return judge_run(self.source, self.qrels, complete=self.complete, unjudged=unjudged)
         if self.scores is not None:
             table = reading.read_table(self.source)
             target = self.target or table.roles.get("target")
             groups = self.groups or table.roles.get("groups")
             if target is None:
                 raise InputError("--scores needs --target, the column with the answers")
-            return judge_scores(
-                table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
-            )
+            roles = {"groups": groups, "positive": self.positive, "weight": self.weight}
+            return judge_scores(table, self.scores, target, **roles)
         assert self.test is not None  # seen to above
-        ranker = load_model(self.source)
+        ranker = io.load_model(self.source)
         if self.test.is_dir():
             from apexrank.io.stream_fit import score_blocks
 
-            opt.refuse({opt.FOLDER_IS_UTF8: reading != opt.CsvOptions()})
+            opt.refuse(reading != opt.CsvOptions(), opt.FOLDER_IS_UTF8)
             asked = {"target": self.target or ranker.target, "weight": self.weight or ranker.weight}
             table, scores, notes = score_blocks(ranker, self.test, **asked)
         else:
@@ -102,22 +99,18 @@ class MeasureOptions:
     """Measures, and where they go."""
 
     measures: list[str] | None = opt.plain(
-        "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; "
-        "that of trec_eval's ndcg, the grade itself, is ndcg_linear."
+        "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; that of "
+        "trec_eval's ndcg, the grade itself, is ndcg_linear."
     )
-    empty: str = opt.plain(
-        "Groups without a relevant row: skip (leave out), zero, one or raise.", default="skip"
-    )
+    empty: str = opt.plain("Groups without a relevant row: skip, zero, one or raise.", default="skip")
     ties: str | None = opt.plain(
         "Rows of equal scores: average, pessimistic, optimistic, given (their order) or, for average precision, "
         "threshold (tied rows are one step); by default each measure has its own rule, runs have trec_eval's.",
         choices=("average", "pessimistic", "optimistic", "given", "threshold"),
     )
     confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
-    per_query: bool = opt.plain(
-        "Show the measures of each group instead of their means.", "--per-query", default=False
-    )
-    output: Path | None = opt.plain("CSV or Parquet file for --per-query.", "--output", "-o")
+    per_query: bool = opt.plain("Show the measures of each group instead of their means.", default=False)
+    output: Path | None = opt.plain("CSV or Parquet file for --per-query.")
     roc: Path | None = opt.plain("Picture of the ROC curve to write: .png, .svg or .pdf.")
 
 
@@ -133,29 +126,24 @@ def evaluate(
     """Measure a list on rows whose answer is known."""
     output, each, pair = options.output, options.per_query, costs.pair()
     out.check_picture(options.roc)
-    if each and pair is not None:
-        raise InputError("--cost-false-alarm and --gain-hit are about one list: leave out --per-query")
-    if each and options.confidence is not None:
-        raise InputError("--confidence is about means: leave it out, or leave out --per-query")
-    if output is not None and not each:
-        raise InputError("--output is for the table of --per-query: add that, or leave it out")
+    costs_given, of_means = each and pair is not None, each and options.confidence is not None
+    opt.refuse(costs_given, "--cost-false-alarm and --gain-hit are about one list: leave out --per-query")
+    opt.refuse(of_means, "--confidence is about means: leave it out, or leave out --per-query")
+    of_table = "--output is for the table of --per-query: add that, or leave it out"
+    opt.refuse(output is not None and not each, of_table)
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     judged = inputs.read(reading)
     from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures, label
-    from apexrank.metrics import per_group
 
-    if pair is not None and judged.groups is not None:
-        raise InputError(
-            "--cost-false-alarm and --gain-hit cut one list, but these rows are ranked inside groups"
-        )
-    if options.roc is not None and judged.groups is not None:
-        raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
-    if inputs.relevant is not None and not judged.graded:
-        raise InputError("--relevant is a grade, but the target is a class: leave it out")
+    if judged.groups is not None:
+        many = "one list, but these rows are ranked inside groups"
+        opt.refuse(pair is not None, f"--cost-false-alarm and --gain-hit cut {many}")
+        opt.refuse(options.roc is not None, f"--roc draws {many}: leave it out")
+    no_grade = inputs.relevant is not None and not judged.graded
+    opt.refuse(no_grade, "--relevant is a grade, but the target is a class: leave it out")
     relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
     positives = judged.y if not judged.graded else judged.y >= relevant
-    for sentence in judged.notes:
-        out.note(sentence)
+    out.note(*judged.notes)
     about: dict[str, Any] = {
         "groups": judged.groups,
         "sample_weight": judged.weight,
@@ -164,15 +152,31 @@ def evaluate(
     }
     chosen = opt.split_names(options.measures)
     precise = bool(chosen) and all(label(name).startswith("average precision") for name in chosen)
-    if options.ties == "threshold" and not precise:
-        raise InputError("--ties threshold is a rule of average precision alone: add --measures map")
+    alone = "--ties threshold is a rule of average precision alone: add --measures map"
+    opt.refuse(options.ties == "threshold" and not precise, alone)
+
+    def parts(names: list[str]) -> list[tuple[Judged, list[str]]]:
+        """Rows for each of the names: measures that know unjudged documents of a run have those kept apart."""
+        from apexrank.metrics.evaluation import find_measure
+
+        apart = [name for name in names if find_measure(name).family.function.known == "unjudged"]
+        if inputs.qrels is None or not apart:
+            return [(judged, names)]
+        rest = [name for name in names if name not in apart]
+        return [(judged, rest)] * bool(rest) + [(inputs.read(reading, unjudged=True), apart)]
+
     if each:
         names = chosen or default_measures(judged.y, judged.groups, judged.weight)
-        table = per_group(judged.y, judged.scores, names, **about)
+        found = [
+            metrics.per_group(rows.y, rows.scores, own, **about | {"groups": rows.groups})
+            for rows, own in parts(names)
+        ]
+        columns = [other[name] for other in found for name in names if name in other]
+        table = found[0].with_columns(*columns).select("group", "n", "relevant", *dict.fromkeys(names))
         out.write_frame(table, output)
     else:
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
-        report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
+        report = _means(judged, parts(names), about | {"empty": options.empty}, options.confidence)
         report |= {"left_out": left_out} if left_out else {}
         if pair is not None:
             report["best_cut"] = best_cut(positives, judged.scores, *pair, sample_weight=judged.weight)
@@ -194,10 +198,9 @@ def evaluate(
 def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Return the default measures that are defined on these rows, and those that the weights do not allow."""
     from apexrank.io.judging import default_measures, measurable
-    from apexrank.metrics import per_group
 
     names = default_measures(judged.y, judged.groups, judged.weight)
-    found = per_group(judged.y, judged.scores, names, **options)
+    found = metrics.per_group(judged.y, judged.scores, names, **options)
     kept = [name for name in names if found[name].null_count() < len(found)]
     if not kept:
         raise InputError("no measure is defined: the rows lack positive ones")
@@ -209,13 +212,13 @@ def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[s
 
 
 def _means(
-    judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
+    judged: Judged, parts: list[tuple[Judged, list[str]]], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
-    """Return the size of the lists, the means of the measures, and their intervals if wanted."""
-    from apexrank.metrics import bootstrap, per_group
+    """Return the size of the lists, the means of the measures of each part, and their intervals if wanted."""
     from apexrank.metrics import evaluate as evaluate_measures
 
-    counts = per_group(judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"])
+    given = {"groups": judged.groups, "relevant": about["relevant"]}
+    counts = metrics.per_group(judged.y, judged.scores, "mrr", **given)
     report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
@@ -226,12 +229,18 @@ def _means(
         report["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
         report |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
-    report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
+    found: dict[str, Any] = {}
+    report["measures"] = {}
+    for rows, names in parts:
+        own = about | {"groups": rows.groups}
+        report["measures"] |= evaluate_measures(rows.y, rows.scores, names, **own)
+        if confidence is not None:
+            with out.working("drawing rows or groups again and again"):
+                drawn: Any = metrics.bootstrap(names, rows.y, rows.scores, confidence=confidence, **own)
+            found |= drawn
     if confidence is not None:
-        with out.working("drawing rows or groups again and again"):
-            found: Any = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
-        report |= {"confidence": confidence, "intervals": intervals, "drawn": found[names[0]].n}
+        report |= {"confidence": confidence, "intervals": intervals, "drawn": next(iter(found.values())).n}
     return report
 
 
@@ -244,11 +253,8 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     if "groups" in report:
         title += f", in {out.plural(report['groups'], 'group')}"
     if without := report.get("empty_groups"):
-        what = {
-            "skip": "left out; --empty zero counts them as 0",
-            "zero": "counted as 0",
-            "one": "counted as 1",
-        }
+        what = {"zero": "counted as 0", "one": "counted as 1"}
+        what["skip"] = "left out; --empty zero counts them as 0"
         title += f", {without} of them without a positive row ({what.get(empty, empty)})"
     if "left_out" in report:
         left_out = ", ".join(map(label, report["left_out"]))
@@ -260,9 +266,8 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     if intervals:
         drawn = "groups" if "groups" in report else "rows"
         if report["drawn"] == report.get("weight") and "groups" not in report:
-            drawn += (
-                f"; a weight is a number of equal rows, each drawn by itself: {report['weight']:.0f} in all"
-            )
+            each = f"each drawn by itself: {report['weight']:.0f} in all"
+            drawn += f"; a weight is a number of equal rows, {each}"
         typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
     if "best_cut" in report:
         cut = report["best_cut"]

@@ -1,7 +1,7 @@
 """Data sets of the papers and of the field, made-up ones, and readers of LETOR, PrefLib and web graphs.
 
-Made up: :mod:`.synthetic`, :mod:`.crawl`; link spam: :mod:`.attacks`. Queries: :mod:`.letor`. Hosts: :mod:`.webspam`.
-Ballots: :mod:`.preflib`. The UCI sets of the papers: :mod:`.uci`. Networks: :mod:`.networks`.
+Made up: :mod:`.synthetic`, :mod:`.crawl`, :mod:`.clicks`; link spam: :mod:`.attacks`. Queries: :mod:`.letor`. Hosts:
+:mod:`.webspam`. Ballots: :mod:`.preflib`. The UCI sets of the papers: :mod:`.uci`. Networks: :mod:`.networks`.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from apexrank.lazy import attach
 
 if TYPE_CHECKING:
     from apexrank.datasets.attacks import attack as attack
+    from apexrank.datasets.clicks import make_clicks as make_clicks
     from apexrank.datasets.crawl import make_crawl as make_crawl
     from apexrank.datasets.crawl import plant_farms as plant_farms
     from apexrank.datasets.letor import Fold as Fold

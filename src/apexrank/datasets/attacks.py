@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import cleandoc
 from itertools import pairwise
@@ -110,23 +111,22 @@ def draw_pages(pages: np.ndarray, count: int, rng: np.random.RandomState, advice
     return rng.choice(pages, count, replace=False)
 
 
+@dataclass(eq=False)
 class _Web:
     """A graph and what an attacker adds to it; arrays of pages have one row for each target."""
 
-    def __init__(
-        self,
-        old: csr_array,
-        linked: np.ndarray,
-        targets: np.ndarray,
-        pages: int,
-        hijacked: int,
-        rng: np.random.RandomState,
-    ) -> None:
-        self.old, self.linked, self.pages, self.hijacked, self.rng = old, linked, pages, hijacked, rng
-        self.targets = targets[:, None]
-        self.size = old.shape[0]
-        self.links: list[tuple[np.ndarray, np.ndarray]] = []
-        self.owned, self.n_hijacked = self.targets.ravel(), 0
+    old: csr_array
+    linked: np.ndarray
+    targets: np.ndarray
+    pages: int
+    hijacked: int
+    rng: np.random.RandomState
+    n_hijacked: int = 0
+    links: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.size, self.owned = self.old.shape[0], self.targets
+        self.targets = self.targets[:, None]
 
     def draw(self, pages: np.ndarray, count: int) -> np.ndarray:
         return draw_pages(pages, count, self.rng, "hijack fewer")
@@ -273,9 +273,7 @@ class AttackKind(NamedTuple):
 KINDS = {
     "farm": AttackKind(_farm, "boosters, each of which links to the target only"),
     "linked-back": AttackKind(_linked_back, "a farm whose target links to its boosters and to nobody else"),
-    "site": AttackKind(
-        _site, "linked-back boosters that also link to the next 29 boosters, as honest pages do"
-    ),
+    "site": AttackKind(_site, "linked-back boosters that also link to the next 29, as honest pages do"),
     "shared": AttackKind(_shared, "all farms share their boosters, each of which links to all targets"),
     "funnel": AttackKind(
         partial(_funnel, depth=2),
@@ -283,9 +281,7 @@ KINDS = {
         least=3,
     ),
     "deep-funnel": AttackKind(partial(_funnel, depth=6), "a funnel with a chain of six pages", least=7),
-    "whirl": AttackKind(
-        _whirl, "a funnel whose target links to the first page of the chain only: a cycle of three", least=3
-    ),
+    "whirl": AttackKind(_whirl, "a funnel whose target links to the chain only: a cycle of three", least=3),
     "triangles": AttackKind(
         _triangles,
         "the target links to boosters, each of them to a helper of its own, helpers to the target",
@@ -294,19 +290,11 @@ KINDS = {
     "cycle-2": AttackKind(partial(_cycle, length=2), "the target and one page link to each other only", None),
     "cycle-3": AttackKind(partial(_cycle, length=3), "the target and two pages form a cycle", None),
     "chain": AttackKind(_chain, "pages in a line that ends in the target", pages=5),
-    "clique": AttackKind(
-        _clique, "the target and the pages all link to one another and to nobody else", pages=20
-    ),
-    "hijacked": AttackKind(
-        _hijacked, "honest pages are made to link to the target; they keep their other links", "hijacked"
-    ),
+    "clique": AttackKind(_clique, "target and pages link to one another and to nobody else", pages=20),
+    "hijacked": AttackKind(_hijacked, "honest pages that are made to link to the target as well", "hijacked"),
     "hijacked-farm": AttackKind(_hijacked_farm, "hijacked and linked-back together"),
-    "exchange": AttackKind(
-        _exchange, "farms whose targets link to the next target only, in a ring", targets=2
-    ),
-    "expired": AttackKind(
-        _expired, "old pages, taken over with their in-links, link to the target only", "hijacked"
-    ),
+    "exchange": AttackKind(_exchange, "farms whose targets link only to the next one, in a ring", targets=2),
+    "expired": AttackKind(_expired, "old pages taken over with in-links link to the target only", "hijacked"),
 }
 if attack.__doc__:  # kept by all but python -OO
     _ABOUT = "\n    ".join(f"- ``{name}``: {kind.about};" for name, kind in KINDS.items())

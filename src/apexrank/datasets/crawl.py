@@ -80,11 +80,11 @@ def make_crawl(
     honest = int(n) - farms * (boosters + 1)
     if not (isinstance(mean_degree, Real) and 1 <= mean_degree <= honest / 20):
         raise InputError(
-            f"mean_degree must lie between 1 and a twentieth of the {honest} honest pages, got {mean_degree!r}"
+            f"mean_degree must be from 1 to {honest / 20:g} (honest pages / 20), got {mean_degree!r}"
         )
     if honest * mean_degree >= 2**31:
         raise InputError(
-            f"{honest} pages of mean degree {mean_degree} have more than 2**31 links: lower n or mean_degree"
+            f"{honest} pages of degree {mean_degree} have over 2**31 links: lower n or mean_degree"
         )
     hosts = max(1, honest // _PAGES_PER_HOST) if hosts is None else hosts
     check_count("hosts", hosts, 1)

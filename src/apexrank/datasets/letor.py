@@ -1,8 +1,9 @@
 """LETOR files (SVMlight lines with query ids): read them into a matrix, write them, and read the folds of a set.
 
 A line is ``relevance qid:ID feature:value feature:value ... # comment``; features are numbered from 1, in any order,
-and one that is not named is 0. scikit-learn's ``load_svmlight_file`` is faster, but reads no ``NULL``, no query ids
-that are text and no document ids, and its errors name no line.
+and one that is not named is 0. A compiled parser reads plain lines; what it does not know, such as a number of more
+digits than it rounds correctly, is parsed by Python, whose errors name the line. scikit-learn's ``load_svmlight_file``
+reads no ``NULL``, no query ids that are text and no document ids.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import math
 import re
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,20 +26,21 @@ from sklearn.utils import Bunch
 
 from apexrank.atomic import write_lines
 from apexrank.errors import InputError
-from apexrank.textfile import is_utf8, numbered_lines
+from apexrank.kernels.letor import parse_lines
+from apexrank.textfile import is_utf8, numbered_blocks
 from apexrank.validation import check_count, is_missing, segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
 _FEW_CELLS = 100_000_000  # of 0.8 GB
-_SCANNED_ROWS = 4096
+_ANY_NUMBER = 4096  # of rows, where a file is not kept in memory
 _ALIKE = 10  # rows with the same features before a last one with fewer counts as cut off
 _DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
 _N_PARTS = 5
 _PART_PREFIXES = ("S", "A")
 _FOLD_FILES = (
     ("train.txt", "trainingset.txt"),
-    ("vali.txt", "validationset.txt"),
+    ("vali.txt", "valid.txt", "validationset.txt"),
     ("test.txt", "testset.txt"),
 )
 
@@ -91,12 +96,14 @@ def read_letor(
     (['7', '7'], ['D1', '2'])
     """
     _check_options(n_features, null, dtype)
-    rows = next(_row_batches(path), None)
-    if rows is None:
+    gathered = _Gathered(path, n_features, null, sparse, dtype)
+    for rows in _parsed(path):
+        gathered.add(rows)
+    if not gathered.n:
         raise InputError(f"{path} has no rows: it needs lines such as '1 qid:7 1:0.5 2:3 # docid = D1'")
-    if n_features is None and not len(rows.columns):
+    if not gathered.width:
         raise InputError(f"{path} names no feature in any line: give n_features")
-    return _bunch(path, rows, n_features, null, sparse, dtype)
+    return gathered.bunch()
 
 
 def letor_batches(path: str | Path, rows: int, n_features: int) -> Iterator[Bunch]:
@@ -112,41 +119,99 @@ def letor_batches(path: str | Path, rows: int, n_features: int) -> Iterator[Bunc
     ...     [batch.data.tolist() for batch in letor_batches(path, 2, width)]
     [[[0.5, 0.0, 0.0], [0.0, 1.0, 0.0]], [[0.0, 0.0, 4.0]]]
     """
-    for some in _row_batches(path, rows):
-        yield _bunch(path, some, n_features, "nan", False, np.float64)
+    gathered = None
+    for some in _parsed(path, rows):
+        gathered = gathered or _Gathered(path, n_features, "nan", False, np.float64)
+        gathered.add(some)
+        if gathered.n == rows:
+            yield gathered.bunch()
+            gathered = None
+    if gathered:
+        yield gathered.bunch()
 
 
 def letor_width(path: str | Path) -> int:
-    """Largest feature number of a LETOR file, of which a few thousand rows are in memory at a time."""
-    return max((max(rows.columns, default=0) for rows in _row_batches(path, _SCANNED_ROWS)), default=0)
+    """Largest feature number of a LETOR file, of which a block is in memory at a time."""
+    return max((rows.width for rows in _parsed(path, _ANY_NUMBER)), default=0)
 
 
-def _bunch(
-    path: str | Path,
-    rows: _LetorRows,
-    n_features: int | None,
-    null: str | float,
-    sparse: bool,
-    dtype: DTypeLike,
-) -> Bunch:
-    groups = np.array(rows.qids)
-    columns, values = np.frombuffer(rows.columns, np.intc) - 1, np.frombuffer(rows.values)
-    width = int(columns.max() + 1 if n_features is None else n_features)
-    matrix = csr_array((values, columns, np.frombuffer(rows.ends, np.int64)), shape=(len(groups), width))
-    _check_entries(path, rows.lines, matrix, null)
-    _fill_null(matrix, groups, null)
-    matrix.data = matrix.data.astype(dtype, copy=False)
-    if sparse:
-        matrix.sort_indices()
-        matrix.eliminate_zeros()
-    return Bunch(
-        data=matrix if sparse else _dense(path, matrix),
-        target=np.array(rows.relevance),
-        groups=groups,
-        docids=np.array(rows.docids, dtype=object),
-        feature_names=feature_names(width),
-        source=str(path),
-    )
+@dataclass
+class _Gathered:
+    """The rows of a file as they are parsed: dense, or as a CSR array where that is wanted.
+
+    What grows is a Python ``array``, whose memory the system extends in place: the peak is hardly above the result.
+    """
+
+    path: str | Path
+    n_features: int | None
+    null: str | float
+    sparse: bool
+    dtype: DTypeLike
+
+    def __post_init__(self) -> None:
+        self.n = self.nnz = 0
+        self.width = self.n_features or 0
+        # the smallest value of a query is known at the end only
+        self.as_csr = self.sparse or self.null == "min"
+        self.relevance = array("d")
+        self.qids: list[np.ndarray] = []
+        self.docids: list[str] = []
+        self.cells = array(np.dtype(self.dtype).char)  # of a dense matrix, or the entries of a CSR array
+        self.columns, self.ends = array("i"), array("q", [0])
+
+    def add(self, rows: _LetorRows) -> None:
+        """Check the values of some rows, and append them."""
+        values = _checked_values(self.path, rows, self.n_features, self.null, self.dtype)
+        width = max(self.width, rows.width) if self.n_features is None else self.n_features
+        _append(self.relevance, rows.relevance)
+        self.qids.append(np.array(rows.qids))
+        self.docids += rows.docids
+        if self.as_csr:
+            _append(self.cells, values)
+            _append(self.columns, rows.columns)
+            _append(self.ends, rows.ends[1:] + self.nnz)
+        else:
+            self._add_dense(csr_array((values, rows.columns, rows.ends), shape=(len(rows.lines), width)))
+        self.n, self.nnz, self.width = self.n + len(rows.lines), self.nnz + len(values), width
+
+    def _add_dense(self, rows: csr_array) -> None:
+        width = rows.shape[1]
+        with _fitting(self.path, (self.n + rows.shape[0], width), self.nnz + rows.nnz):
+            if self.n and width > self.width:
+                wider = np.zeros((self.n, width), self.dtype)
+                wider[:, : self.width] = np.asarray(self.cells).reshape(self.n, self.width)
+                self.cells = array(self.cells.typecode)
+                _append(self.cells, wider)
+            _append(self.cells, rows.toarray())
+
+    def bunch(self) -> Bunch:
+        """All rows."""
+        groups = np.concatenate(self.qids)
+        data: Any = np.asarray(self.cells)
+        if self.as_csr:
+            data = csr_array((data, np.asarray(self.columns), np.asarray(self.ends)), (self.n, self.width))
+            if self.null == "min":
+                missing = np.isnan(data.data)
+                data.data[missing] = _query_minima(data, groups)[missing]
+            if self.sparse:
+                data.sort_indices()
+                data.eliminate_zeros()
+            else:
+                data = _dense(self.path, data)
+        else:
+            data = data.reshape(self.n, self.width)
+        return Bunch(
+            data=data,
+            target=np.asarray(self.relevance),
+            groups=groups,
+            docids=np.array(self.docids, dtype=object),
+            feature_names=feature_names(self.width),
+            source=str(self.path),
+        )
+
+
+def _append(growing: array, values: np.ndarray) -> None:
+    growing.frombytes(values.ravel().view(np.uint8).data)
 
 
 def feature_names(width: int) -> list[str] | None:
@@ -164,29 +229,30 @@ def _check_options(n_features: Any, null: Any, dtype: DTypeLike) -> None:
         raise InputError(f"unknown null {null!r}: use one of {', '.join(_NULL_CHOICES)}, or a finite number")
 
 
-def _check_entries(path: str | Path, lines: array, matrix: csr_array, null: str | float) -> None:
+def _checked_values(
+    path: str | Path, rows: _LetorRows, n_features: int | None, null: str | float, dtype: DTypeLike
+) -> np.ndarray:
+    """Values of some rows in the type that is wanted, with NaN replaced unless that takes other rows."""
+
     def refuse(bad: np.ndarray, what: str) -> None:
         if bad.any():
             entry = int(np.argmax(bad))
-            line = lines[np.searchsorted(matrix.indptr, entry, side="right") - 1]
-            raise InputError(f"{path} line {line}: feature {matrix.indices[entry] + 1} {what}")
+            line = rows.lines[np.searchsorted(rows.ends, entry, side="right") - 1]
+            raise InputError(f"{path} line {line}: feature {rows.columns[entry] + 1} {what}")
 
-    width = matrix.shape[1]
-    refuse(np.isinf(matrix.data), "is infinite; give a finite number")
-    refuse(matrix.indices >= width, f"is beyond n_features={width}; raise n_features or leave it out")
+    refuse(np.isinf(rows.values), "is infinite; give a finite number")
+    with np.errstate(over="ignore"):
+        values = rows.values.astype(dtype)
+    refuse(np.isinf(values), f"is beyond {np.dtype(dtype)}; read the file with dtype='float64'")
+    if n_features is not None:
+        refuse(
+            rows.columns >= n_features, f"is beyond n_features={n_features}; raise n_features or leave it out"
+        )
     if null == "raise":
-        refuse(np.isnan(matrix.data), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
-
-
-def _fill_null(matrix: csr_array, groups: np.ndarray, null: str | float) -> None:
-    """Replace every NaN as ``null`` says."""
-    missing = np.isnan(matrix.data)
-    if null in ("raise", "nan") or not missing.any():
-        return
-    if null == "min":
-        matrix.data[missing] = _query_minima(matrix, groups)[missing]
-    else:
-        matrix.data[missing] = 0.0 if null == "zero" else float(null)
+        refuse(np.isnan(values), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
+    elif null not in ("nan", "min"):
+        values[np.isnan(values)] = 0.0 if null == "zero" else null
+    return values
 
 
 def _query_minima(matrix: csr_array, groups: np.ndarray) -> np.ndarray:
@@ -203,83 +269,129 @@ def _query_minima(matrix: csr_array, groups: np.ndarray) -> np.ndarray:
 
 
 def _dense(path: str | Path, matrix: csr_array) -> np.ndarray:
-    most, size = max(_FEW_CELLS, 100 * matrix.nnz), "{:,} x {:,} numbers".format(*matrix.shape)
+    with _fitting(path, matrix.shape, matrix.nnz):
+        return matrix.toarray()
+
+
+@contextmanager
+def _fitting(path: str | Path, shape: tuple[int, int], nnz: int) -> Iterator[None]:
+    """Raise InputError where a dense matrix does not fit into memory, or would be nearly all zeros."""
+    most, size = max(_FEW_CELLS, 100 * nnz), "{:,} x {:,} numbers".format(*shape)
     advice = "drop rows or features from the file, or read it in Python with sparse=True"
-    if matrix.shape[0] * matrix.shape[1] > most:  # nearly all of them zeros that nobody wrote
+    if shape[0] * shape[1] > most:
         raise InputError(f"{path}: {size}, nearly all of them zeros, are more than {most:,}; {advice}")
     try:
-        return matrix.toarray()
+        yield
     except MemoryError:
         raise InputError(f"{path}: {size} do not fit into memory; {advice}") from None
 
 
 class _LetorRows(NamedTuple):
-    """Content of a file; the features of row i are the entries from ``ends[i]`` to ``ends[i + 1]``."""
+    """Some rows of a file; the features of row i are the entries from ``ends[i]`` to ``ends[i + 1]``."""
 
-    lines: array
-    relevance: array
+    lines: np.ndarray
+    relevance: np.ndarray
     qids: list[str]
     docids: list[str]
-    ends: array
-    columns: array
-    values: array
+    ends: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """Largest feature number."""
+        return int(self.columns.max(initial=-1)) + 1
 
 
-def _row_batches(path: str | Path, most: int | None = None) -> Iterator[_LetorRows]:
-    """Parse the rows of a file, at most so many at a time; the first line that cannot be parsed raises InputError."""
-    rows, n = _no_rows(), 0
-    names: tuple[bytes, ...] = ()
-    columns, n_alike = array("i"), 0
-    for number, line in numbered_lines(path, whole=most is None):
-        content, _, comment = line.partition(b"#")
-        fields = content.split(None, 2)
-        if not fields:
-            continue
-        try:
-            relevance, query, *rest = fields
-            grade = float(relevance)
-            # Python would read 1_000 as a number
-            if not 0 <= grade < math.inf or b"_" in b" ".join((relevance, *rest)):
-                raise ValueError
-            if not query.startswith(b"qid:") or query == b"qid:":
-                raise ValueError
-            rows.relevance.append(grade)
-            rows.qids.append(query[4:].decode())
-            if rest:
-                pairs = [pair.split(b":") for pair in rest[0].replace(b"NULL", b"nan").split()]
-                new_names, values = zip(*pairs, strict=True)
-                # in most files every line names the same features
-                if new_names != names:
-                    ends = not comment and not line.endswith(b"\n") and new_names == names[: len(new_names)]
-                    if ends and n == n_alike >= _ALIKE:
-                        raise InputError(
-                            f"{path} line {number}: the file ends in this line, after {len(new_names)} of the "
-                            f"{len(names)} features that all others have; copy it again, or end the line"
-                        )
-                    n_alike = 0
-                    names, columns = new_names, array("i", map(int, new_names))
-                    if min(columns) < 1 or len(set(columns)) < len(columns):
-                        raise ValueError
-                rows.values.extend(map(float, values))
-                rows.columns.extend(columns)
-            n += 1
-            n_alike += 1
-            rows.lines.append(number)
-            rows.docids.append(_docid(comment, n))
-            rows.ends.append(len(rows.values))
-        except InputError:
-            raise
-        except (ValueError, OverflowError):
-            raise InputError(f"{path} line {number}: {_fault(line)}") from None
-        if len(rows.lines) == most:
+def _parsed(path: str | Path, most: int | None = None) -> Iterator[_LetorRows]:
+    """Parse a file part by part, none of which goes beyond a multiple of ``most`` rows.
+
+    A part is valid until the next one is asked for. A line that cannot be parsed raises InputError.
+    """
+    n, names = 0, None
+    for line, text in numbered_blocks(path, whole=most is None):
+        *_, end = text.rpartition(b"\n")  # of the file: the others are of whole lines
+        last = line + text.count(b"\n") if end and b"#" not in end else 0
+        for rows in _parsed_block(path, text + b"\n" if end else text, line, n, most):
+            names = _common_names(path, rows, n, names, is_cut=bool(rows.lines[-1] == last))
+            n += len(rows.lines)
             yield rows
-            rows = _no_rows()
-    if len(rows.lines):
-        yield rows
 
 
-def _no_rows() -> _LetorRows:
-    return _LetorRows(array("q"), array("d"), [], [], array("q", [0]), array("i"), array("d"))
+def _parsed_block(path: str | Path, text: bytes, line: int, n: int, most: int | None) -> Iterator[_LetorRows]:
+    """Parse whole lines, the first of which has that number, of a file with n rows before them."""
+    size, n_entries, at = text.count(b"\n"), text.count(b":"), 0
+    relevance, lines, spans = np.empty(size), np.empty(size, np.int64), np.empty((size, 4), np.int64)
+    ends, columns, values = np.zeros(size + 1, np.int64), np.empty(n_entries, np.intc), np.empty(n_entries)
+    hard, view = np.empty((n_entries, 3), np.int64), np.frombuffer(text, np.uint8)
+    while at < len(text):
+        room = size if most is None else most - n % most
+        state, start = np.array([0, 0, line - 1, 0]), at
+        at = parse_lines(view, at, state, relevance[:room], lines, spans, ends, columns, values, hard)
+        if at == start:
+            at = text.index(b"\n", start) + 1
+            yield _unusual_row(path, text[start:at], line, n)
+            n, line = n + 1, line + 1
+            continue
+        n_rows, n_entries, n_lines, n_hard = state.tolist()
+        try:
+            for entry, a, b in hard[:n_hard].tolist():
+                values[entry] = _read(float, text[a:b].replace(b"NULL", b"nan"))
+            places = spans[:n_rows].tolist()
+            qids = [text[a:b].decode() for a, b, _, _ in places]
+            docids = [_docid(text[a:b], row) for row, (_, _, a, b) in enumerate(places, n + 1)]
+        except ValueError:
+            for number, one in enumerate(text[start:at].split(b"\n"), line):
+                if one.partition(b"#")[0].strip():
+                    _unusual_row(path, one, number, n)
+            raise
+        n, line = n + n_rows, n_lines + 1
+        if n_rows:
+            content = ends[: n_rows + 1], columns[:n_entries], values[:n_entries]
+            yield _LetorRows(lines[:n_rows], relevance[:n_rows], qids, docids, *content)
+
+
+def _unusual_row(path: str | Path, line: bytes, number: int, n: int) -> _LetorRows:
+    """Parse one line by all rules; n rows are before it."""
+    content, _, comment = line.partition(b"#")
+    try:
+        relevance, query, *features = content.split()
+        names, texts = (
+            zip(*(feature.split(b":") for feature in features), strict=True) if features else ((), ())
+        )
+        grade, columns = _read(float, relevance), [_read(int, name) for name in names]
+        values = [_read(float, text.replace(b"NULL", b"nan")) for text in texts]
+        if not 0 <= grade < math.inf or not query.startswith(b"qid:") or query == b"qid:":
+            raise ValueError
+        if (columns and not 1 <= min(columns) <= max(columns) < 2**31) or len(set(columns)) < len(columns):
+            raise ValueError
+        ids = [query[4:].decode()], [_docid(comment, n + 1)]
+    except ValueError:
+        raise InputError(f"{path} line {number}: {_fault(line)}") from None
+    entries = np.array([0, len(columns)]), np.array(columns, np.intc) - 1, np.array(values, np.float64)
+    return _LetorRows(np.array([number]), np.array([grade]), *ids, *entries)
+
+
+def _common_names(
+    path: str | Path, rows: _LetorRows, n: int, names: np.ndarray | None, is_cut: bool
+) -> np.ndarray | None:
+    """Features that all rows so far name, None if they differ; a cut last row with the first of them is refused."""
+    if n == 0:
+        names = rows.columns[: rows.ends[1]].copy()
+    if names is None or not len(names):
+        return None
+    last = len(rows.lines) - is_cut
+    columns, found = np.split(rows.columns, rows.ends[[last]])
+    if (np.diff(rows.ends[: last + 1]) != len(names)).any() or (
+        columns.reshape(-1, len(names)) != names
+    ).any():
+        return None
+    if 0 < len(found) < len(names) and n + last >= _ALIKE and (found == names[: len(found)]).all():
+        raise InputError(
+            f"{path} line {rows.lines[-1]}: the file ends in this line, after {len(found)} of the {len(names)} "
+            "features that all others have; copy it again, or end the line"
+        )
+    return names
 
 
 def _docid(comment: bytes, row: int) -> str:
@@ -316,12 +428,19 @@ def _fault(line: bytes) -> str:
     return "it cannot be read; write relevance qid:ID number:value ..."
 
 
+def _read(kind: type, text: bytes) -> Any:
+    """A number, but none such as 1_000, which Python would take."""
+    if b"_" in text:
+        raise ValueError(text)
+    return kind(text)
+
+
 def _is(kind: type, text: bytes) -> bool:
     try:
-        kind(text)
+        _read(kind, text)
     except ValueError:
         return False
-    return b"_" not in text
+    return True
 
 
 def _shown(text: bytes) -> str:
@@ -461,13 +580,20 @@ def letor_folds(
     sparse: bool = False,
     dtype: DTypeLike = np.float64,
 ) -> Iterator[Fold]:
-    """Iterate over the folds of a LETOR set, all with the same number of features.
+    """Iterate over the folds of a LETOR set.
 
-    The folder holds either the five parts ``S1.txt`` ... ``S5.txt`` (``A1.txt`` ... in the sets for rank aggregation),
-    of which fold k trains on parts k, k + 1 and k + 2, validates on k + 3 and tests on k + 4, counted round; or the
-    folds themselves, ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and so on (also ``trainingset.txt``,
-    ``validationset.txt``, ``testset.txt``). Every file may end in ``.gz``. Parts are read once; of folds only one is
-    held at a time, and the first one decides the number of features when ``n_features`` is not given.
+    The layout of the folder is recognised by its files, each of which may end in ``.gz``:
+
+    - five parts ``S1.txt`` ... ``S5.txt`` (LETOR 4.0; ``A1.txt`` ... in the sets for rank aggregation), of which fold k
+      trains on parts k, k + 1 and k + 2, validates on k + 3 and tests on k + 4, counted round;
+    - folds ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and so on (MSLR-WEB10K and 30K; also
+      ``trainingset.txt``, ``validationset.txt``, ``testset.txt``);
+    - sets ``set1.train.txt``, ``set1.valid.txt``, ``set1.test.txt`` and so on (Yahoo): each is a fold of its own;
+    - one split ``train.txt``, ``vali.txt``, ``test.txt`` (Istella). Without ``vali.txt``, as in the full Istella set,
+      the validation part has no rows.
+
+    Parts are read once; of the others only one fold is held at a time. All parts of a fold have the same number of
+    features, and so have all folds of a set: the first one decides it when ``n_features`` is not given.
 
     Parameters
     ----------
@@ -505,13 +631,19 @@ def letor_folds(
             raise InputError(
                 f"{folder} lacks {missing} (or .gz): the folds need all of {names[0]} to {names[-1]}"
             )
-    folds = sorted(path for path in folder.glob("Fold[0-9]*") if path.is_dir())
-    if not folds:
-        raise InputError(
-            f"{folder} holds no LETOR folds: looked for S1.txt to S5.txt, A1.txt to A5.txt and Fold1/train.txt, "
-            "Fold1/vali.txt, Fold1/test.txt, each also as .gz"
-        )
-    return _folds_of_folders([(fold.name, _files_of_fold(fold)) for fold in folds], n_features, options)
+    if folds := sorted(path for path in folder.glob("Fold[0-9]*") if path.is_dir()):
+        return _folds_of_files([(fold.name, _files_of_fold(fold)) for fold in folds], n_features, options)
+    names = sorted({path.name.partition(".")[0] for path in folder.glob("set[0-9]*.t*.txt*")})
+    if names:
+        sets = [[(name, _files_of_fold(folder, f"{name}."))] for name in names]
+        return chain.from_iterable(_folds_of_files(one, n_features, options) for one in sets)
+    if _existing(folder, *_FOLD_FILES[0]):
+        split = folder.resolve().name, _files_of_fold(folder, needs_validation=False)
+        return _folds_of_files([split], n_features, options)
+    raise InputError(
+        f"{folder} holds no LETOR folds: looked for S1.txt to S5.txt, A1.txt to A5.txt and Fold1/train.txt, "
+        "Fold1/vali.txt, Fold1/test.txt, set1.train.txt, train.txt, each also as .gz"
+    )
 
 
 def _existing(folder: Path, *names: str) -> Path | None:
@@ -519,12 +651,14 @@ def _existing(folder: Path, *names: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _files_of_fold(fold: Path) -> list[Path]:
+def _files_of_fold(folder: Path, prefix: str = "", needs_validation: bool = True) -> list[Path | None]:
+    """Files of the training, validation and test part; None for a validation part that need not be there."""
     files = []
     for names in _FOLD_FILES:
-        file = _existing(fold, *names)
-        if file is None:
-            raise InputError(f"{fold} is incomplete: looked for {' and '.join(names)}, each also as .gz")
+        wanted = [prefix + name for name in names]
+        file = _existing(folder, *wanted)
+        if file is None and (needs_validation or names is not _FOLD_FILES[1]):
+            raise InputError(f"{folder} is incomplete: looked for {' or '.join(wanted)}, each also as .gz")
         files.append(file)
     return files
 
@@ -560,10 +694,13 @@ def _folds_of_parts(paths: list[Path], n_features: int | None, options: dict[str
         yield Fold(f"Fold{k + 1}", _joined([a, b, c]), validation, test)
 
 
-def _folds_of_folders(
-    folds: list[tuple[str, list[Path]]], n_features: int | None, options: dict[str, Any]
+def _folds_of_files(
+    folds: list[tuple[str, list[Path | None]]], n_features: int | None, options: dict[str, Any]
 ) -> Iterator[Fold]:
     for name, paths in folds:
-        train, validation, test = _read_alike(paths, n_features, options)
-        n_features = train.data.shape[1]
-        yield Fold(name, train, validation, test)
+        parts = _read_alike([path for path in paths if path], n_features, options)
+        if None in paths:
+            rows = ("data", "target", "groups", "docids")
+            parts.insert(1, Bunch(**{**parts[0], **{key: parts[0][key][:0] for key in rows}, "source": ""}))
+        n_features = parts[0].data.shape[1]
+        yield Fold(name, *parts)

@@ -99,9 +99,7 @@ def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:
     """
     file = _file(path, "soc-sign-bitcoinotc.csv.gz", _SNAP)
     rows = _table(file, ",", "source,target,rating,time", 4)
-    bunch = _signed(file, rows, 10)
-    bunch.DESCR = cleandoc(load_bitcoin_otc.__doc__ or "")
-    return bunch
+    return _signed(file, rows, 10, load_bitcoin_otc.__doc__)
 
 
 def load_epinions(path: str | Path | None = None) -> Bunch:
@@ -133,9 +131,7 @@ def load_epinions(path: str | Path | None = None) -> Bunch:
     [[0, -1, 0], [0, 0, 1], [0, 0, 0]]
     """
     file = _file(path, "soc-sign-epinions.txt.gz", _SNAP)
-    bunch = _signed(file, _table(file, None, "source target sign", 3), 1)
-    bunch.DESCR = cleandoc(load_epinions.__doc__ or "")
-    return bunch
+    return _signed(file, _table(file, None, "source target sign", 3), 1, load_epinions.__doc__)
 
 
 def load_wiki_vote(path: str | Path | None = None) -> Bunch:
@@ -168,9 +164,7 @@ def load_wiki_vote(path: str | Path | None = None) -> Bunch:
     """
     file = _file(path, "wiki-Vote.txt.gz", _SNAP)
     rows = _table(file, None, "source target", 2)
-    bunch = _graph(file, rows[:, 0], rows[:, 1], np.ones(len(rows), dtype=np.int8))
-    bunch.DESCR = cleandoc(load_wiki_vote.__doc__ or "")
-    return bunch
+    return _graph(file, rows, np.ones(len(rows), dtype=np.int8), load_wiki_vote.__doc__)
 
 
 def load_polblogs(path: str | Path | None = None) -> Bunch:
@@ -326,7 +320,7 @@ def _table(file: Path, delimiter: str | None, form: str, width: int) -> np.ndarr
     return rows
 
 
-def _signed(file: Path, rows: np.ndarray, most: int) -> Bunch:
+def _signed(file: Path, rows: np.ndarray, most: int, description: str | None) -> Bunch:
     ratings = rows[:, 2]
     wrong = ~((np.abs(ratings) <= most) & (ratings != 0) & (ratings == np.floor(ratings)))
     if wrong.any():
@@ -335,14 +329,14 @@ def _signed(file: Path, rows: np.ndarray, most: int) -> Bunch:
             f"{file}: {source:.0f} gives {target:.0f} the value {rating:g}; it must be a whole number from {-most} to "
             f"{most}, not 0"
         )
-    bunch = _graph(file, rows[:, 0], rows[:, 1], ratings.astype(np.int8))
+    bunch = _graph(file, rows, ratings.astype(np.int8), description)
     if rows.shape[1] > 3:
         bunch.times = rows[np.lexsort((rows[:, 1], rows[:, 0])), 3]
     return bunch
 
 
-def _graph(file: Path, source: np.ndarray, target: np.ndarray, weights: np.ndarray) -> Bunch:
-    names, ends = np.unique(np.stack([source, target]).astype(np.int64), return_inverse=True)
+def _graph(file: Path, rows: np.ndarray, weights: np.ndarray, description: str | None) -> Bunch:
+    names, ends = np.unique(rows[:, :2].T.astype(np.int64), return_inverse=True)
     source, target = ends.reshape(2, -1)
     adjacency = _csr(source, target, weights, len(names))
     if not adjacency.has_canonical_format:
@@ -350,7 +344,7 @@ def _graph(file: Path, source: np.ndarray, target: np.ndarray, weights: np.ndarr
         twice = np.flatnonzero((np.diff(source[order]) == 0) & (np.diff(target[order]) == 0))[0]
         first, second = names[source[order[twice]]], names[target[order[twice]]]
         raise InputError(f"{file}: the link from {first} to {second} stands there twice; take one out")
-    return Bunch(adjacency=adjacency, names=names, source=str(file))
+    return Bunch(adjacency=adjacency, names=names, source=str(file), DESCR=cleandoc(description or ""))
 
 
 def _csr(source: np.ndarray, target: np.ndarray, weights: np.ndarray, n: int) -> csr_array:

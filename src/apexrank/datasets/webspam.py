@@ -6,7 +6,7 @@ Neither collection may be passed on with this package: get the files from the co
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from inspect import cleandoc
 from pathlib import Path
 from typing import NamedTuple
@@ -125,9 +125,7 @@ def _one(root: Path, part: str, argument: str) -> Path:
         raise InputError(f"there is no file *{part}* below {root}: {_WHERE}")
     if len(files) > 1:
         listed = ", ".join(str(file.relative_to(root)) for file in files)
-        raise InputError(
-            f"there are several files *{part}* below {root} ({listed}): name one with {argument}="
-        )
+        raise InputError(f"several files are named *{part}* below {root} ({listed}): choose with {argument}=")
     return files[0]
 
 
@@ -145,15 +143,21 @@ def _listed(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
 def _read_graph(file: Path) -> _Links:
     lines = numbered_lines(file)
     number, first = next(((number, line) for number, line in lines if line.strip()), (0, b""))
-    if b"->" in first:
-        return _read_arrows(file, number, first, lines)
-    n = _whole(first.strip(), _MOST)
-    if not n:
+    has_arrows = b"->" in first
+    n = None if has_arrows else _whole(first.strip(), _MOST)
+    if not (has_arrows or n):
         raise InputError(
             f"{file} line {number or 1}: this is no host graph; it starts with the number of hosts, or with source -> "
             "dest:nlinks"
         )
     links = _Links(array("i"), array("i"), array("i"), n)
+    if n is None:
+        for place, line in [(number, first), *lines]:
+            if line.strip():
+                _add_arrow(file, place, links, line)
+        if not len(links.sources):
+            raise InputError(f"{file} has no links: it needs lines source -> dest:nlinks dest:nlinks ...")
+        return links
     host = 0
     for number, line in lines:
         if host < n:
@@ -167,21 +171,12 @@ def _read_graph(file: Path) -> _Links:
     return links
 
 
-def _read_arrows(file: Path, number: int, line: bytes, lines: Iterator[tuple[int, bytes]]) -> _Links:
-    links = _Links(array("i"), array("i"), array("i"), None)
-    for place, text in [(number, line), *lines]:
-        if not text.strip():
-            continue
-        source, arrow, rest = text.partition(b"->")
-        host = _whole(source.strip(), _MOST - 1)
-        if not arrow or host is None:
-            raise InputError(
-                f"{file} line {place}: {_shown(text)} is not source -> dest:nlinks dest:nlinks ..."
-            )
-        _add(file, place, links, host, rest)
-    if not len(links.sources):
-        raise InputError(f"{file} has no links: it needs lines source -> dest:nlinks dest:nlinks ...")
-    return links
+def _add_arrow(file: Path, number: int, links: _Links, line: bytes) -> None:
+    source, arrow, rest = line.partition(b"->")
+    host = _whole(source.strip(), _MOST - 1)
+    if not arrow or host is None:
+        raise InputError(f"{file} line {number}: {_shown(line)} is not source -> dest:nlinks ...")
+    _add(file, number, links, host, rest)
 
 
 def _add(file: Path, number: int, links: _Links, host: int, text: bytes) -> None:

@@ -21,28 +21,28 @@ from apexrank.lazy import attach
 if TYPE_CHECKING:
     from apexrank.graph.base import GraphRank as GraphRank
     from apexrank.graph.base import InLink as InLink
-    from apexrank.graph.concave_convex import ConcaveConvexRank as ConcaveConvexRank
-    from apexrank.graph.concave_convex import TopMeanRank as TopMeanRank
     from apexrank.graph.consensus import ConsensusRank as ConsensusRank
     from apexrank.graph.contributions import LocalRank as LocalRank
     from apexrank.graph.contributions import RobustPageRank as RobustPageRank
     from apexrank.graph.contributions import SpamMassRank as SpamMassRank
     from apexrank.graph.contributions import local_rank as local_rank
     from apexrank.graph.contributions import local_ranks as local_ranks
-    from apexrank.graph.device import to_device as to_device
     from apexrank.graph.graph import DeviceGraph as DeviceGraph
     from apexrank.graph.graph import Graph as Graph
     from apexrank.graph.graph import SignedGraph as SignedGraph
-    from apexrank.graph.guarded import GuardedPageRank as GuardedPageRank
     from apexrank.graph.layers import Layers as Layers
     from apexrank.graph.layers import as_layers as as_layers
+    from apexrank.graph.lpq import ConcaveConvexRank as ConcaveConvexRank
     from apexrank.graph.lpq import LpqRank as LpqRank
+    from apexrank.graph.lpq import TopMeanRank as TopMeanRank
     from apexrank.graph.nonbacktracking import NonBacktrackingRank as NonBacktrackingRank
     from apexrank.graph.pack import pack_graph as pack_graph
+    from apexrank.graph.pagerank import GuardedPageRank as GuardedPageRank
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.pagerank import TruncatedPageRank as TruncatedPageRank
     from apexrank.graph.reading import as_graph as as_graph
+    from apexrank.graph.reading import to_device as to_device
     from apexrank.graph.robustness import AttackStudy as AttackStudy
     from apexrank.graph.robustness import attack_ranks as attack_ranks
     from apexrank.graph.shards import ShardedGraph as ShardedGraph

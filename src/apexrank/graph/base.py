@@ -239,7 +239,7 @@ class IteratedRank(GraphRank):
             scores = np.zeros(0)
         if scores.shape[:1] != (graph.n,) or not np.isfinite(scores).all():
             raise InputError(
-                f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
+                f"start needs a finite score for each of {graph.n} vertices, or a mapping of names"
             )
         return scores
 
@@ -283,9 +283,7 @@ def plain_graph(graph: Any) -> Graph:
     """The graph, for ranks that know nothing of distrust."""
     read = read_graph(graph)
     if isinstance(read, SignedGraph):
-        raise InputError(
-            "this rank takes no signed graph: give it the .positive part, or use FairnessGoodness"
-        )
+        raise InputError("this rank takes no signed graph: give its .positive part, or use FairnessGoodness")
     return read
 
 
@@ -369,11 +367,6 @@ def reached_from(graph: Graph, weights: np.ndarray) -> np.ndarray:
 def _carried_over(old: Graph, scores: np.ndarray, new: Graph) -> np.ndarray:
     """Scores of the vertices of another graph of the same names; 0 for those that are not in the old one."""
     found = np.zeros((new.n, *scores.shape[1:]))
-    if old.names is None and new.names is None:
-        n = min(old.n, new.n)
-        found[:n] = scores[:n]
-    elif old.names is not None and new.names is not None:
-        number = {name: i for i, name in enumerate(old.names.tolist())}
-        place = np.array([number.get(name, -1) for name in new.names.tolist()])
-        found[place >= 0] = scores[place[place >= 0]]
+    place = old.find(new.labels())
+    found[place >= 0] = scores[place[place >= 0]]
     return found

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from apexrank import textfile
 from apexrank.errors import InputError, one_line, quoted
 from apexrank.graph.edges import (
     KNOWN_COLUMNS,
@@ -39,12 +40,7 @@ from apexrank.textfile import (
     DAMAGED,
     File,
     Stream,
-    is_gzip,
-    not_utf8,
-    numbered_lines,
-    opened,
     reading,
-    single_blanks,
     unpacked,
 )
 from apexrank.validation import check_choice, check_polars_threads, has_polars_threads
@@ -164,15 +160,20 @@ def edge_tables(
         kind = format or recognise(file)
         if kind not in _READERS:
             raise InputError(f"{file} is of the format {kind}, which has no parts: give one file")
+        read, unit = _READERS[kind]
+        found = False
         try:
-            for table in _READERS[kind](file, (source, target, weight), size, str(file) in as_text):
+            for table in read(file, (source, target, weight), size, str(file) in as_text):
                 first = first or table
                 if (table.names, table.at) != (first.names, first.at):
                     raise InputError(
                         f"{table.file} has the columns {quoted(table.names)}, but {first.file} has "
                         f"{quoted(first.names)}: all parts need the same columns, by name and order"
                     )
+                found = True
                 yield table
+            if not found:
+                raise _NoEdgesError(f"{file} has no edges: write one {unit}, source and target")
         except _NoEdgesError as error:
             empty = empty or error
     if first is None:
@@ -271,17 +272,14 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
 
 
 def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
-    layout, empty = _look_at(file, *columns), True
+    layout = _look_at(file, *columns)
     if as_text:
         layout = replace(layout, is_whole=False)
     for part in _parts(layout, size):
         found = _read_fast(part) or _read_carefully(part)
         if len(found[0]):
-            empty = False
             place = partial(_text_place, part)
             yield EdgeTable(file, layout.names, layout.at, found, place, layout.has_header)
-    if empty:
-        raise _NoEdgesError(f"{file} has no edges: write one a line, source and target")
 
 
 def _text_place(layout: _Layout, row: int) -> str:
@@ -291,7 +289,7 @@ def _text_place(layout: _Layout, row: int) -> str:
 def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
     """Chunks of whole lines of about ``size`` bytes of an unpacked file, each after the number of lines before it."""
     before = 0
-    with reading(file), opened(file, streamed=True) as content:
+    with reading(file), textfile.opened(file, streamed=True) as content:
         while chunk := content.read(size):
             rest = content.readline()
             open_quotes = quoted and chunk.count(b'"') % 2
@@ -312,9 +310,7 @@ def _table_of_frame(
     weights = None if at[2] is None else frame[names[at[2]]]
     for ids in (sources, targets):
         if ids.dtype.is_nested():
-            raise InputError(
-                f"{file}: the column {ids.name!r} holds lists or objects; ids are text or numbers"
-            )
+            raise InputError(f"{file}: the column {ids.name!r} holds lists or objects; use text or numbers")
     if weights is not None and not weights.dtype.is_numeric():
         weights = weights.to_list()  # so that the error names the row
     return EdgeTable(file, names, at, (sources, targets, weights), place)
@@ -338,13 +334,9 @@ def _tables_of_parquet(file: File, columns: Columns, size: int | None, as_text: 
         spans = found.spans(max(1, size // 16))
         needed = [names[i] for i in at if i is not None]
         pieces = ((span.first, span.read(needed).frame) for span in spans)
-    empty = True
     for first, frame in pieces:
         if len(frame):
-            empty = False
             yield _table_of_frame(frame, file, names, at, partial(_parquet_place, file, first))
-    if empty:
-        raise _NoEdgesError(f"{file} has no edges: write one a row, source and target")
 
 
 def _parquet_place(file: File, first: int, row: int) -> str:
@@ -378,12 +370,8 @@ def _tables_of_json_lines(
                 first = table
                 columns = (table.names[at[0]], table.names[at[1]], columns[2])
             elif (table.at[2] is None) != (first.at[2] is None):
-                raise InputError(
-                    f"{table.place(0)}: the weights begin or end here; give all edges one, or none"
-                )
+                raise InputError(f"{table.place(0)}: weights begin or end here; give all edges one, or none")
             yield replace(table, names=first.names, at=first.at)
-    if first is None:
-        raise _NoEdgesError(f"{file} has no edges: write one JSON object a line, with source and target")
 
 
 def _json_place(part: Stream, before: int, row: int) -> str:
@@ -405,10 +393,10 @@ def _refuse_broken_json(file: File, before: int) -> None:
             )
 
 
-_READERS: dict[str, Callable[..., Iterator[EdgeTable]]] = {
-    "text": _tables_of_text,
-    "jsonl": _tables_of_json_lines,
-    "parquet": _tables_of_parquet,
+_READERS: dict[str, tuple[Callable[..., Iterator[EdgeTable]], str]] = {
+    "text": (_tables_of_text, "a line"),
+    "jsonl": (_tables_of_json_lines, "JSON object a line"),
+    "parquet": (_tables_of_parquet, "a row"),
 }
 TABLES = tuple(_READERS)
 
@@ -531,11 +519,11 @@ def fields_of(line: str, separator: str | None) -> list[str]:
 
 def _lines(path: File) -> Iterator[tuple[int, str]]:
     """Numbered lines without their ends, of plain or gzip text."""
-    for number, line in numbered_lines(path, whole=False):
+    for number, line in textfile.numbered_lines(path, whole=False):
         try:
             yield number, line.decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            raise not_utf8(path, number) from None
+            raise textfile.not_utf8(path, number) from None
 
 
 def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
@@ -599,40 +587,38 @@ def _has_padded_numbers(content: Path | bytes) -> bool:
 
 def _to_scan(layout: _Layout) -> Path | bytes:
     """The file for the fast reader, or its text where that must be unpacked or has irregular white space."""
-    if isinstance(layout.path, Path) and not is_gzip(layout.path) and layout.regular:
+    if isinstance(layout.path, Path) and not textfile.is_gzip(layout.path) and layout.regular:
         return layout.path
     content = unpacked(layout.path).removeprefix(BOM_UTF8)
-    return content if layout.regular else single_blanks(content)
+    return content if layout.regular else textfile.single_blanks(content)
 
 
 def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     """The same columns line by line: slow, but it names the first line that is broken."""
-    (i, j, k), width = layout.at, len(layout.names)
-    sources: list[str] = []
-    targets: list[str] = []
-    weights: list[float] = []
+    used, rows = [i for i in layout.at if i is not None], []
     for line, fields in _records(layout):
-        if len(fields) != width:
-            like = "the header" if layout.has_header else "the first edge"
-            has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
-            raise InputError(f"{layout.path} line {line}: the line has {has}, {like} {width}; correct it")
-        if not fields[i] or not fields[j]:
-            role = "target" if fields[i] else "source"
-            raise InputError(
-                f"{layout.path} line {line}: the {role} of the edge is missing; fill it in or take the line out"
-            )
-        sources.append(fields[i])
-        targets.append(fields[j])
-        if k is not None:
-            if not _NUMBER.fullmatch(fields[k]):
-                raise InputError(
-                    f"{layout.path} line {line}: the weight {fields[k]!r} is not a number; correct it"
-                )
-            weights.append(float(fields[k]))
-    ids = (sources, targets)
+        if fault := _fault(layout, fields):
+            raise InputError(f"{layout.path} line {line}: {fault}")
+        rows.append([fields[i] for i in used])
+    sources, targets, *weights = map(list, zip(*rows, strict=True)) if rows else ([], [])
     if layout.is_whole:
-        ids = _whole_numbers(layout, *ids)
-    return *ids, None if k is None else weights
+        sources, targets = _whole_numbers(layout, sources, targets)
+    return sources, targets, [float(weight) for weight in weights[0]] if weights else None
+
+
+def _fault(layout: _Layout, fields: list[str]) -> str | None:
+    """Describe what is wrong with the fields of an edge, and what to do."""
+    i, j, k = layout.at
+    if len(fields) != len(layout.names):
+        like = "the header" if layout.has_header else "the first edge"
+        has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+        return f"the line has {has}, {like} {len(layout.names)}; correct it"
+    if not fields[i] or not fields[j]:
+        role = "target" if fields[i] else "source"
+        return f"the {role} of the edge is missing; fill it in or take the line out"
+    if k is not None and not _NUMBER.fullmatch(fields[k]):
+        return f"the weight {fields[k]!r} is not a number; correct it"
+    return None
 
 
 def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> Any:

@@ -9,59 +9,31 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import io
 
 from apexrank.datasets.networks import read_npz
 from apexrank.errors import InputError, MissingExtraError, one_line
-from apexrank.graph.edges import Column, Edges, edges_of_arrays, object_array
-from apexrank.graph.objects import edges_of_matrix, edges_of_networkx, refuse_columns
-from apexrank.kernels.bvgraph import CODES, decode
+from apexrank.graph.edges import (
+    Column,
+    Edges,
+    edges_of_arrays,
+    edges_of_matrix,
+    edges_of_networkx,
+    object_array,
+    refuse_columns,
+)
 from apexrank.kernels.edges import index_type
+from apexrank.kernels.jit import kernel
 from apexrank.textfile import DAMAGED, File, opened, read_text, reading, unpacked, unpacked_limit
 
-_NAMES = {
-    "text": "text",
-    "jsonl": "JSON lines",
-    "parquet": "Parquet",
-    "adjacency": "adjacency list",
-    "graphml": "GraphML",
-    "gexf": "GEXF",
-    "gml": "GML",
-    "pajek": "Pajek",
-    "matrix-market": "Matrix Market",
-    "npz": "NumPy",
-    "webgraph": "WebGraph",
-}
-FORMATS = tuple(_NAMES)
-_SUFFIXES = {
-    "jsonl": "jsonl",
-    "ndjson": "jsonl",
-    "parquet": "parquet",
-    "pq": "parquet",
-    "adjlist": "adjacency",
-    "graphml": "graphml",
-    "gexf": "gexf",
-    "gml": "gml",
-    "mtx": "matrix-market",
-    "npz": "npz",
-}
-_MARKS = {
-    "parquet": rb"PAR1",
-    "npz": rb"PK\x03\x04",
-    "matrix-market": rb"(?i)%%MatrixMarket\b",
-    "graphml": rb"\s*<(?:(?s:.)*?<)?graphml\b",
-    "gexf": rb"\s*<(?:(?s:.)*?<)?gexf\b",
-    # possessive, since a line of comment can be divided in many ways
-    "gml": rb'(?i)(?:\s*#.*+|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S++))*+\s*graph\s*\[',
-    "pajek": rb"(?i)(?:\s*%.*+)*+\s*\*(?:network|vertices|arcs|edges|matrix)",
-}
 _REFUSED = {
     rb'\s*(?:\{\s*(?:"|\n|\r|\Z)|\[\s*(?:\{|\n|\r|\Z))': (
         "a JSON document: give networkx.node_link_graph(json.load(file)) for node-link JSON, else a data frame of its "
@@ -75,6 +47,7 @@ _REFUSED = {
     rb"\x80[\x02-\x05]": "a pickle, which can run code: write one edge a line",
 }
 _HEAD = 1 << 13
+CODES = ("UNARY", "GAMMA", "DELTA", "ZETA")  # of a WebGraph file
 
 
 def recognise(file: File) -> str:
@@ -95,17 +68,17 @@ def recognise(file: File) -> str:
     """
     try:
         with reading(file), opened(file, streamed=True) as content:
-            head = content.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+            head = content.read(_HEAD).removeprefix(BOM_UTF8)
     except InputError:  # the reader says what is wrong, and where
         head = b""
-    for name, mark in _MARKS.items():
-        if re.match(mark, head):
+    for name, known in _FORMATS.items():
+        if known.mark and re.match(known.mark, head):
             return name
     if re.match(rb"\s*\{", head) and _is_json_line(file):
         return "jsonl"
     suffix = re.sub(r"\.gz$", "", str(file).lower()).rpartition(".")[2]
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
+    if named := [name for name, known in _FORMATS.items() if suffix in known.suffixes]:
+        return named[0]
     if suffix == "graph" and re.search(rb"[\0-\x08]", head):
         raise InputError(f"{file} is a WebGraph file: name it, with its .properties file beside it")
     for mark, what in _REFUSED.items():
@@ -120,9 +93,8 @@ def _is_json_line(file: File) -> bool:
     """Whether the first line that is not blank is a JSON object, and not a whole graph."""
     try:
         with opened(file, streamed=True) as content:
-            found = json.loads(
-                next((line for line in content if line.strip()), b"").removeprefix(b"\xef\xbb\xbf")
-            )
+            first = next((line for line in content if line.strip()), b"")
+            found = json.loads(first.removeprefix(BOM_UTF8))
     except (ValueError, RecursionError, OSError, *DAMAGED):
         return False
     return isinstance(found, dict) and not {"nodes", "vertices", "graph"} & found.keys()
@@ -141,10 +113,10 @@ def webgraph_base(path: str | Path, format: str | None = None) -> str | None:
 
 def read_foreign(file: File, format: str, source: Column, target: Column, weight: Column) -> Edges:
     """Read the edges of a file whose format is not that of a table; ``weight`` may name an attribute of edges."""
-    name = _NAMES[format]
+    name = _FORMATS[format].name
     try:
         refuse_columns(name, source=source, target=target)
-        found = _READERS[format](file)
+        found = _FORMATS[format].read(file)
         if isinstance(found, Edges):
             refuse_columns(name, weight=weight or None)
             return replace(found, weights=None) if weight is False else found
@@ -171,21 +143,29 @@ def _check_vertices(file: File, n: int) -> None:
         raise InputError(f"{file} claims {n} vertices, which does not fit its size: copy the file again")
 
 
-def _by_networkx(name: str, read: Callable[[Any, bytes], Any]) -> Callable[[File], Any]:
+def _networkx(file: File) -> tuple[Any, bytes]:
+    """The library, and the bytes of a file that it is to read."""
+    try:
+        import networkx as nx
+    except ImportError:
+        raise MissingExtraError(
+            'GraphML, GEXF and GML files need networkx: pip install "apexrank[graph]"'
+        ) from None
+    with reading(file):
+        return nx, unpacked(file)
+
+
+def _by_networkx(function: str) -> Callable[[File], Any]:
     def reader(file: File) -> Any:
-        try:
-            import networkx as nx
-        except ImportError:
-            raise MissingExtraError(f'{name} files need networkx: pip install "apexrank[graph]"') from None
-        with reading(file):
-            content = unpacked(file)
-        return read(nx, content)
+        nx, content = _networkx(file)
+        return getattr(nx, function)(BytesIO(content))
 
     return reader
 
 
-def _gml(nx: Any, content: bytes) -> Any:
+def _gml(file: File) -> Any:
     """Read GML with vertices by label, or by id where they have none; repeated edges are allowed."""
+    nx, content = _networkx(file)
     text = content.decode("utf-8-sig")
     text, several = re.subn(r"\bmultigraph\s+[01]\b", "multigraph 1", text, count=1)
     if not several:
@@ -212,7 +192,7 @@ def _pajek(file: File) -> Edges:
                     kinds.add(section[:5])
                 elif section != "*network":
                     raise InputError(
-                        f"{file} line {number}: the section {fields[0]} of a Pajek file is not read"
+                        f"{file} line {number}: sections {fields[0]} of Pajek files are not read"
                     )
             elif section == "*vertices":
                 labels[int(fields[0])] = fields[1] if len(fields) > 1 else fields[0]
@@ -250,9 +230,7 @@ def _adjacency(file: File) -> Edges:
     rows = [(number, fields) for number, fields in rows if fields]
     links = [(fields[0], end, number) for number, fields in rows for end in fields[1:]]
     if not links:
-        raise InputError(
-            f"{file} has no links: write a vertex and those it links to, with blanks between them"
-        )
+        raise InputError(f"{file} has no links: write a vertex and those it links to, between blanks")
     # a vertex without links gets one to itself, which is taken out again
     alone = [(fields[0], fields[0], number) for number, fields in rows if len(fields) == 1]
     ends: list[Any] = [[link[k] for link in links + alone] for k in (0, 1)]
@@ -308,13 +286,158 @@ def _webgraph(base: Any) -> Edges:
     return Edges(sources, indices, None, n)
 
 
-_READERS: dict[str, Callable[[File], Any]] = {
-    "adjacency": _adjacency,
-    "graphml": _by_networkx("GraphML", lambda nx, content: nx.read_graphml(BytesIO(content))),
-    "gexf": _by_networkx("GEXF", lambda nx, content: nx.read_gexf(BytesIO(content))),
-    "gml": _by_networkx("GML", _gml),
-    "pajek": _pajek,
-    "matrix-market": _matrix_market,
-    "npz": read_npz,
-    "webgraph": _webgraph,
+class _Format(NamedTuple):
+    """A format: its name in messages, endings of file names, a mark at the begin of a file, and a reader.
+
+    Tables of edges have no reader here.
+    """
+
+    name: str
+    suffixes: tuple[str, ...] = ()
+    mark: bytes = b""
+    read: Callable[[File], Any] = lambda file: None
+
+
+# a possessive quantifier (*+) where a line of comment could be divided in many ways
+_GML = rb'(?i)(?:\s*#.*+|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S++))*+\s*graph\s*\['
+_PAJEK = rb"(?i)(?:\s*%.*+)*+\s*\*(?:network|vertices|arcs|edges|matrix)"
+_FORMATS = {
+    "text": _Format("text"),
+    "jsonl": _Format("JSON lines", ("jsonl", "ndjson")),
+    "parquet": _Format("Parquet", ("parquet", "pq"), rb"PAR1"),
+    "adjacency": _Format("adjacency list", ("adjlist",), read=_adjacency),
+    "graphml": _Format(
+        "GraphML", ("graphml",), rb"\s*<(?:(?s:.)*?<)?graphml\b", _by_networkx("read_graphml")
+    ),
+    "gexf": _Format("GEXF", ("gexf",), rb"\s*<(?:(?s:.)*?<)?gexf\b", _by_networkx("read_gexf")),
+    "gml": _Format("GML", ("gml",), _GML, _gml),
+    "pajek": _Format("Pajek", (), _PAJEK, _pajek),
+    "matrix-market": _Format("Matrix Market", ("mtx",), rb"(?i)%%MatrixMarket\b", _matrix_market),
+    "npz": _Format("NumPy", ("npz",), rb"PK\x03\x04", read_npz),
+    "webgraph": _Format("WebGraph", read=_webgraph),
 }
+FORMATS = tuple(_FORMATS)
+
+
+@kernel()
+def _unary(data, at):
+    """Count the zeros before the next one; return them and the position after it."""
+    begin, end = at, 8 * data.size
+    while at < end and not (data[at >> 3] >> (7 - (at & 7))) & 1:
+        at += 1
+    return at - begin, at + 1
+
+
+@kernel()
+def _bits(data, at, count):
+    value, end = 0, 8 * data.size
+    for k in range(at, min(at + count, end)):
+        value = (value << 1) | ((data[k >> 3] >> (7 - (k & 7))) & 1)
+    return value, at + count
+
+
+@kernel()
+def read_code(data, at, code, zeta):
+    """Read a number of at least 0; return it and the position after it (beyond the data when they end early)."""
+    size, at = _unary(data, at)
+    if code == 0:
+        return size, at
+    if code == 2:  # delta: the size is written in gamma
+        value, at = _bits(data, at, min(size, 62))
+        size = (1 << min(size, 62) | value) - 1
+    if code == 3:
+        width = size * zeta
+        if width + zeta > 62:
+            return 0, 8 * data.size + 1
+        value, at = _bits(data, at, width + zeta - 1)
+        if value < 1 << width:
+            return value + (1 << width) - 1, at
+        last, at = _bits(data, at, 1)
+        return 2 * value + last - 1, at
+    if size > 62:
+        return 0, 8 * data.size + 1
+    value, at = _bits(data, at, size)
+    return (1 << size | value) - 1, at
+
+
+@kernel()
+def _signed(value):
+    return value >> 1 if value & 1 == 0 else -((value + 1) >> 1)
+
+
+@kernel()
+def decode(data, indptr, indices, window, shortest, zeta, codes):
+    """Fill ``indptr`` and ``indices`` with the links of each vertex; return the first damaged vertex, or -1.
+
+    A file is one stream of bits, the most significant of each byte first. A vertex has its out-degree d and, if d > 0:
+    how far back the list is that it copies from (0: none; left out if the window is 0); if it copies, the number of
+    blocks and their lengths, of which the first, third, ... are copied and the others skipped (all but the first are
+    written less 1, and what follows an even number of blocks is copied); and if links are still missing, intervals of
+    consecutive numbers (their number, then for each its begin and its length less the shortest) and the gaps of the
+    residuals. The begin of the first interval and the first residual are relative to the vertex, with the sign in the
+    lowest bit; others are relative to the end of the one before, less 1.
+
+    ``codes`` are those of out-degrees, references, numbers of blocks, blocks and residuals, by position in `CODES`.
+    """
+    at, n, end = 0, indptr.size - 1, 8 * data.size
+    for x in range(n):
+        begin = indptr[x]
+        degree, at = read_code(data, at, codes[0], zeta)
+        if at > end or degree > indices.size - begin:
+            return x
+        indptr[x + 1] = stop = begin + degree
+        if degree == 0:
+            continue
+        k = begin  # where the next link goes
+        back = 0
+        if window > 0:
+            back, at = read_code(data, at, codes[1], zeta)
+        if back > 0:
+            if back > min(x, window):
+                return x
+            copied, last = indptr[x - back], indptr[x - back + 1]
+            blocks, at = read_code(data, at, codes[2], zeta)
+            if at > end or blocks > last - copied + 1:
+                return x
+            for block in range(blocks + 1):
+                length = last - copied  # all that is left, after the last block
+                if block < blocks:
+                    length, at = read_code(data, at, codes[3], zeta)
+                    length += block > 0
+                if at > end or length > last - copied or (block % 2 == 0 and length > stop - k):
+                    return x
+                if block % 2 == 0:
+                    indices[k : k + length] = indices[copied : copied + length]
+                    k += length
+                copied += length
+        if k < stop and shortest > 0:
+            intervals, at = read_code(data, at, 1, zeta)
+            if at > end or intervals > stop - k:
+                return x
+            value = x
+            for interval in range(intervals):
+                gap, at = read_code(data, at, 1, zeta)
+                value += _signed(gap) if interval == 0 else gap + 1
+                length, at = read_code(data, at, 1, zeta)
+                length += shortest
+                if at > end or length > stop - k or not 0 <= value <= n - length:
+                    return x
+                for _ in range(length):
+                    indices[k] = value
+                    value += 1
+                    k += 1
+        value = x
+        first = True
+        while k < stop:
+            gap, at = read_code(data, at, codes[4], zeta)
+            value += _signed(gap) if first else gap + 1
+            first = False
+            if at > end or not 0 <= value < n:
+                return x
+            indices[k] = value
+            k += 1
+        indices[begin:stop].sort()
+        for j in range(begin + 1, stop):
+            if indices[j] == indices[j - 1]:
+                return x
+    return -1

@@ -10,13 +10,134 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from apexrank.errors import InputError
-from apexrank.graph.edges import Edges, alike, as_weights, object_array
-from apexrank.graph.vertices import Vertices, is_whole
+from apexrank.errors import InputError, near_name
+from apexrank.graph.edges import Edges, alike, as_names, as_weights, is_whole, label_of, object_array
 from apexrank.kernels import edges as kernels
 from apexrank.kernels.csr import InLinks, reached
 from apexrank.kernels.edges import Links, index_type
 from apexrank.validation import check_choice
+
+_MOST_COMPARED = 20_000  # names looked at for one that was meant
+
+
+class Vertices:
+    """The vertices 0 to n − 1 with their names (None: the numbers) and the sums of their out-links' weights."""
+
+    names: Any
+    out_weight: Any
+    text_names: Any = None  # a polars Series where names are text in a file
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return len(self.out_weight)
+
+    @cached_property
+    def dangling(self) -> np.ndarray:
+        """Mask of the vertices without out-links."""
+        dangling = self.out_weight == 0
+        dangling.flags.writeable = False
+        return dangling
+
+    def label(self, vertex: int) -> Any:
+        """Name of a vertex number."""
+        return label_of(self.names, vertex)
+
+    def labels(self, vertices: Any = None) -> np.ndarray:
+        """Names of vertex numbers, in their order; of all vertices by default."""
+        if vertices is None:
+            return np.arange(self.n) if self.names is None else self.names
+        numbers = np.asarray(vertices, dtype=np.int64)
+        return numbers if self.names is None else self.names[numbers]
+
+    def number(self, name: Any) -> int:
+        """Vertex number of a name; an unknown one is an error that names a close match.
+
+        Examples
+        --------
+        >>> from apexrank.graph import Graph
+        >>> Graph.from_edges([0], [1], names=["page", "site"]).number("sites")
+        Traceback (most recent call last):
+        apexrank.errors.InputError: vertex 'sites' is not in the graph; did you mean 'site'?
+        """
+        return int(self.numbers(object_array([name]))[0])
+
+    def numbers(self, names: Any, what: str = "vertex") -> np.ndarray:
+        """Vertex numbers of many names, int64; ``what`` says in an error whose names they are.
+
+        Examples
+        --------
+        >>> from apexrank.graph import Graph
+        >>> Graph.from_edges([0], [1], names=["page", "site"]).numbers(["site", "page"]).tolist()
+        [1, 0]
+        """
+        listed = [names] if np.isscalar(names) else names
+        array = listed if isinstance(listed, np.ndarray) else np.asarray(object_array(listed))
+        found = self.find(array)
+        if (found < 0).any():
+            unknown = array[found < 0].tolist()
+            are = "is" if len(unknown) == 1 else f"and {len(unknown) - 1} more are"
+            name = "vertex" if what == "vertex" else f"{what} vertex"
+            raise InputError(f"{name} {unknown[0]!r} {are} not in the graph{self._hint(unknown[0])}")
+        return found
+
+    def has(self, names: Sequence[Any]) -> np.ndarray:
+        """Mask of the names that are vertices.
+
+        Examples
+        --------
+        >>> from apexrank.graph import Graph
+        >>> Graph.from_edges([0], [1]).has([1, 2, "1"]).tolist()
+        [True, False, False]
+        """
+        return self.find(object_array(names)) >= 0
+
+    def find(self, array: np.ndarray) -> np.ndarray:
+        """Vertex numbers, -1 for names that are none."""
+        if self.names is None or self.names.dtype.kind in "iu":
+            return self._find_whole(array)
+        return np.array([_get(self._number_of, name) for name in array.tolist()], dtype=np.int64)
+
+    def _find_whole(self, array: np.ndarray) -> np.ndarray:
+        if array.dtype.kind not in "iu":
+            # no vertex has the lowest number there is, so it stands for what is no number at all
+            lowest = np.iinfo(np.int64).min
+            fitting = [x if is_whole(x) and abs(int(x)) < 2**63 else lowest for x in array.tolist()]
+            array = np.array(fitting, dtype=np.int64)
+        array = array.astype(np.int64)
+        if self.names is None:
+            return np.where((array >= 0) & (array < self.n), array, -1)
+        order, ascending = self._ascending
+        at = np.minimum(np.searchsorted(ascending, array), self.n - 1)
+        return np.where(ascending[at] == array, order[at], -1)
+
+    @cached_property
+    def _ascending(self) -> tuple[np.ndarray, np.ndarray]:
+        names = np.asarray(self.names)
+        order = np.argsort(names, kind="stable")
+        return order, names[order]
+
+    @cached_property
+    def _number_of(self) -> dict[Any, int]:
+        return {name: i for i, name in enumerate(np.asarray(self.names).tolist())}
+
+    def _hint(self, name: Any) -> str:
+        if self.names is None:
+            return f"; its vertices are 0 to {self.n - 1}"
+        text = str(name)
+        likely = [each for each in self.names.tolist() if abs(len(str(each)) - len(text)) <= 2]
+        if len(likely) > _MOST_COMPARED:
+            likely = [each for each in likely if str(each)[:1] == text[:1] or str(each)[-2:] == text[-2:]]
+        written = {str(each): each for each in likely[:_MOST_COMPARED]}
+        near = near_name(text, written)
+        return "" if near is None else f"; did you mean {written[near]!r}?"
+
+
+def _get(known: dict[Any, int], name: Any) -> int:
+    try:
+        return known.get(name, -1)
+    except TypeError:  # what cannot be hashed is no name
+        return -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,8 +282,7 @@ class Graph(Vertices):
         >>> graph.in_links(unit=None).sums(np.array([100.0, 0.0, 0.0])).tolist()
         [0.0, 75.0, 25.0]
         """
-        links = InLinks(self.indptr, self.indices, self.weights)
-        return links if unit == 1 else links.divided(self.out_weight if unit is None else unit)
+        return InLinks(*self._links).divided(self.out_weight if unit is None else unit)
 
     def links_into(self, vertex: int) -> tuple[np.ndarray, np.ndarray]:
         """Sources and weights of the links into a vertex."""
@@ -238,7 +358,7 @@ class Graph(Vertices):
             "weighted": self.weights is not None,
             "dangling": int(self.dangling.sum()),
             "isolated": int(((into == 0) & (out == 0)).sum()),
-            "self_loops": kernels.count_loops(self._links),
+            "self_loops": int(np.count_nonzero(kernels.loop_weights(self._links))),
             "weak_components": int(weak),
             "strong_components": int(strong),
             "largest_in_degree": int(into.max()),
@@ -276,26 +396,24 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
     if not edges.n:
         raise InputError("the graph has no vertices: give at least one")
     weights = check_weights(edges, sign)
-    links = kernels.in_links(
-        edges.sources,
-        edges.targets,
-        weights,
-        edges.n,
-        both_ways=not directed,
-        drop_loops=self_loops == "drop",
-        sign=1 if sign is None else sign,
-    )
+    kept: dict[str, Any] = {"drop_loops": self_loops == "drop", "sign": 1 if sign is None else sign}
+    links = kernels.in_links(edges.sources, edges.targets, weights, edges.n, both_ways=not directed, **kept)
     if repeated == "error":
         _refuse_repeated(edges, links, both_ways=not directed)
-    links = kernels.merged(links, "sum" if repeated == "sum" else "largest")
-    if links.weights is not None:
-        with np.errstate(over="ignore"):
-            total = links.weights.sum()
-        if not np.isfinite(total):
-            raise InputError("the weights sum to more than a float can hold: divide them by a large number")
-        if (links.weights == 1).all():
-            links = links._replace(weights=None)
+    links, _ = merge_links(links, repeated)
     return Graph(*links, kernels.column_weights(links), edges.names)
+
+
+def merge_links(links: Links, repeated: str, total: float = 0.0) -> tuple[Links, float]:
+    """Merge repeated links, in place; return the links and the sum of their weights, added to ``total`` of others."""
+    links = kernels.merged(links, "sum" if repeated == "sum" else "largest")
+    if links.weights is None:
+        return links, total
+    with np.errstate(over="ignore"):
+        total += links.weights.sum()
+    if not np.isfinite(total):
+        raise InputError("the weights sum to more than a float can hold: divide them by a large number")
+    return links._replace(weights=None) if (links.weights == 1).all() else links, total
 
 
 def check_rules(repeated: str, self_loops: str) -> None:
@@ -369,26 +487,4 @@ def _check_range(sources: np.ndarray, targets: np.ndarray, n: int) -> None:
         if array.size and (array.min() < 0 or array.max() >= n):
             row = int(np.argmax((array < 0) | (array >= n)))
             link = f"the link from {sources[row]} to {targets[row]}"
-            raise InputError(
-                f"position {row}: {link} has a {what} that is not a vertex: these are 0 to {n - 1}"
-            )
-
-
-def as_names(names: Any, n: int) -> np.ndarray | None:
-    """Names as an array, None when they are 0 to n − 1; each must stand there once."""
-    if names is None:
-        return None
-    listed = names.tolist() if isinstance(names, np.ndarray) else list(names)
-    if len(listed) != n:
-        raise InputError(f"there are {len(listed)} names for {n} vertices: give one for each")
-    seen: set[Any] = set()
-    for name in listed:
-        if name in seen:
-            raise InputError(f"two vertices are named {name!r}: rename one")
-        seen.add(name)
-    if all(map(is_whole, listed)):
-        if listed == list(range(n)):
-            return None
-        if all(abs(name) < 2**63 for name in listed):
-            return np.array(listed, dtype=np.int64)
-    return object_array(listed)
+            raise InputError(f"position {row}: {link} has a {what} outside the vertices 0 to {n - 1}")

@@ -22,7 +22,7 @@ from apexrank.graph.edges import (
     object_array,
     sorted_if_alike,
 )
-from apexrank.graph.graph import Graph, SignedGraph, as_names, build
+from apexrank.graph.graph import Graph, SignedGraph, build
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.edges import looked_up
 from apexrank.kernels.hulls import Hulls, stacked
@@ -120,9 +120,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
         given = list(layers)
         names = _names_of(given)
     else:
-        raise InputError(
-            "layers must be a list of graphs, a mapping of names to graphs, or one edge table with label="
-        )
+        raise InputError("layers must be a list or a mapping of graphs, or one edge table with label=")
     if not given:
         raise InputError("there are no layers: give at least one graph")
     if len(set(names)) < len(names):
@@ -267,9 +265,7 @@ def _names_of(given: list[Any]) -> tuple[str, ...]:
 def _refuse_different_matrices(given: list[Any]) -> None:
     shapes = {each.shape for each in given if hasattr(each, "shape") and not hasattr(each, "columns")}
     if len(shapes) > 1:
-        raise InputError(
-            f"matrices of layers must have one shape, that of their shared vertices, got {sorted(shapes)}"
-        )
+        raise InputError(f"matrices of layers must have one shape, got {sorted(shapes)}: share the vertices")
 
 
 def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
@@ -279,20 +275,19 @@ def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
         return graphs
     if all(names.dtype.kind in "iu" for names in listed):
         shared: Any = np.unique(np.concatenate(listed))
-        places = [np.searchsorted(shared, names) for names in listed]
     else:
         seen = dict.fromkeys(name for names in listed for name in names.tolist())
         shared = object_array(sorted_if_alike(list(seen)))
-        number = {name: i for i, name in enumerate(shared.tolist())}
-        places = [np.array([number[name] for name in names.tolist()], dtype=np.int64) for names in listed]
-    n, names = len(shared), as_names(shared, len(shared))
-    return [_moved(graph, place, n, names) for graph, place in zip(graphs, places, strict=True)]
+    bare = Graph.from_edges([], [], names=shared)
+    return [_moved(graph, bare.find(names), bare) for graph, names in zip(graphs, listed, strict=True)]
 
 
-def _moved(graph: Graph, place: np.ndarray, n: int, names: np.ndarray | None) -> Graph:
+def _moved(graph: Graph, place: np.ndarray, bare: Graph) -> Graph:
+    """The graph between the vertices of another one, given by their numbers there."""
     sources, targets = (looked_up(end, place) for end in _ends(graph))
-    edges = Edges(*alike(sources, targets, n), graph.weights, n, names)
-    return build(edges, True, "sum", "keep")
+    return build(
+        Edges(*alike(sources, targets, bare.n), graph.weights, bare.n, bare.names), True, "sum", "keep"
+    )
 
 
 def _ends(graph: Graph) -> tuple[np.ndarray, np.ndarray]:

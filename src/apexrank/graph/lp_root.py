@@ -22,17 +22,11 @@ from math import exp, expm1, inf, log, log1p
 import numpy as np
 from scipy.optimize import brentq
 
+from apexrank.graph import lp_equation as equation
 from apexrank.graph.lp_equation import (
-    EPS,
-    ROUNDING,
     TINY,
-    Extra,
     LpRoot,
-    OutOfSteps,
-    mixed_steps,
     over,
-    plain_steps,
-    step_of,
 )
 
 _PATIENCE = 40  # mixed steps without progress before a series is tried; ten times as many after it
@@ -67,7 +61,7 @@ def solve_ratio_one(problem: LpRoot) -> LpRoot:
     >>> print(solution.scores.round(6), solution.converged, solution.error_bound < 1e-9)
     [0.471811 0.470037 0.058152] True True
     """
-    with suppress(OutOfSteps):
+    with suppress(equation.OutOfSteps):
         _solve(problem)
     return problem
 
@@ -83,17 +77,17 @@ def _solve(problem: LpRoot) -> None:
     if problem.q == 1.0 and problem.s_of(problem.root(y)) > 1.0:
         y = _rounds(problem, Series.after(problem, terms), guess=True)
     if not problem.converged:
-        y, s = plain_steps(problem, y)
+        y, s = equation.plain_steps(problem, y)
     if not problem.converged:
         problem.prepare(s)
-        y, s = mixed_steps(problem, y, _PATIENCE)
+        y, s = equation.mixed_steps(problem, y, _PATIENCE)
     if not problem.converged:  # y may be exact, but M of an early s too small to show it
         problem.prepare(s, _TERMS)
-        y, s, _ = step_of(problem, y)
+        y, s, _ = equation.step_of(problem, y)
     if not problem.converged:
         y = _rounds(problem, Series(problem, s), guess=False)
     if not problem.converged:
-        mixed_steps(problem, y, 10 * _PATIENCE)
+        equation.mixed_steps(problem, y, 10 * _PATIENCE)
 
 
 def _rounds(problem: LpRoot, series: Series, guess: bool) -> np.ndarray:
@@ -327,9 +321,8 @@ class Series:
     def _close(self, tail: Tail) -> tuple[float, float]:
         """Solve φ = 1 for δ; returns s and δ."""
         s, delta = self.s, 0.0
-        for _ in range(
-            3
-        ):  # few are enough: s hardly moves, and what lies outside the tail depends on it weakly
+        # few rounds are enough: s hardly moves, and what lies outside the tail depends on it weakly
+        for _ in range(3):
             delta = self._delta(tail, s)
             s = (1.0 - delta) / (tail.t / self.s)
         return s, delta
@@ -354,7 +347,7 @@ class Series:
                 phi = others * exp(power * (log_s - log(base))) + float(c @ problem.root(closed))
             return min((log_s - log(problem.a)) / p + log(max(phi, TINY)), _LARGEST_LOG)
 
-        return exp(brentq(log_phi, _LEAST_LOG_DELTA, -1e-12, xtol=1e-14, rtol=4 * EPS))
+        return exp(brentq(log_phi, _LEAST_LOG_DELTA, -1e-12, xtol=1e-14, rtol=4 * equation.EPS))
 
     def _offer(self, s: float, delta: float, kappa: float, rest: np.ndarray, tail: Tail) -> None:
         problem, where = self.problem, tail.where
@@ -364,14 +357,14 @@ class Series:
         z = problem.z_of(y, s)
         more = problem.z_of(y + (rest + self._curvature(s, self.K)), s) - z
         spread = problem.spread(y, s, ~self.inside)
-        extra = Extra(
+        extra = equation.Extra(
             total=float(more.sum()),
             phi=float(problem.c @ more),
             relative=float(np.max(over(more, z))),
             slope=float((problem.c[where] * z[where]) @ (closed / y[where])) / problem.p,
             gap=delta,
         )
-        problem.offer(z, s, kappa + ROUNDING * (spread + self.K), spread, extra)
+        problem.offer(z, s, kappa + equation.ROUNDING * (spread + self.K), spread, extra)
 
 
 @dataclass(frozen=True)

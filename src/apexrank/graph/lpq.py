@@ -1,9 +1,14 @@
-"""The L_pq rank, in which few strong in-links count for more than many weak ones, with trust where there are labels."""
+"""Ranks in which few strong in-links count for more than many weak ones: L_pq, the k strongest, functions of one's own.
+
+S. Acharyya, dissertation, 2013, sec. 6.2: a convex f favours few strong in-links over many weak ones, a concave g makes
+returns diminish. Each rank is a map (`apexrank.graph.power.Map`) and an estimator; `LpqRank` also takes labels.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Literal, Self, get_args
@@ -18,7 +23,7 @@ from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, 
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.graph.weak_links import WeakLinksWalk
 from apexrank.kernels.csr import LinkSums
-from apexrank.validation import array_module, check_choice, check_finite
+from apexrank.validation import array_module, check_between, check_choice, check_finite
 
 Propagation = Literal["linear", "same"]
 Negative = Literal["edges", "seeds"]
@@ -27,6 +32,7 @@ Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
 # of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
 SAFE_LOG = {8: 650.0, 4: 81.0}  # by the bytes of a number
 SMALLEST_LOG = 690.0  # of a share to the power p
+LARGEST_P_OF_MEAN = 8.0
 
 
 @dataclass(frozen=True)
@@ -246,9 +252,7 @@ class LpqRank(IteratedRank):
         if self.ratio > 1:
             return Walk(graph, map_, self.damping, teleport, outside=outside)
         if outside:
-            raise InputError(
-                "a teleport outside the norm needs a ratio above 1: only then is the answer known to be unique"
-            )
+            raise InputError("a teleport outside the norm needs a ratio above 1, for a unique answer")
         return RatioOneWalk(graph, map_, self.damping, teleport)
 
     def fit(
@@ -305,9 +309,7 @@ class LpqRank(IteratedRank):
         check_choice("trust", self.trust, Propagation)
         check_choice("distrust", self.distrust, Direction)
         check_choice("negative", self.negative, Negative)
-        check_finite("neutral", self.neutral, 0)
-        if self.neutral > 1:
-            raise InputError(f"neutral is a factor between 0 and 1, got {self.neutral!r}")
+        check_between("neutral", self.neutral, 0, 1)
 
     def _received(self, graph: SignedGraph) -> np.ndarray:
         """Distrust through the negative edges."""
@@ -326,18 +328,14 @@ class LpqRank(IteratedRank):
         if plus is None:  # as much trust as there is distrust, shared by all who are not distrusted
             others = minus == 0
             if not others.any():
-                raise InputError(
-                    "every vertex is distrusted, which says nothing: leave some out, or name trusted ones"
-                )
+                raise InputError("every vertex is distrusted: leave some out, or name trusted ones")
             plus = np.where(others, minus.sum() / others.sum(), 0.0)
         map_ = Linear() if self.trust == "linear" else self._map()
         # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
         with np.errstate(over="ignore"):
             given = [float(seeds.sum()) for seeds in (plus, minus) if seeds.any()]
         if not np.isfinite(given).all():
-            raise InputError(
-                "the weights of the labels sum to more than a float can hold: divide them by a large number"
-            )
+            raise InputError("label weights sum to more than a float can hold: divide them by a number")
         unit = 1.0 if map_.degree == 1 or not given else graph.n / min(given)
         self.trust_ = self._spread(graph, unit * plus, map_, "along")
         self.distrust_ = self._spread(graph, unit * minus, map_, self.distrust)
@@ -366,3 +364,146 @@ def _seeds(graph: Graph, seeds: Seeds, what: str) -> np.ndarray | None:
     if not vector.any():
         raise InputError(f"{what} is empty: name at least one vertex, or leave it out")
     return vector
+
+
+@dataclass(frozen=True)
+class TopMean:
+    """Generalised mean ``(Σ_{k largest} flow^p / k)^{1/p}`` to the power 1/ratio (end of sec. 6.2).
+
+    Links beyond the k strongest add nothing: k = 1 is the largest flow, ``Lpq(p=inf)``.
+    """
+
+    k: int = 10
+    p: float = 1.0
+    ratio: float = 1.2
+
+    def __post_init__(self) -> None:
+        Lpq(self.p, self.ratio)
+        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
+            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+        if not self.p <= LARGEST_P_OF_MEAN:
+            raise InputError(
+                f"the mean of the strongest links needs p <= {LARGEST_P_OF_MEAN:g}, got {self.p!r}"
+            )
+
+    @property
+    def degree(self) -> float:
+        return 1.0 / self.ratio
+
+    def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        powers = fast_power(teleport, self.p)
+        k = min(self.k, links.most_links + 1)
+
+        def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
+            total = links.top_sums(fast_power(x * rate, self.p), tau**self.p * powers, k, self.p)
+            return fast_power(total / self.k, self.degree / self.p)
+
+        return inflow
+
+    def terms(self, flow: np.ndarray) -> np.ndarray:
+        kept = np.zeros(len(flow))
+        strongest = np.argsort(-flow, kind="stable")[: self.k]
+        kept[strongest] = Lpq(self.p, self.ratio).terms(flow[strongest])
+        return kept
+
+
+@dataclass(eq=False, repr=False)
+class TopMeanRank(IteratedRank):
+    """Rank by the generalised mean of the k strongest in-flows, to the power 1/ratio (2013, end of sec. 6.2).
+
+    Whatever a farm adds beyond k links is lost; a page with fewer good links is not ahead of one with more of them
+    up to k.
+
+    Parameters
+    ----------
+    k : int
+        Number of in-flows that count, the teleport among them.
+    p : float
+        Exponent of the mean; 1 is the plain one.
+    ratio : float
+        As in :class:`LpqRank`; above 1 there is a certificate.
+    damping, tol, max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
+
+    Examples
+    --------
+    >>> from apexrank.graph.lpq import TopMeanRank
+    >>> TopMeanRank(k=2).fit((["a", "b", "c", "d"], ["b", "c", "b", "b"])).ranking_.tolist()
+    ['b', 'c', 'a', 'd']
+    """
+
+    k: int = 10
+    p: float = 1.0
+    ratio: float = 1.2
+    _: KW_ONLY
+    damping: float = 0.85
+
+    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
+        return Walk(graph, TopMean(self.k, self.p, self.ratio), self.damping, teleport)
+
+
+@dataclass(frozen=True)
+class ConcaveConvex:
+    """``g(Σ_j f(flow_j))`` for any convex f and concave g that take and give arrays (sec. 6.2).
+
+    Both must be increasing with f(0) = 0. ``degree`` is the degree of homogeneity of the whole map, below 1 for a
+    certificate; by default it is unknown, and there is none. Weighted links take a call of f a link.
+    """
+
+    f: Callable[[np.ndarray], np.ndarray]
+    g: Callable[[np.ndarray], np.ndarray]
+    degree: float = math.nan
+
+    def __post_init__(self) -> None:
+        if not (callable(self.f) and callable(self.g)):
+            raise InputError("f and g must be functions from arrays to arrays")
+        if not (math.isnan(self.degree) or self.degree > 0):
+            raise InputError(f"degree must be above 0, or nan where it is unknown, got {self.degree!r}")
+
+    def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        def total(flow: np.ndarray) -> np.ndarray:
+            return links.mapped_sums(flow, self.f) if links.weighted else links.sums(self.f(flow))
+
+        def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
+            flow = x * rate
+            flows = flow.T if flow.ndim > 1 else [flow]
+            totals = np.stack([total(column) for column in flows], axis=-1).reshape(flow.shape)
+            return self.g(totals + self.f(tau * teleport))
+
+        return inflow
+
+    def terms(self, flow: np.ndarray) -> np.ndarray:
+        return self.f(flow)
+
+
+@dataclass(eq=False, repr=False)
+class ConcaveConvexRank(IteratedRank):
+    """Rank by any increasing convex f and concave g: ``r_i ← g(Σ_j f(flow_j) + f(teleport_i))`` (2013, sec. 6.2).
+
+    Parameters
+    ----------
+    f, g : callable
+        From arrays to arrays, increasing, f(0) = 0. :class:`LpqRank` has ``f = x^p``, ``g = x^{1/q}``.
+    degree : float
+        Degree h of homogeneity of ``g∘f``, if it is known and below 1: the certificate rests on it. Without it
+        iteration ends when no score changes by more than ``tol`` in the L1 norm, and ``error_bound_`` is nan.
+    damping, tol, max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apexrank.graph.lpq import ConcaveConvexRank
+    >>> ranks = ConcaveConvexRank(np.square, lambda x: x**0.4, degree=0.8).fit((["a", "b"], ["b", "c"]))
+    >>> ranks.ranking_.tolist(), ranks.error_bound_ < 1e-9
+    (['c', 'b', 'a'], True)
+    """
+
+    f: Callable[[np.ndarray], np.ndarray] = np.square
+    g: Callable[[np.ndarray], np.ndarray] = np.sqrt
+    _: KW_ONLY
+    degree: float = math.nan
+    damping: float = 0.85
+
+    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
+        return Walk(graph, ConcaveConvex(self.f, self.g, self.degree), self.damping, teleport)

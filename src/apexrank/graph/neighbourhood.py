@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank.graph.base import InLink, IteratedRank
 from apexrank.graph.graph import Graph
 from apexrank.graph.pagerank import PageRank
+from apexrank.kernels.edges import loop_weights
 from apexrank.kernels.jit import kernel
 
 
@@ -123,7 +124,7 @@ def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
     >>> unsupported_share(Graph.from_edges([0], [0]), np.array([1.0]))
     0.0
     """
-    kept = _loop_weights(graph)
+    kept = loop_weights(graph._links)
     leaving = np.divide(
         graph.out_weight - kept, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0
     )
@@ -165,7 +166,7 @@ def self_loops(graph: Graph) -> np.ndarray:
     >>> self_loops(Graph.from_edges([0, 1], [1, 1])).tolist()
     [False, True]
     """
-    return _loop_weights(graph) > 0
+    return loop_weights(graph._links) > 0
 
 
 def has_links(graph: Graph) -> bool:
@@ -178,20 +179,6 @@ def has_links(graph: Graph) -> bool:
     """
     # more links than vertices cannot all be loops
     return graph.n_edges > graph.n or graph.n_edges > int(self_loops(graph).sum())
-
-
-def _loop_weights(graph: Graph) -> np.ndarray:
-    found = np.zeros(graph.n)
-    _add_loops(graph.indptr, graph.indices, np.empty(0) if graph.weights is None else graph.weights, found)
-    return found
-
-
-@kernel()
-def _add_loops(indptr, indices, weights, found):
-    for i in range(found.size):
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[k] == i:
-                found[i] += weights[k] if weights.size else 1.0
 
 
 def closed_share(graph: Graph, vertex: int) -> float:

@@ -1,4 +1,13 @@
-"""PageRank of walks that do not turn back."""
+"""PageRank of walks that do not turn back.
+
+``y_t(i→k)`` is the mass that crosses a link at step t. A walker who came from k does not go back to k, so that
+
+    ``y_t(i→k) = w_ik·z_t(i) − b_ik·y_{t−1}(k→i)``,   ``b_ik = α·w_ik/(d_i − w_ik)``,
+
+where z(i) is what i hands on for each unit of weight. Links without a reverse need no number of their own. Of a
+reciprocal one the reverse's mass is eliminated, ``y_{t−1}(k→i) = w_ki·z_{t−1}(k) − b_ki·y_{t−2}(i→k)``: so a link reads
+and writes its own mass of two steps before, in order, and nothing has to be looked up.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,10 +24,26 @@ from apexrank.graph.base import IteratedRank
 from apexrank.graph.graph import Graph
 from apexrank.graph.power import Fixpoint, Progress, Walk, rounding_of
 from apexrank.kernels.csr import NO_WEIGHTS, InLinks
-from apexrank.kernels.walks import mark_reciprocal, reverse_weights, walk_on
+from apexrank.kernels.jit import kernel
 from apexrank.validation import check_count
 
 EXPLAINED_STEPS = 100  # α^100 is 1e-7 at the usual damping: more digits than anybody reads
+
+
+class Paths(NamedTuple):
+    """In-links with a mark on those whose reverse exists; rows of the latter start at ``starts``.
+
+    ``back`` are the weights of the reverse links, ``out`` the out-weights of the vertices; without weights both lists
+    of weights are empty.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    reciprocal: np.ndarray
+    starts: np.ndarray
+    back: np.ndarray
+    out: np.ndarray
 
 
 class State(NamedTuple):
@@ -37,40 +62,29 @@ class NonBacktrackingWalk(Walk):
 
     def __init__(self, graph: Graph, damping: float, teleport: np.ndarray, truncate: int) -> None:
         self.graph, self.damping, self.teleport, self.truncate = graph, damping, teleport, truncate
-        self.links = InLinks(graph.indptr, graph.indices, graph.weights)
-        self.reciprocal = np.empty(graph.n_edges, dtype=bool)
-        counts = np.empty(graph.n, dtype=np.int64)
-        found = graph.indptr, graph.indices, self.reciprocal, counts
-        self.links.run(lambda a, b: mark_reciprocal(*found, int(a), int(b)))
-        self.starts = np.concatenate([[0], np.cumsum(counts)])
-        self.back = NO_WEIGHTS
+        self.links = InLinks(*graph._links)
+        reciprocal, counts = np.empty(graph.n_edges, dtype=bool), np.empty(graph.n, dtype=np.int64)
+        self.links.run(partial(mark_reciprocal, graph.indptr, graph.indices, reciprocal, counts))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        weights, back = NO_WEIGHTS, NO_WEIGHTS
         if graph.weights is not None:
-            self.back = np.empty(int(self.starts[-1]))
-            pattern = graph.indptr, graph.indices, graph.weights, self.reciprocal, self.starts, self.back
-            self.links.run(lambda a, b: reverse_weights(*pattern, int(a), int(b)))
+            weights, back = graph.weights, np.empty(int(starts[-1]))
+        self.paths = Paths(graph.indptr, graph.indices, weights, reciprocal, starts, back, graph.out_weight)
+        if graph.weights is not None:
+            self.links.run(partial(reverse_weights, self.paths))
 
     def states(self, teleport: np.ndarray) -> Iterator[State]:
         """States after 0, 1, 2, … steps; the masses of step t sum to damping^t."""
         graph, a, n = self.graph, self.damping, self.graph.n
-        weights = NO_WEIGHTS if graph.weights is None else graph.weights
-        pattern = (
-            graph.indptr,
-            graph.indices,
-            weights,
-            self.reciprocal,
-            self.starts,
-            self.back,
-            graph.out_weight,
-        )
         rate = np.divide(a, graph.out_weight, out=np.zeros(n), where=~graph.dangling)
-        masses = np.zeros(int(self.starts[-1])), np.zeros(int(self.starts[-1]))
+        masses = np.zeros((2, int(self.paths.starts[-1])))
         fresh, passed, before, held = teleport, np.zeros(n), np.zeros(n), 0.0
         yield State(fresh, fresh, before, masses[0])
         for step in count(1):
             handed = passed + rate * fresh
             arrived, passed, stuck = np.empty(n), np.empty(n), np.empty(n)
             arrays = handed, before, masses[step % 2], arrived, passed, stuck
-            self.links.run(partial(_rows, pattern, a, arrays))
+            self.links.run(partial(walk_on, self.paths, a, *arrays))
             fresh = a * (held + fresh[graph.dangling].sum()) * teleport
             held, before = stuck.sum(), handed
             yield State(arrived + fresh, fresh, handed, masses[step % 2])
@@ -97,11 +111,9 @@ class NonBacktrackingWalk(Walk):
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
-        graph = self.graph
-        inside = slice(graph.indptr[vertex], graph.indptr[vertex + 1])
-        sources, both = graph.indices[inside], self.reciprocal[inside]
-        weights = np.ones(len(sources)) if graph.weights is None else graph.weights[inside]
-        own = slice(self.starts[vertex], self.starts[vertex + 1])
+        sources, weights = self.graph.links_into(vertex)
+        both = self.paths.reciprocal[self.graph.indptr[vertex] : self.graph.indptr[vertex + 1]]
+        own = slice(self.paths.starts[vertex], self.paths.starts[vertex + 1])
         flows = np.zeros(len(sources) + 1)
         with self:
             for step, state in enumerate(islice(self.states(self.teleport), self.truncate + EXPLAINED_STEPS)):
@@ -111,10 +123,6 @@ class NonBacktrackingWalk(Walk):
                     flows += np.append(flow if step else 0 * flow, state.fresh[vertex])
         flows *= r[vertex] / (flows.sum() or 1.0)
         return sources, flows, flows / (flows.sum() or 1.0)
-
-
-def _rows(pattern: tuple[Any, ...], damping: float, arrays: tuple[Any, ...], first: Any, last: Any) -> None:
-    walk_on(*pattern, damping, *arrays, int(first), int(last))
 
 
 @dataclass(eq=False, repr=False)
@@ -164,3 +172,70 @@ class NonBacktrackingRank(IteratedRank):
     def _walk(self, graph: Graph, teleport: np.ndarray) -> NonBacktrackingWalk:
         check_count("truncate", self.truncate, 0)
         return NonBacktrackingWalk(graph, self.damping, teleport, int(self.truncate))
+
+
+@kernel()
+def mark_reciprocal(indptr, indices, found, counts, first, last):
+    """Mark and count the links (by target, sources sorted) whose reverse exists; a self-loop is its own reverse."""
+    for k in range(np.int64(first), np.int64(last)):
+        counts[k] = 0
+        for e in range(indptr[k], indptr[k + 1]):
+            i = indices[e]
+            at = indptr[i] + np.searchsorted(indices[indptr[i] : indptr[i + 1]], k)
+            found[e] = at < indptr[i + 1] and indices[at] == k
+            counts[k] += found[e]
+
+
+@kernel()
+def reverse_weights(paths, first, last):
+    """Fill in the weight of the reverse of every reciprocal link, in their order."""
+    indptr, indices, weights, reciprocal, starts, back, _ = paths
+    for k in range(np.int64(first), np.int64(last)):
+        q = starts[k]
+        for e in range(indptr[k], indptr[k + 1]):
+            if reciprocal[e]:
+                i = indices[e]
+                back[q] = weights[indptr[i] + np.searchsorted(indices[indptr[i] : indptr[i + 1]], k)]
+                q += 1
+
+
+@kernel()
+def walk_on(paths, damping, z, z_before, y, arrived, handed, stuck, first, last):
+    """One step for the rows ``first`` to ``last``.
+
+    ``y`` holds the masses of reciprocal links two steps before and is overwritten. ``arrived`` is the mass on each
+    vertex, ``handed`` its new z without teleports, ``stuck`` the mass that has nowhere to go on to.
+    """
+    indptr, indices, weights, reciprocal, starts, back, out = paths
+    for k in range(np.int64(first), np.int64(last)):
+        free = turning = lost = passed = 0.0
+        q = starts[k]
+        for e in range(indptr[k], indptr[k + 1]):
+            i = indices[e]
+            w = weights[e] if weights.size else 1.0
+            if not reciprocal[e]:
+                free += w * z[i]
+                continue
+            v = back[q] if weights.size else 1.0
+            rest_i, rest_k = out[i] - w, out[k] - v
+            reverse = v * z_before[k]
+            if rest_k > 0.0:
+                reverse -= damping * v / rest_k * y[q]
+            mass = w * z[i]
+            if rest_i > 0.0:
+                mass -= damping * w / rest_i * reverse
+            mass = max(mass, 0.0)  # where all of i's mass came from k, rounding is all that is left
+            y[q] = mass
+            q += 1
+            turning += mass
+            if rest_k > 0.0:
+                passed += mass / rest_k
+            else:
+                lost += mass
+        if out[k] > 0.0:
+            passed += free / out[k]
+        else:
+            lost += free
+        arrived[k] = free + turning
+        handed[k] = damping * passed
+        stuck[k] = lost

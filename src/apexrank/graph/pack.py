@@ -11,10 +11,10 @@
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,32 +23,20 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
+from apexrank.graph import files, shards
 from apexrank.graph.edges import Column, as_weights, edges_of_arrays, plain_ids
-from apexrank.graph.files import (
-    TABLES,
-    EdgeTable,
-    MostlyTextError,
-    assumed,
-    edge_tables,
-    files_of_edges,
-    refuse_lost_edge,
-    refuse_other_ids,
-)
+from apexrank.graph.files import TABLES, EdgeTable
 from apexrank.graph.formats import FORMATS, recognise, webgraph_base
-from apexrank.graph.graph import check_rules, check_weights, repeated_link
+from apexrank.graph.graph import check_rules, check_weights, merge_links, repeated_link
 from apexrank.graph.reading import as_graph
 from apexrank.graph.shards import (
-    LINKS,
     ShardedGraph,
-    ShardWriter,
-    open_shards,
-    save_shards,
-    shard_rows,
-    write_array,
-    writing_shards,
 )
-from apexrank.kernels.edges import Links, first_repeated, in_links, index_type, looked_up, merged, seen_ids
-from apexrank.kernels.pack import bucket_rows, count_ids, number_table, numbers_of
+from apexrank.kernels import edges as kernels
+from apexrank.kernels.edges import (
+    Links,
+    index_type,
+)
 from apexrank.validation import check_choice, check_polars_threads
 
 Tell = Callable[[str], Any]
@@ -59,17 +47,6 @@ _SAMPLES = 256  # names of a run that tell where the alphabet is divided
 
 class _HashCollisionError(Exception):
     """Two names have one hash."""
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """How edges become links."""
-
-    columns: tuple[Column, Column, Column]
-    directed: bool
-    repeated: str
-    self_loops: str
-    format: str | None
 
 
 def pack_graph(
@@ -84,7 +61,7 @@ def pack_graph(
     self_loops: str = "keep",
     format: str | None = None,
     memory: float = 2e9,
-    links: int = LINKS,
+    links: int = shards.LINKS,
     progress: Tell | None = None,
 ) -> ShardedGraph:
     r"""Turn edge files of any size into a graph in shards, with bounded memory.
@@ -136,41 +113,25 @@ def pack_graph(
         raise InputError("memory and links must be positive")
     check_polars_threads("edges are packed")
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    rules = _Rules((source, target, weight), directed is not False, repeated, self_loops, format)
+    rules: dict[str, Any] = {"repeated": repeated, "self_loops": self_loops, "format": format}
     if len(listed) == 1 and _is_foreign(listed[0], format):
-        graph = as_graph(
-            listed[0],
-            directed=directed,
-            weight=weight,
-            repeated=repeated,
-            self_loops=self_loops,
-            format=format,
+        graph = as_graph(listed[0], directed=directed, weight=weight, **rules)
+        shards.save_shards(graph, folder, links=links)
+        return shards.open_shards(folder)
+    with shards.writing_shards(folder) as temporary, tempfile.TemporaryDirectory(dir=temporary) as scratch:
+        tables = [files.files_of_edges(path, Path(scratch, f"stream{i}")) for i, path in enumerate(listed)]
+        packing = _Packing(
+            [file for several in tables for file in several],
+            (source, target, weight),
+            directed is not False,
+            **rules,
+            memory=int(memory),
+            links=links,
+            tell=progress or (lambda message: None),
         )
-        save_shards(graph, folder, links=links)
-        return open_shards(folder)
-    with writing_shards(folder) as temporary:
-        scratch = temporary / "scratch"
-        scratch.mkdir()
-        files = [
-            file for i, path in enumerate(listed) for file in files_of_edges(path, temporary / f"stream{i}")
-        ]
-        as_text: set[str] = set()
-        seed, finished = 0, False
-        while not finished:
-            packing = _Packing(files, as_text, rules, scratch, int(memory), links, seed, progress or _ignore)
-            try:
-                packing.write(temporary)
-                finished = True
-            except MostlyTextError as error:
-                as_text.add(str(error.file))
-            except _HashCollisionError:
-                seed += 1
-            shutil.rmtree(scratch)
-            scratch.mkdir()
-        scratch.rmdir()
-        for i in range(len(listed)):
-            (temporary / f"stream{i}").unlink(missing_ok=True)
-    return open_shards(folder)
+        while not packing.write(temporary):
+            pass
+    return shards.open_shards(folder)
 
 
 def _is_foreign(path: str | Path, format: str | None) -> bool:
@@ -180,59 +141,62 @@ def _is_foreign(path: str | Path, format: str | None) -> bool:
     return webgraph_base(path) is not None or (Path(path).is_file() and recognise(Path(path)) not in TABLES)
 
 
-def _ignore(message: str) -> None:
-    pass
-
-
+@dataclass
 class _Packing:
-    """One attempt at packing files, in a scratch folder."""
+    """Files to be packed; each attempt has a scratch folder of its own."""
 
-    def __init__(
-        self,
-        files: list[Any],
-        as_text: set[str],
-        rules: _Rules,
-        scratch: Path,
-        memory: int,
-        links: int,
-        seed: int,
-        tell: Tell,
-    ) -> None:
-        self.rules, self.scratch, self.memory, self.links, self.tell = rules, scratch, memory, links, tell
+    paths: list[Any]
+    columns: tuple[Column, Column, Column]
+    directed: bool
+    repeated: str
+    self_loops: str
+    format: str | None
+    memory: int
+    links: int
+    tell: Tell
+    # files whose ids are text, unlike those of their first edge
+    as_text: set[str] = field(default_factory=set)
+    seed: int = 0
+    weighted: bool = False
+    scratch: Path = Path()
+
+    def write(self, folder: Path) -> bool:
+        """Write the shards; return False where something was learned for another attempt."""
+        try:
+            with tempfile.TemporaryDirectory(dir=folder, prefix="scratch") as scratch:
+                self.scratch = Path(scratch)
+                self._write(folder)
+            return True
+        except files.MostlyTextError as error:
+            self.as_text.add(str(error.file))
+        except _HashCollisionError:
+            self.seed += 1
+        return False
+
+    def _tables(self) -> Iterator[EdgeTable]:
         # parsing takes about ten times the text of a chunk
-        size = max(16, memory // 20)
-        self.tables = partial(edge_tables, files, *rules.columns, rules.format, size, as_text)
-        self.seed, self.weighted = seed, False
+        size = max(16, self.memory // 20)
+        return files.edge_tables(self.paths, *self.columns, self.format, size, self.as_text)
 
-    def write(self, folder: Path) -> None:
-        """Write the shards."""
+    def _write(self, folder: Path) -> None:
         vertices, chunks = self._read()
         self.tell("numbering the vertices")
         names = vertices.number()
-        counts = np.zeros(vertices.n, np.int64)
+        counts = np.zeros(vertices.n)
         for i, chunk in enumerate(chunks, 1):
             self.tell(f"numbering the edges: part {i} of {len(chunks)}")
             self._number(chunk, vertices, counts)
-        vertices.forget()
+        vertices.lookup = None
         bounds = self._divide(chunks, counts)
         del counts
-        writer = ShardWriter(folder, vertices.n)
+        writer = shards.ShardWriter(folder, vertices.n)
         total = 0.0
         for k, (first, last) in enumerate(pairwise(bounds)):
             self.tell(f"sorting: shard {k + 1} of {len(bounds) - 1}")
             links = self._sorted(k, last - first, vertices.n)
-            if self.rules.repeated == "error" and (found := first_repeated(links)):
+            if self.repeated == "error" and (found := kernels.first_repeated(links)):
                 self._refuse_repeated(vertices.label(found[1]), vertices.label(first + found[0]))
-            links = merged(links, "sum" if self.rules.repeated == "sum" else "largest")
-            if links.weights is not None:
-                with np.errstate(over="ignore"):
-                    total += links.weights.sum()
-                if not np.isfinite(total):
-                    raise InputError(
-                        "the weights sum to more than a float can hold: divide them by a large number"
-                    )
-                if (links.weights == 1).all():
-                    links = links._replace(weights=None)
+            links, total = merge_links(links, self.repeated, total)
             writer.add(links)
         writer.finish(names)
 
@@ -244,12 +208,11 @@ class _Packing:
         n = 0
         for table, sources, targets in self._ends():
             if vertices is None:
-                is_whole = isinstance(sources, np.ndarray)
-                vertices = (
-                    _WholeIds(self.memory) if is_whole else _TextIds(self.scratch, self.memory, self.seed)
-                )
-                if note := assumed(table, self.rules.columns):
-                    warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=4)
+                vertices = _WholeIds(self.memory)
+                if not isinstance(sources, np.ndarray):
+                    vertices = _TextIds(self.scratch, self.memory, self.seed)
+                if note := files.assumed(table, self.columns):
+                    warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=5)
             if str(table.file) not in headers:
                 headers[str(table.file)] = replace(table, columns=(None, None, None), place=str)
             weights = table.columns[2]
@@ -263,7 +226,7 @@ class _Packing:
             n += len(sources)
             self.tell(f"reading {table.file}: {n:,} edges")
         for table in headers.values():
-            refuse_lost_edge(table, vertices.has)
+            files.refuse_lost_edge(table, vertices.has)
         return vertices, chunks
 
     def _ends(self) -> Iterator[tuple[EdgeTable, Any, Any]]:
@@ -271,12 +234,12 @@ class _Packing:
         import polars as pl
 
         first: list[Any] = []
-        for table in self.tables():
+        for table in self._tables():
             columns = zip(table.columns[:2], ("source", "target"), strict=True)
             ends = [plain_ids(ids, role, table.place) for ids, role in columns]
             first = first or [table.file, *map(type, ends)]
             for known, ids in zip(first[1:], ends, strict=True):
-                refuse_other_ids(first[0], known, table.file, ids)
+                files.refuse_other_ids(first[0], known, table.file, ids)
                 if isinstance(ids, list):
                     raise InputError(f"{table.place(0)}: ids must be text or whole numbers below 2**63")
             if not all(isinstance(ids, np.ndarray) for ids in ends):
@@ -286,32 +249,33 @@ class _Packing:
     def _number(self, chunk: Path, vertices: Any, counts: np.ndarray) -> None:
         """Replace the edges of a chunk by links between numbers, and count those into each vertex."""
         *ends, weights = _load(chunk)
-        sources, targets = map(vertices.numbers, ends)
+        sources, targets = map(vertices.lookup, ends)
         kept = np.ones(len(sources), bool) if weights is None else weights != 0
-        if self.rules.self_loops == "drop":
+        if self.self_loops == "drop":
             kept &= sources != targets
         if not kept.all():
             sources, targets = sources[kept], targets[kept]
             weights = None if weights is None else weights[kept]
-        if not self.rules.directed:
+        if not self.directed:
             # each edge beside its reverse, so that repeated links are added up in the order of the file
             kept = np.repeat(sources != targets, 2)
             kept[::2] = True
             turned = np.column_stack([targets, sources]).ravel()[kept]
             sources, targets = np.column_stack([sources, targets]).ravel()[kept], turned
             weights = None if weights is None else np.repeat(weights, 2)[kept]
-        count_ids(targets, counts)
+        kernels.column_weights(Links(targets, targets, None), counts)
         _dump(chunk, sources, targets, weights)
 
     def _divide(self, chunks: list[Path], counts: np.ndarray) -> list[int]:
         """Divide the links into buckets, each of the next vertices; return where these begin and end."""
         links = max(1, min(self.links, self.memory // _BYTES_OF_LINK[self.weighted]))
-        bounds = [0, *(last for _, last in shard_rows(np.concatenate([[0], np.cumsum(counts)]), links))]
+        spans = shards.shard_rows(np.concatenate([[0], np.cumsum(counts)]), links)
+        bounds = [0, *(last for _, last in spans)]
         for i, chunk in enumerate(chunks, 1):
             self.tell(f"dividing the edges: part {i} of {len(chunks)}")
             sources, targets, weights = _load(chunk)
             chunk.unlink()
-            starts, order = bucket_rows(targets, np.array(bounds))
+            starts, order = kernels.bucket_rows(targets, np.array(bounds))
             for k in np.flatnonzero(np.diff(starts)).tolist():
                 rows = order[starts[k] : starts[k + 1]]
                 parts = sources[rows], targets[rows] - targets.dtype.type(bounds[k])
@@ -334,14 +298,14 @@ class _Packing:
         if not found:
             return Links(np.zeros(rows + 1, np.int64), np.empty(0, index_type(n)), None)
         weights = found[2] if self.weighted else None
-        return in_links(found[0], found[1], weights, n, n_targets=rows)
+        return kernels.in_links(found[0], found[1], weights, n, n_targets=rows)
 
     def _refuse_repeated(self, source: Any, target: Any) -> None:
         """Read the files again to say where the two edges of a repeated link are."""
         places: list[str] = []
         for table, sources, targets in self._ends():
             same = np.asarray((sources == source) & (targets == target))
-            if not self.rules.directed:
+            if not self.directed:
                 same |= np.asarray((sources == target) & (targets == source))
             if table.columns[2] is not None:
                 same &= as_weights(table.columns[2], len(sources), table.place) != 0
@@ -354,14 +318,17 @@ class _Packing:
 
 
 class _WholeIds:
-    """Vertices whose ids are whole numbers: a table of all possible ones, or a sorted list where that is too long."""
+    """Vertices whose ids are whole numbers: a table of all possible ones, or a sorted list where that is too long.
+
+    ``lookup`` finds the numbers of keys.
+    """
 
     def __init__(self, memory: int) -> None:
         self._most = memory // 4
         self._seen: np.ndarray | None = np.zeros(0, bool)
         self._known: list[np.ndarray] = []  # each sorted and without repeated ids
         self._names = np.empty(0, np.int64)
-        self._lookup: Any = None
+        self.lookup: Any = None
         self.n = 0
 
     def keys(self, sources: np.ndarray, targets: np.ndarray) -> list[np.ndarray]:
@@ -374,7 +341,7 @@ class _WholeIds:
             if sum(map(len, self._known[1:])) > len(self._known[0]):
                 self._known = [np.unique(np.concatenate(self._known))]
         else:
-            seen = seen_ids(sources, targets, highest + 1)
+            seen = kernels.seen_ids(sources, targets, highest + 1)
             if len(seen) > len(self._seen):
                 seen, self._seen = self._seen, seen
             self._seen[: len(seen)] |= seen
@@ -384,23 +351,17 @@ class _WholeIds:
     def number(self) -> np.ndarray | None:
         if self._seen is None:
             self._names = np.unique(np.concatenate(self._known))
-            table: Any = number_table(self._names)
-            self._lookup = partial(numbers_of, table=table)
+            table: Any = kernels.number_table(self._names)
+            self.lookup = partial(kernels.numbers_of, table=table)
             self._known = []
         else:
             self._names = np.flatnonzero(self._seen)
             numbers = np.cumsum(self._seen, dtype=index_type(len(self._names)))
             numbers -= 1
-            self._lookup = partial(looked_up, numbers=numbers)
+            self.lookup = partial(kernels.looked_up, numbers=numbers)
             self._seen = None
         self.n = len(self._names)
         return None if self._names[0] == 0 and self._names[-1] == self.n - 1 else self._names
-
-    def numbers(self, keys: np.ndarray) -> np.ndarray:
-        return self._lookup(keys)
-
-    def forget(self) -> None:
-        self._lookup = None
 
     def label(self, vertex: int) -> int:
         return int(self._names[vertex])
@@ -417,8 +378,8 @@ class _TextIds:
         self._runs: list[Path] = []
         self._samples: list[str] = []
         self._bytes = 0
-        self._table: Any = None
         self._names: Any = None
+        self.lookup: Any = None
         self.n = 0
 
     def keys(self, sources: Any, targets: Any) -> list[np.ndarray]:
@@ -458,16 +419,11 @@ class _TextIds:
             run.unlink()
         self._names = pl.scan_parquet(parts, glob=False)
         self.n = sum(map(len, keys))
-        self._table = number_table(np.concatenate(keys))
-        if self._table is None:
+        table = kernels.number_table(np.concatenate(keys))
+        if table is None:
             raise _HashCollisionError
+        self.lookup = partial(kernels.numbers_of, table=table)
         return self._names
-
-    def numbers(self, keys: np.ndarray) -> np.ndarray:
-        return numbers_of(keys, self._table)
-
-    def forget(self) -> None:
-        self._table = None
 
     def label(self, vertex: int) -> str:
         return self._names.slice(vertex, 1).collect().item()
@@ -483,7 +439,7 @@ def _dump(path: Path, *arrays: np.ndarray | None) -> None:
     """Write arrays to a file, one after the other; an empty one for None."""
     with path.open("wb") as file:
         for values in arrays:
-            write_array(file, np.empty(0) if values is None else values)
+            shards.write_array(file, np.empty(0) if values is None else values)
 
 
 def _load(path: Path) -> list[Any]:

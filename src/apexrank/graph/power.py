@@ -42,15 +42,12 @@ class Map(Protocol):
     @property
     def degree(self) -> float:
         """Degree of homogeneity; nan if it is unknown."""
-        ...
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         """Function of the scores x and of τ: ``x·rate`` flows out of the vertices, ``τ·teleport`` into each more."""
-        ...
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
         """Contributions of single flows to the score of a vertex, up to a common factor."""
-        ...
 
 
 class Linear:

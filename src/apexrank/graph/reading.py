@@ -1,25 +1,31 @@
-"""One way in: everything that can be read as a graph."""
+"""Everything that can be read as a graph, and graphs copied to a device."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.graph.edges import Column, Edges, edges_of_arrays, edges_of_frame
-from apexrank.graph.files import edges_of_file
-from apexrank.graph.graph import Graph, SignedGraph, build, check_rules, graph_of_rows
-from apexrank.graph.objects import (
+from apexrank.graph.edges import (
+    Column,
+    Edges,
+    edges_of_arrays,
+    edges_of_frame,
     edges_of_igraph,
     edges_of_matrix,
     edges_of_networkx,
     is_matrix,
     refuse_columns,
 )
+from apexrank.graph.files import edges_of_file
+from apexrank.graph.graph import DeviceGraph, Graph, SignedGraph, build, check_rules, graph_of_rows
 from apexrank.graph.shards import ShardedGraph, is_shards, open_shards
+from apexrank.kernels.device_links import DeviceLinks
+from apexrank.validation import check_choice
 
 
 def as_graph(
@@ -97,9 +103,7 @@ def as_graph(
     if isinstance(data, ShardedGraph):
         rules = (directed, source, target, weight, format, repeated, self_loops, signed)
         if rules != (None, None, None, None, None, "sum", "keep", False):
-            raise InputError(
-                f"{data.folder} is a graph in shards: give columns and rules for its edges where it is packed"
-            )
+            raise InputError(f"{data.folder} is a graph in shards: give columns and rules where it is packed")
         return data
     if isinstance(data, SignedGraph | Graph):
         if directed is False or self_loops != "keep":
@@ -112,7 +116,7 @@ def as_graph(
     edges = _edges(data, source, target, weight, format)
     if not edges.directed and directed:
         raise InputError(
-            "the graph is undirected: leave out directed=True, each edge counts in both directions"
+            "the graph is undirected, each edge is a link in both directions: leave out directed=True"
         )
     both_ways = counts_both_ways(edges, directed)
 
@@ -123,9 +127,7 @@ def as_graph(
         return part(None)
     if edges.weights is None:
         what = f"{edges.origin}: " if edges.origin else ""
-        raise InputError(
-            f"{what}signed=True needs weights, negative ones for distrust: name their column with weight="
-        )
+        raise InputError(f"{what}signed=True needs weights, some negative: name their column with weight=")
     if repeated == "error":
         part(0)
     return SignedGraph(part(1), part(-1))
@@ -192,3 +194,63 @@ def _is_plain_pattern(data: Any) -> bool:
 def _with_no_negative(graph: Graph) -> SignedGraph:
     none = np.zeros(graph.n + 1, dtype=np.int64), graph.indices[:0], None, np.zeros(graph.n)
     return SignedGraph(graph, Graph(*none, graph.names))
+
+
+def to_device(
+    graph: Any, device: Any = "cuda", dtype: Literal["float64", "float32"] = "float64"
+) -> DeviceGraph | SignedGraph:
+    """Copy the links of a graph to a device, where PageRank and L_pq ranks then iterate; needs PyTorch.
+
+    `PageRank`, `TruncatedPageRank` and `LpqRank` (without weak links, and with a ratio above 1 or p = 1) keep links and
+    vectors on the device and bring the scores back as NumPy arrays, with the same bounds on their error. Other ranks,
+    and the spread of labels, take the links on the host. CUDA devices with Triton have a kernel for it, all others use
+    operations of PyTorch.
+
+    Parameters
+    ----------
+    graph : Graph, or anything :func:`apexrank.graph.as_graph` reads
+        Of a signed graph the positive part is copied.
+    device : str or torch.device
+        As PyTorch names it: "cuda", "cuda:1", "cpu".
+    dtype : {"float64", "float32"}
+        Precision of scores. Single precision takes half the memory traffic, and its ``error_bound_`` is about 1e-5: set
+        ``tol`` to match.
+
+    Returns
+    -------
+    DeviceGraph
+        For ``fit`` of a rank. The links on the device take 4 to 5 bytes each, with weights 12 to 15.
+
+    Examples
+    --------
+    >>> from apexrank.graph import PageRank, to_device
+    >>> there = to_device((["a", "b", "c"], ["b", "c", "b"]), "cpu")
+    >>> PageRank().fit(there).ranking_.tolist()
+    ['b', 'c', 'a']
+    """
+    check_choice("dtype", dtype, Literal["float64", "float32"])
+    try:
+        torch = import_module("torch")
+    except ImportError:
+        raise InputError("a graph on a device needs PyTorch: pip install torch") from None
+    read = as_graph(graph)
+    if isinstance(read, SignedGraph):
+        return read._replace(positive=_moved(read.positive, device, dtype, torch))
+    return _moved(read, device, dtype, torch)
+
+
+def _moved(graph: Graph, device: Any, dtype: str, torch: Any) -> DeviceGraph:
+    if not isinstance(graph, Graph):
+        raise InputError("only a graph in memory can be copied to a device; rank this one where it is")
+    if graph.indices.dtype != np.int32:
+        raise InputError(f"a graph on a device has fewer than 2³¹ vertices, got {graph.n}")
+    shares = None if graph.weights is None else graph.weights / graph.out_weight[graph.indices]
+    try:
+        indptr, indices, weights = [
+            None if each is None else torch.from_numpy(np.array(each)).to(device)
+            for each in (graph.indptr, graph.indices, shares)
+        ]
+    except (RuntimeError, AssertionError) as error:  # no such device, or not enough of its memory
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"the graph cannot be copied to the device {str(device)!r}: {reason}") from None
+    return DeviceGraph(graph, DeviceLinks(indptr, indices, weights, getattr(torch, dtype)))

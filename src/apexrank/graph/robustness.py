@@ -18,11 +18,10 @@ from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, draw_pages, lin
 from apexrank.errors import InputError
 from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
-from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.lpq import LpqRank
 from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
-from apexrank.graph.pagerank import InDegree, PageRank, TruncatedPageRank
+from apexrank.graph.pagerank import GuardedPageRank, InDegree, PageRank, TruncatedPageRank
 from apexrank.graph.reading import as_graph
 from apexrank.metrics.permutation import spearman_footrule
 from apexrank.metrics.precision import spam_mass, spam_met
@@ -32,27 +31,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 BASELINE = "PageRank"
-ATTACKS = (
-    "farm",
-    "farm:20",
-    "farm:1",
-    "linked-back",
-    "site",
-    "shared",
-    "funnel",
-    "deep-funnel",
-    "whirl",
-    "triangles",
-    "cycle-2",
-    "cycle-3",
-    "chain",
-    "clique",
-    "hijacked",
-    "hijacked:1",
-    "hijacked-farm",
-    "exchange",
-    "expired",
-)
+SMALLER = {"farm": ("farm:20", "farm:1"), "hijacked": ("hijacked:1",)}  # attacks of fewer pages
+ATTACKS = tuple(name for kind in KINDS for name in (kind, *SMALLER.get(kind, ())))
 MOST_TARGETS, TARGET_SHARE = 50, 20  # targets by default: so many, and at most one of so many pages
 SPAM_SHARE = 20  # at once an attacker adds at most one page to so many, or what one target takes
 LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # from which on a rank orders a graph as PageRank does
@@ -279,9 +259,9 @@ def attack_ranks(
     """
     began = time.perf_counter()
     sizes = {name: _size(name, pages) for name in attacks}
-    seed = (
-        int(check_random_state(random_state).randint(2**31 - 2**20)) if random_state is None else random_state
-    )
+    seed = random_state
+    if seed is None:
+        seed = int(check_random_state(None).randint(2**31 - 2**20))
     if not sizes:
         raise InputError("attacks needs at least one kind, such as farm")
     read = plain_graph(graph)
@@ -291,9 +271,7 @@ def attack_ranks(
         n_targets = max(1, min(MOST_TARGETS, linked // TARGET_SHARE))
     check_count("n_targets", n_targets)
     if n_targets > linked:
-        raise InputError(
-            f"others link to {linked} vertices only: lower n_targets, or give a graph of more links"
-        )
+        raise InputError(f"only {linked} vertices have in-links: lower n_targets, or give more links")
     targets = draw_pages(linked_pages(adjacency), n_targets, check_random_state(seed), "lower n_targets")
     notes: list[str] = []
     estimators = {BASELINE: PageRank(tol=1e-7)} | dict(default_ranks() if ranks is None else ranks)
@@ -324,9 +302,10 @@ def attack_ranks(
         except InputError as error:
             notes.append(f"{name} is left out: {error}.")
             continue
-        baseline = _places(trials[BASELINE])[1]
-        for rank, several in trials.items():
+        baseline = None
+        for rank, several in trials.items():  # PageRank is the first
             results.append(_measure(name, rank, several, baseline))
+            baseline = results[-1].after if baseline is None else baseline
             tell(f"{name}, {rank}: place {results[-1].before:,.0f} to {results[-1].after:,.0f}")
     if too_large:
         notes.append(
@@ -408,16 +387,10 @@ class _Trial(NamedTuple):
         return cls(places[targets], now[targets], cost, spam)
 
 
-def _places(trials: list[_Trial]) -> tuple[float, float]:
-    """Median places before and after."""
-    before, after = (
-        np.concatenate(each) for each in zip(*((one.before, one.after) for one in trials), strict=True)
-    )
-    return float(np.median(before)), float(np.median(after))
-
-
-def _measure(name: str, rank: str, trials: list[_Trial], baseline: float) -> AttackResult:
-    was, now = _places(trials)
+def _measure(name: str, rank: str, trials: list[_Trial], baseline: float | None) -> AttackResult:
+    """One attack on one rank; ``baseline`` is the place of the targets with PageRank, by default that of this rank."""
+    was, now = (float(np.median(np.concatenate(each))) for each in zip(*(t[:2] for t in trials), strict=True))
+    baseline = now if baseline is None else baseline
     cost = trials[0].cost
     return AttackResult(
         attack=name,

@@ -1,4 +1,4 @@
-"""Graphs larger than memory: a folder of in-links in shards by target, opened without reading the links.
+"""Graphs larger than memory: a folder of in-links in shards by target, read shard after shard or by Dask workers.
 
 ``graph.json`` is written last, and the folder gets its name when it is complete. Arrays are NumPy's ``.npy`` files, so
 that a shard is read through a memory map.
@@ -7,11 +7,13 @@ that a shard is read through a memory map.
 from __future__ import annotations
 
 import json
+import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -20,9 +22,8 @@ import numpy as np
 from apexrank.atomic import replacing_folder
 from apexrank.errors import InputError
 from apexrank.graph.edges import object_array
-from apexrank.graph.graph import Graph
-from apexrank.graph.shard_links import DaskLinks, ShardLinks
-from apexrank.graph.vertices import Vertices
+from apexrank.graph.graph import Graph, Vertices
+from apexrank.kernels.csr import InLinks, LinkSums
 from apexrank.kernels.edges import Links, column_weights, index_type
 from apexrank.textfile import reading
 from apexrank.validation import check_choice
@@ -33,7 +34,7 @@ _KEYS: dict[str, Any] = {"n": int, "n_edges": int, "weighted": bool, "names": st
 _SHARD_KEYS: dict[str, Any] = {"name": str, "first": int, "last": int, "n_edges": int, "bytes": int}
 _NAME_FILES = (None, "names.npy", "names.parquet")
 # attributes of a Graph that the ranks below do without
-_IN_MEMORY = ("indptr", "indices", "weights", "reversed", "to_scipy", "summary", "nbytes")
+_IN_MEMORY = ("_links", "indptr", "indices", "weights", "reversed", "to_scipy", "summary", "nbytes")
 RANKS_OF_SHARDS = (
     "PageRank, GuardedPageRank, TruncatedPageRank, LpqRank, TopMeanRank, ConcaveConvexRank, TrustRank, SpamMassRank, "
     "KatzRank and InDegree"
@@ -80,16 +81,12 @@ class Shard:
         """Raise InputError where the links of this shard are none: kernels would read foreign memory."""
         if links.indptr[0] != 0 or links.indptr[-1] != self.n_edges or (np.diff(links.indptr) < 0).any():
             raise InputError(f"{self._file('indptr')} is damaged: its rows do not add up; {_COPY}")
-        unsigned = links.indices.view(
-            f"u{links.indices.itemsize}"
-        )  # negative numbers become the largest ones
-        if unsigned.max(initial=0) >= self.n:
+        # unsigned, negative numbers become the largest ones
+        if links.indices.view(f"u{links.indices.itemsize}").max(initial=0) >= self.n:
             raise InputError(f"{self._file('indices')} is damaged: it has links from no vertex; {_COPY}")
         w = links.weights
         if w is not None and not (w.min(initial=1.0) > 0 and w.max(initial=1.0) < np.inf):
-            raise InputError(
-                f"{self._file('weights')} is damaged: it has weights that are not positive; {_COPY}"
-            )
+            raise InputError(f"{self._file('weights')} is damaged: some weights are not positive; {_COPY}")
 
     def map(self) -> Links:
         """The links as :meth:`load` gives them, with none of them read; the sizes of the files are checked."""
@@ -98,9 +95,11 @@ class Shard:
         weights = _mapped(self._file("weights"), np.float64, self.n_edges) if self.weighted else None
         return Links(indptr, indices, weights)
 
-    def out_weight(self) -> np.ndarray:
-        """Map the out-weights of all vertices of the graph into memory."""
-        return _mapped(self.folder / "out_weight.npy", np.float64, self.n)
+    def in_links(self, arrays: Links, unit: float | None, threads: int | None = None) -> InLinks:
+        """Its links, as `map` or `load` gives them, for sums; with weights in a unit as in :meth:`Graph.in_links`."""
+        of_source = unit is None and self.weighted
+        out_weight = _mapped(self.folder / "out_weight.npy", np.float64, self.n) if of_source else unit
+        return InLinks(*arrays, threads).divided(out_weight)
 
     def _file(self, part: str) -> Path:
         return self.folder / f"{self.name}.{part}.npy"
@@ -166,9 +165,10 @@ class ShardedGraph(Vertices):
             return super().labels(vertices)
         return object_array(self.text_names.gather(np.asarray(vertices, dtype=np.int64)))
 
-    def _find(self, array: np.ndarray) -> np.ndarray:
+    def find(self, array: np.ndarray) -> np.ndarray:
+        """Vertex numbers of names, −1 for names that are none."""
         if self.text_names is None:
-            return super()._find(array)
+            return super().find(array)
         import polars as pl
 
         names = [name if isinstance(name, str) else None for name in array.tolist()]
@@ -224,7 +224,7 @@ class ShardedGraph(Vertices):
         links = self.in_links(None if self.engine == "dask" else 1.0)
         found, before = np.array(seeds, dtype=bool), -1
         while (count := int(np.count_nonzero(found))) > before:
-            found, before = found | links.touched(found), count
+            found, before = found | (links.largest(found.astype(float)) > 0), count
         return found
 
     def __getattr__(self, name: str) -> Any:
@@ -375,9 +375,7 @@ class ShardWriter:
         if not isinstance(names, pl.LazyFrame):
             odd = next((name for name in names if not isinstance(name, str)), None)
             if odd is not None:
-                raise InputError(
-                    f"the vertex {odd!r} is neither text nor a whole number: rename the vertices"
-                )
+                raise InputError(f"the name {odd!r} is neither text nor a whole number: rename the vertices")
             names = pl.LazyFrame({"name": pl.Series(names, dtype=pl.String)})
         names.sink_parquet(self._folder / "names.parquet")
         return "names.parquet"
@@ -410,7 +408,9 @@ def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
     path = folder / "graph.json"
     with reading(path):
         if folder.is_dir() and not path.exists():
-            raise InputError(f"{folder} is no graph in shards: it has no graph.json; write one by graph pack")
+            raise InputError(
+                f"{folder} is not a graph in shards: it has no graph.json; write one by graph pack"
+            )
         content = path.read_bytes()
     try:
         about = json.loads(content)
@@ -485,3 +485,113 @@ def _mapped(path: Path, dtype: Any, size: int) -> np.ndarray:
         if path.stat().st_size != found.offset + found.nbytes:
             raise InputError(f"{path} is damaged: it is longer than it should be; {_COPY}")
     return found.view(np.ndarray)
+
+
+class ShardLinks(LinkSums):
+    """The in-links of a graph in shards, one shard in memory while the next one is read ahead.
+
+    Every shard runs the kernels of a graph in memory on whole rows, so that results are the same to the last bit.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        All shards of a graph.
+    unit : float, optional
+        What weights are divided by; None makes them shares of the out-weight of their source.
+    """
+
+    def __init__(self, shards: Sequence[Shard], unit: float | None) -> None:
+        self.shards, self.unit = shards, unit
+        self.n, self.weighted = shards[-1].n, shards[-1].weighted
+        self._checked: set[str] = set()
+
+    @cached_property
+    def _maps(self) -> list[Links]:
+        """All links, mapped once: a folder that is replaced meanwhile cannot be mixed with this one."""
+        return [shard.map() for shard in self.shards]
+
+    @cached_property
+    def most_links(self) -> int:  # type: ignore[override]
+        return max(int(np.diff(links.indptr).max(initial=0)) for links in self._maps)
+
+    @cached_property
+    def weight_range(self) -> tuple[float, float]:  # type: ignore[override]
+        if not self.weighted:
+            return 1.0, 1.0
+        lows, highs = zip(*self._map(attrgetter("weight_range")), strict=True)
+        return min(lows), max(highs)
+
+    def mapped_sums(self, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return np.concatenate([*self._map(InLinks.mapped_sums, x, function)])
+
+    def _each(self, name: str, x: Any, power: float = 1.0, *args: Any, own: Any = None) -> Any:
+        return np.concatenate([*self._map(InLinks._each, name, x, power, *args, own=own)])
+
+    def _map(self, function: Callable[..., Any], *args: Any, own: Any = None) -> Iterable[Any]:
+        """``function(links, *args)`` of every shard, in their order; with its rows of ``own`` if there are any."""
+        parts = zip(self.shards, self._maps, self._rows(own), strict=True)
+        for number, (shard, arrays, rows) in enumerate(parts, start=1):
+            for following in self._maps[number : number + 1]:
+                _advise(following, "MADV_WILLNEED")
+            if shard.name not in self._checked:
+                shard.check(arrays)
+                self._checked.add(shard.name)
+            with shard.in_links(arrays, self.unit) as links:
+                yield _call(links, rows, function, *args)
+            _advise(arrays, "MADV_DONTNEED")
+
+    def _rows(self, own: Any) -> list[Any]:
+        return [None if own is None else own[shard.first : shard.last] for shard in self.shards]
+
+
+class DaskLinks(ShardLinks):
+    """The in-links of a graph whose shards the workers of Dask keep in memory.
+
+    A pass sends the vector to all workers and gathers the rows of every shard. Shards that die with their worker are
+    read again, from a folder that all workers must see.
+    """
+
+    def __init__(self, shards: Sequence[Shard], unit: float | None) -> None:
+        super().__init__(shards, unit)
+        from apexrank.problem.dask import Caught, DaskBlocks, dask_module
+
+        read = dask_module().delayed(Caught(_read), pure=False, traverse=False)
+        self._blocks = DaskBlocks([read(shard, unit) for shard in shards])
+
+    def _map(self, function: Callable[..., Any], *args: Any, own: Any = None) -> Iterable[Any]:
+        client, sent = self._blocks.client, [*args]
+        if client is not None:
+            from dask import config
+
+            # A vector is the result of a task, which runs again if its workers die; `Client.scatter` would wait for
+            # them.
+            with config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
+                for k, each in enumerate(args):
+                    if isinstance(each, np.ndarray):
+                        sent[k] = client.submit(_itself, each, pure=False)
+        return self._blocks.map_with(_call, self._rows(own), function, *sent)
+
+
+def _itself(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+def _call(links: InLinks, own: np.ndarray | None, function: Callable[..., Any], *args: Any) -> Any:
+    return function(links, *args) if own is None else function(links, *args, own=own)
+
+
+def _read(shard: Shard, unit: float | None) -> InLinks:
+    """The links of a shard as a worker keeps them."""
+    indptr, indices, weights = shard.load()
+    kept = Links(np.array(indptr), np.array(indices), None if weights is None else np.array(weights))
+    return shard.in_links(kept, unit, threads=1)
+
+
+def _advise(arrays: Links, advice: str) -> None:
+    """Tell the system what becomes of memory maps, where it can be told."""
+    for array in arrays:
+        base = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, mmap.mmap) and hasattr(mmap, advice):
+            base.madvise(getattr(mmap, advice))

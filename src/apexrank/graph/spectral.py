@@ -86,14 +86,11 @@ class HITS(WeightedRank):
 
     def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
         with graph.reversed().in_links(self._unit) as out:
-            answer = iterate(
-                lambda x: _shares(links.sums(out.sums(x))),
-                first,
-                no_bound,
-                self.tol,
-                self.max_iter,
-                self._progress,
-            )
+
+            def step(x: np.ndarray) -> np.ndarray:
+                return _shares(links.sums(out.sums(x)))
+
+            answer = iterate(step, first, no_bound, self.tol, self.max_iter, self._progress)
             self.hubs_ = _shares(out.sums(answer.scores))
         self.authorities_ = answer.scores
         return answer
@@ -168,9 +165,8 @@ class KatzRank(WeightedRank):
     alpha: float | None = None
 
     def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
-        radius = _spectral_radius_bound(
-            links
-        )  # in units of the largest weight, which may be out of all range
+        # in units of the largest weight, which may be out of all range
+        radius = _spectral_radius_bound(links)
         if self.alpha is None:
             # the radius of a graph with a cycle is about a weight or more; without one it is 0, and any alpha would do
             alpha = 0.85 / max(radius, 1.0)

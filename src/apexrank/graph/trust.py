@@ -115,9 +115,7 @@ class AntiTrustRank(PageRank):
     def _seed_shares(self, graph: Graph, seeds: Any, what: str) -> np.ndarray:
         shares = teleport_vectors(graph, seeds, what)
         if shares.ndim > 1:
-            raise InputError(
-                f"{type(self).__name__} takes one set of {what} vertices: fit others on their own"
-            )
+            raise InputError(f"{type(self).__name__} takes one set of {what} vertices: fit others separately")
         return shares
 
     def explain(self, vertex: Any, top: int | None = None) -> Any:

@@ -35,9 +35,7 @@ def seed_weights(path: Path, graph: Graph, what: str) -> tuple[dict[Any, float],
     seeds: dict[Any, float] = {}
     for line, vertex, weight in rows:
         if seeds.setdefault(vertex, weight) != weight:
-            raise InputError(
-                f"{path} line {line}: {vertex!r} has another weight further up; keep one of them"
-            )
+            raise InputError(f"{path} line {line}: {vertex!r} has another weight further up; keep one")
     known = graph.has(list(seeds))
     unknown = [vertex for vertex, is_known in zip(seeds, known, strict=True) if not is_known]
     if not unknown:
@@ -95,9 +93,7 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
     except ValueError:
         weight = math.nan
     if not 0 <= weight < math.inf:
-        raise InputError(
-            f"{path} line {number}: {row['weight']!r} is no weight; write a number of at least 0"
-        )
+        raise InputError(f"{path} line {number}: {row['weight']!r} is not a weight; write a number >= 0")
     return number, row["vertex"], weight
 
 

@@ -16,17 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from apexrank.graph import power
 from apexrank.graph.graph import Graph
 from apexrank.graph.power import (
     Fixpoint,
     Progress,
     Walk,
-    hilbert_distance,
-    iterate,
-    rounding_of,
-    shared_links,
-    stacked,
-    total,
 )
 from apexrank.kernels.csr import InLinks
 
@@ -38,7 +33,7 @@ class WeakLinksWalk(Walk):
 
     def __init__(self, graph: Graph, map: Any, damping: float, teleport: np.ndarray) -> None:
         self.graph, self.map, self.damping, self.teleport = graph, map, damping, teleport
-        self.links, rate = shared_links(graph)
+        self.links, rate = power.shared_links(graph)
         self.weak = np.where(graph.dangling, 1.0, 1.0 - damping)
         if teleport.ndim > 1:
             return
@@ -53,7 +48,7 @@ class WeakLinksWalk(Walk):
             self.links, rate = InLinks(graph.indptr, graph.indices, self._more(flow, b)), np.ones(graph.n)
         self.inflow = map.on(self.links, rate, teleport)
         # a dozen roundings make k
-        self.rounding = rounding_of(self.links) + 6 * float(np.finfo(float).eps)
+        self.rounding = power.rounding_of(self.links) + 6 * float(np.finfo(float).eps)
 
     def _more(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """``((a + b)^p − b^p)^{1/p}`` without cancellation, whatever p does to the range of numbers."""
@@ -65,7 +60,7 @@ class WeakLinksWalk(Walk):
 
     def step(self, r: np.ndarray) -> np.ndarray:
         new = self.next_of(r)
-        return new / total(new)
+        return new / power.total(new)
 
     def next_of(self, r: np.ndarray) -> np.ndarray:
         """The next scores, not normalised."""
@@ -76,18 +71,18 @@ class WeakLinksWalk(Walk):
         if largest == 0 or math.isinf(self.map.p):
             return largest
         with np.errstate(under="ignore"):
-            return largest * float(total((x / largest) ** self.map.p)) ** (1 / self.map.p)
+            return largest * float(power.total((x / largest) ** self.map.p)) ** (1 / self.map.p)
 
     def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
         if start.ndim == 1 and self.map.degree < 1:
             return super().solve(start, tol, max_iter, progress)
         if start.ndim == 1:
-            return iterate(self.step, start, PerronBound(self), tol, max_iter, progress, self._midway)
+            return power.iterate(self.step, start, PerronBound(self), tol, max_iter, progress, self._midway)
         found = []
         for v, first in zip(self.teleport.T, start.T, strict=True):
             with WeakLinksWalk(self.graph, self.map, self.damping, v) as walk:
                 found.append(walk.solve(first, tol, max_iter, progress))
-        return stacked(found)
+        return power.stacked(found)
 
     def _midway(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         """The mean of old and new in r^p: eigenvalues near −ρ, as of cycles of two, would make steps alternate."""
@@ -95,7 +90,7 @@ class WeakLinksWalk(Walk):
         share = np.divide(low, high, out=np.zeros_like(low), where=high > 0)
         with np.errstate(under="ignore"):
             mean = high * ((1 + share**self.map.p) / 2) ** (1 / self.map.p)
-        return mean / total(mean)
+        return mean / power.total(mean)
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As in `Walk`; a link has its weak link with it, and the weak links of all others come last, as their norm."""
@@ -129,7 +124,7 @@ class PerronBound:
 
     def __call__(self, new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         p, rounding = self.walk.map.p, self.walk.rounding
-        spread = p * (hilbert_distance(new, old) + 2 * rounding)  # log λ⁺/λ⁻
+        spread = p * (power.hilbert_distance(new, old) + 2 * rounding)  # log λ⁺/λ⁻
         self.steps += 1
         if self.steps == self.due:
             self.due *= 2
@@ -137,9 +132,8 @@ class PerronBound:
                 self.A, self.at = self._decay(old, spread) * math.exp(spread), old
         if not math.isfinite(self.A):
             return math.inf, math.inf
-        kappa = (
-            math.expm1(min(spread, 1.0)) * self.A * math.exp(min(p * hilbert_distance(old, self.at), 700.0))
-        )
+        moved = min(p * power.hilbert_distance(old, self.at), 700.0)
+        kappa = math.expm1(min(spread, 1.0)) * self.A * math.exp(moved)
         # κ/(1 − κ): with rounding λ⁻ may have fallen a little since A was found
         d = 2 * math.atanh(kappa / (1 - kappa)) / p + 2 * rounding if kappa < 0.5 else math.inf
         return 2 * math.tanh(d / 4), d

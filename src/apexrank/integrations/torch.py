@@ -1,5 +1,7 @@
 """Every objective of the scores as a PyTorch loss: ``loss(scores, target, groups=None, sample_weight=None)``.
 
+Scores are flat, with a group for each row, or a padded batch: a row for each query, and ``mask=``, True for documents.
+
 Pushes with the exponential loss and the losses with fixed targets are PyTorch operations and stay on the scores'
 device. The others need a sort, a projection or sums over pairs: the scores cross to the host, where value and exact
 gradient are computed in near-linear time, and the gradient crosses back.
@@ -8,7 +10,7 @@ gradient are computed in near-linear time, and the gradient crosses back.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -67,24 +69,61 @@ class OnHost(torch.autograd.Function):
         return upstream * ctx.saved_tensors[0], None
 
 
+@dataclass(eq=False, repr=False)
 class ScoreLoss(torch.nn.Module):
-    """Base class: ``forward(scores, target, groups=None, sample_weight=None)`` gives a scalar to minimise.
+    """Base class: ``forward(scores, target, groups=None, sample_weight=None, mask=None)`` gives a scalar to minimise.
 
     A subclass has ``_loss``, or ``_objective`` if the loss is computed on the host. The losses are no sums over rows:
     the loss of a batch is that of a data set of its own, so a batch needs rows of both classes (or of different
     relevance), and whole groups.
+
+    Parameters
+    ----------
+    reduction : {"objective", "mean"}
+        "objective" takes the groups together as the objective does: pushes, pairs and swaps have the mean over groups,
+        the others the sum. "mean" divides these sums by the number of groups, so that the size of a batch does not
+        change the scale of the gradient.
     """
+
+    _: KW_ONLY
+    reduction: Literal["objective", "mean"] = "objective"
+    is_sum: ClassVar[bool] = False  # over the groups
 
     def __post_init__(self) -> None:
         super().__init__()  # the losses are dataclasses
+        check_choice("reduction", self.reduction, ("objective", "mean"))
         self._prepare()
 
     def _prepare(self) -> None:
         """Check the parameters."""
 
-    def forward(self, scores: Tensor, target: Any, groups: Any = None, sample_weight: Any = None) -> Tensor:
-        """Loss of the scores, of shape (n,) or (n, 1); the gradient goes to the scores only."""
-        return self._loss(as_column(scores), target, groups, sample_weight)
+    def forward(
+        self, scores: Tensor, target: Any, groups: Any = None, sample_weight: Any = None, mask: Any = None
+    ) -> Tensor:
+        """Loss of the scores; the gradient goes to the scores only.
+
+        Parameters
+        ----------
+        scores : tensor of shape (n,) or (n, 1), or of shape (queries, documents)
+            Of rows, or of a padded batch.
+        target, sample_weight : array or tensor
+            One number for each score; what stands in padded places is never read.
+        groups : array or tensor of shape (n,), optional
+            Group of each row; by default all are one. The groups of a padded batch are its rows.
+        mask : array or tensor of shape (queries, documents), optional
+            True where a document is, False where the batch is padded; by default there is no padding.
+        """
+        if mask is not None or (getattr(scores, "ndim", 1) == 2 and scores.shape[1] != 1):
+            scores, target, groups, sample_weight = unpadded(scores, target, groups, sample_weight, mask)
+        scores = as_column(scores)
+        value = self._loss(scores, target, groups, sample_weight)
+        if self.reduction == "mean" and self.is_sum:
+            return value / weighty_rows(scores, groups, sample_weight).n_groups
+        return value
+
+    def _options(self) -> dict[str, Any]:
+        """Parameters of the objective."""
+        return {name: value for name, value in options_of(self).items() if name != "reduction"}
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         target = to_numpy(checked_target(target, len(scores)))
@@ -96,6 +135,41 @@ class ScoreLoss(torch.nn.Module):
     def extra_repr(self) -> str:
         """The parameters, for ``print``."""
         return ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k[0] != "_" and k != "training")
+
+
+def unpadded(
+    scores: Tensor, target: Any, groups: Any, weight: Any, mask: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Scores, targets, groups and weights of the documents of a padded batch.
+
+    Examples
+    --------
+    >>> scores, mask = torch.tensor([[3.0, 1.0], [2.0, 0.0]]), torch.tensor([[True, True], [True, False]])
+    >>> [values.tolist() for values in unpadded(scores, [[1, 0], [1, -1]], None, None, mask)[:3]]
+    [[3.0, 1.0, 2.0], [1.0, 0.0, 1.0], [0, 0, 1]]
+    """
+    if not isinstance(scores, torch.Tensor) or scores.ndim != 2:
+        raise InputError("a padded batch has scores of shape (queries, documents), a PyTorch tensor")
+    if groups is not None or isinstance(target, tuple):
+        raise InputError(
+            "the groups of a padded batch are its rows: leave out groups; pairs are for flat scores"
+        )
+
+    def beside(name: str, values: Any) -> Tensor:
+        values = values if isinstance(values, torch.Tensor) else torch.from_numpy(numbers(name, values))
+        if values.shape != scores.shape:
+            shapes = f"{tuple(scores.shape)}, got {tuple(values.shape)}"
+            raise InputError(f"{name} needs the shape of the scores, {shapes}")
+        return values.detach().to(scores.device)
+
+    grades = beside("target", target)
+    kept = torch.ones_like(grades) != 0 if mask is None else beside("mask", mask) != 0
+    if not bool(kept.any()) or bool((grades[kept] < 0).any() and (grades[~kept] >= 0).any()):
+        raise InputError(
+            "mask must be True where a document is and False where the batch is padded: turn it round"
+        )
+    weights = None if weight is None else beside("sample_weight", weight)[kept]
+    return scores[kept], grades[kept], torch.nonzero(kept)[:, 0], weights
 
 
 def as_column(scores: Tensor) -> Tensor:
@@ -337,8 +411,8 @@ class PClassificationLoss(PushLoss):
     2.0
     """
 
-    def __init__(self, p: float = 4.0, *, side: str = "top", balance: float = 1.0) -> None:
-        super().__init__(p, side=side, balance=balance)
+    def __init__(self, p: float = 4.0, *, side: str = "top", balance: float = 1.0, **reduction: Any) -> None:
+        super().__init__(p, side=side, balance=balance, **reduction)
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         p = self._price.order
@@ -380,7 +454,7 @@ class InfinitePushLoss(ScoreLoss):
         self._objective(np.array([1.0, 0.0]), None, None)  # refuses what does not go together
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> InfinitePush:
-        return InfinitePush(target > 0, sample_weight=weight, groups=groups, **options_of(self))
+        return InfinitePush(target > 0, sample_weight=weight, groups=groups, **self._options())
 
 
 @dataclass(eq=False, repr=False)
@@ -455,6 +529,7 @@ class ListwiseLoss(ScoreLoss):
     _: KW_ONLY
     divergence: str = "squared"
     normalize: bool = False
+    is_sum: ClassVar[bool] = True
 
     def _prepare(self) -> None:
         check_choice("kind", self.kind, FIXED)
@@ -536,12 +611,13 @@ class RetargetLoss(ScoreLoss):
     reward: float = 0.0
     normalize: bool = False
     joint_convexity: bool | tuple[float, float] = False
+    is_sum: ClassVar[bool] = True
 
     def _prepare(self) -> None:
-        check_retarget(**options_of(self))
+        check_retarget(**self._options())
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> Retarget:
-        return Retarget(target, groups=groups, sample_weight=weight, **options_of(self))
+        return Retarget(target, groups=groups, sample_weight=weight, **self._options())
 
 
 @dataclass(eq=False, repr=False)
@@ -568,12 +644,13 @@ class UnknownLinkLoss(ScoreLoss):
     strong_convexity: float = 1.0
     _: KW_ONLY
     normalize: bool = False
+    is_sum: ClassVar[bool] = True
 
     def _prepare(self) -> None:
         check_margin(self.strong_convexity)
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> UnknownLink:
-        return UnknownLink(target, groups=groups, sample_weight=weight, **options_of(self))
+        return UnknownLink(target, groups=groups, sample_weight=weight, **self._options())
 
 
 @dataclass(eq=False, repr=False)

@@ -133,15 +133,18 @@ def _is_graded(table: Table, target: str, positive: str | None) -> bool:
     return positive is None and not is_text(table, target) and not (numbers(table, target) < 0).any()
 
 
-def judge_run(run: str | Path, qrels: str | Path, *, complete: bool = False) -> Judged:
+def judge_run(
+    run: str | Path, qrels: str | Path, *, complete: bool = False, unjudged: bool = False
+) -> Judged:
     """Join a TREC run with its judgements, in the order of trec_eval and with its ties.
 
-    ``complete`` counts the judged queries that the run lacks as well.
+    ``complete`` counts the judged queries that the run lacks as well; ``unjudged`` keeps documents that nobody judged
+    apart from irrelevant ones, as :func:`apexrank.io.trec.judged` does.
     """
     from apexrank.io.trec import judged, read_qrels, read_run
 
     retrieved, judgements = read_run(run), read_qrels(qrels)
-    frame = judged(retrieved, judgements, complete=complete)
+    frame = judged(retrieved, judgements, complete=complete, unjudged=unjudged)
     return Judged(
         frame["relevance"].to_numpy().astype(np.float64),
         frame["score"].to_numpy(),

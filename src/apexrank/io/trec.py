@@ -180,7 +180,7 @@ def write_qrels(qrels: Rows, path: str | Path) -> None:
     write_lines(path, [_text(lines).encode()])
 
 
-def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
+def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: bool = False) -> pl.DataFrame:
     """Join a run with its judgements into the rows that measures need, by the rules of trec_eval.
 
     Each retrieved document is a row; one that nobody judged, or judged below 0, has relevance 0. Each relevant
@@ -196,6 +196,9 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
     complete : bool
         Keep the judged queries that the run lacks (``trec_eval -c``): their relevant documents, or where none
         is relevant all their judged ones, have the score -inf.
+    unjudged : bool
+        For bpref, infAP and RBP: retrieved documents that nobody judged, or judged below 0, have the relevance NaN,
+        and documents judged irrelevant that the run did not retrieve are rows too, with the score -inf.
 
     Returns
     -------
@@ -223,11 +226,13 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
     [('q1', 'd7', 2.5, 0.0), ('q1', 'd3', 0.5, 1.0), ('q1', 'd8', -inf, 2.0)]
     """
     retrieved = _checked_rows(run, RUN).with_row_index("row")
-    judgements = _checked_rows(qrels, QRELS).with_columns(pl.col("relevance").clip(0.0))
+    relevance = pl.col("relevance")
+    known = relevance.clip(0.0) if not unjudged else pl.when(relevance >= 0).then(relevance)
+    judgements = _checked_rows(qrels, QRELS).with_columns(known)
     found = retrieved.join(judgements.select("query"), on="query", how="semi").join(
         judgements, on=KEY, how="left"
     )
-    lacking = _not_retrieved(retrieved, judgements, complete)
+    lacking = _not_retrieved(retrieved, judgements, complete, unjudged)
     columns = ["row", "query", "document", "score", "relevance"]
     rows = pl.concat([found.select(columns), lacking.select(columns)])
     if not rows.height:
@@ -235,18 +240,23 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
             "no query of the run is judged: the query ids of run and qrels must be written alike"
         )
     first = pl.col("row").min().over("query").alias("row")
-    ordered = rows.with_columns(first, pl.col("relevance").fill_null(0.0)).sort(
+    ordered = rows.with_columns(first, pl.col("relevance").fill_null(math.nan if unjudged else 0.0)).sort(
         "row", "score", "document", descending=[False, True, True]
     )
     return ordered.drop("row")
 
 
-def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool) -> pl.DataFrame:
+def _not_retrieved(
+    retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool, irrelevant: bool
+) -> pl.DataFrame:
     """Judged documents that count although the run has them not; their rows are numbered after the run's."""
     numbered = judgements.with_row_index("row", offset=retrieved.height)
-    relevant = numbered.filter(pl.col("relevance") > 0).join(retrieved, on=KEY, how="anti")
+    least = pl.col("relevance") >= 0 if irrelevant else pl.col("relevance") > 0
+    relevant = numbered.filter(least).join(retrieved, on=KEY, how="anti")
     in_run = retrieved.select("query")
-    if complete:
+    if complete and irrelevant:
+        lacking = relevant
+    elif complete:
         hopeless = numbered.filter(pl.col("relevance").max().over("query") == 0)
         lacking = pl.concat([relevant, hopeless.join(in_run, on="query", how="anti")])
     else:

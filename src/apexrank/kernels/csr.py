@@ -23,7 +23,7 @@ LINKS_A_THREAD = 200_000  # below, starting a thread costs more than it saves
 
 
 class LinkSums:
-    """Sums, maxima and norms over the in-links of every vertex, wherever the links are.
+    """Sums, maxima and norms over the in-links of every vertex: in memory, in shards on disk, or on a device.
 
     Vectors hold one number for each source, or several (the columns of a matrix); results one row for each target.
     A subclass has ``_each``, which runs the kernel of a name on all rows.
@@ -77,9 +77,7 @@ class LinkSums:
         """``Σ_j f(w_ij x_j)`` of every row i, for one vector x and links with weights."""
         raise NotImplementedError
 
-    def _each(
-        self, name: str, x: np.ndarray, power: float = 1.0, *args: Any, own: np.ndarray | None = None
-    ) -> np.ndarray:
+    def _each(self, name: str, x: Any, power: float = 1.0, *args: Any, own: Any = None) -> Any:
         """Run a kernel with weights to a power; ``own`` has one row for each of the result."""
         raise NotImplementedError
 
@@ -142,24 +140,18 @@ class InLinks(LinkSums):
 
     def divided(self, per: Any) -> InLinks:
         """The links with weights over ``per``: a number, or one for each source."""
+        if not self.weighted or (np.isscalar(per) and per == 1):
+            return self
         weights, other = np.empty_like(self.weights), copy(self)
 
         def divide(first: Any, last: Any) -> None:
             inside = slice(self.indptr[first], self.indptr[last])
-            np.divide(
-                self.weights[inside], per[self.indices[inside]] if np.ndim(per) else per, out=weights[inside]
-            )
+            by = per[self.indices[inside]] if np.ndim(per) else per
+            np.divide(self.weights[inside], by, out=weights[inside])
 
-        if self.weighted:
-            self.run(divide)
-            other.weights, other._powers = weights, {1.0: weights}
+        self.run(divide)
+        other.weights, other._powers = weights, {1.0: weights}
         return other
-
-    def touched(self, found: np.ndarray) -> np.ndarray:
-        """Mask of the rows with a link from a mask of sources."""
-        out = np.empty(self.n, dtype=bool)
-        self.run(lambda a, b: _touched(self.indptr, self.indices, found, out, a, b))
-        return out
 
     def weighted_sums(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """``Σ_j w_ij x_j`` of every row i, with weights in place of the links' own."""
@@ -169,9 +161,7 @@ class InLinks(LinkSums):
         rows = np.repeat(np.arange(self.n), np.diff(self.indptr).astype(np.int64))
         return np.bincount(rows, function(self.weights * x[self.indices]), self.n)
 
-    def _each(
-        self, name: str, x: np.ndarray, power: float = 1.0, *args: Any, own: np.ndarray | None = None
-    ) -> np.ndarray:
+    def _each(self, name: str, x: Any, power: float = 1.0, *args: Any, own: Any = None) -> Any:
         power = power if self.weighted else 1.0
         if power not in self._powers:
             self._powers[power] = np.empty_like(self.weights)
@@ -334,16 +324,6 @@ def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):
                 kept[place] = value
                 count = min(count + 1, size)
             out[i, c] = kept[:count].sum()
-
-
-@kernel()
-def _touched(indptr, indices, found, out, first, last):
-    for i in range(first, last):
-        out[i] = False
-        for k in range(indptr[i], indptr[i + ONE]):
-            if found[indices[k]]:
-                out[i] = True
-                break
 
 
 _OF_VECTORS = {"sums": _sums, "largest": _largest}

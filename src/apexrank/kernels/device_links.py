@@ -9,10 +9,11 @@ others, and few terms are added one after another. Elsewhere the links stay in c
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.kernels.csr import LinkSums
 from apexrank.kernels.triton import jit, power_of_two, tl, triton
 
 Tensor = Any
@@ -27,7 +28,7 @@ LAUNCH = {
     8: (4, 8),
 }  # links of a row on their way at once, warps; by columns
 PACKED_AT_ONCE = 2**25  # entries of slices that are filled in one go, which takes some 50 bytes each
-MODES = {"sum": 0, "max": 1, "power": 2}
+MODES = {"sums": 0, "largest": 1, "powers": 2}
 
 
 class Level(NamedTuple):
@@ -40,8 +41,8 @@ class Level(NamedTuple):
     weights: Tensor | None
 
 
-class DeviceLinks:
-    """Links on a device with the methods of :class:`~apexrank.kernels.csr.InLinks` that walks use.
+class DeviceLinks(LinkSums):
+    """Links on a device, whose vectors are tensors.
 
     Parameters
     ----------
@@ -69,9 +70,8 @@ class DeviceLinks:
         self.indptr, self.indices = indptr, indices
         lengths = torch.diff(indptr)
         self.most_links = int(lengths.max()) if self.n else 0
-        self.weights = torch.empty(0, dtype=dtype, device=self.device)
-        if weights is not None:
-            self.weights = weights.to(dtype)
+        self.weighted = weights is not None
+        self.weights = indices.new_empty(0, dtype=dtype) if weights is None else weights.to(dtype)
         if sliced is None:
             sliced = triton is not None and indices.is_cuda
         self.levels: list[Level] = []
@@ -129,54 +129,38 @@ class DeviceLinks:
         there = torch.from_numpy(np.array(values)).to(self.device)
         return there.to(self.dtype) if there.is_floating_point() else there
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
     @property
-    def weight_range(self) -> tuple[float, float]:
-        """The smallest and the largest weight."""
+    def weight_range(self) -> tuple[float, float]:  # type: ignore[override]
         if not self.weights.numel():
             return 1.0, 1.0
         lowest = float(self.weights[self.weights > 0].min())  # zeros fill up slices
         return lowest, float(self.weights.max())
 
-    def sums(self, x: Tensor, power: float = 1.0) -> Tensor:
-        """``Σ_j w_ij^power x_j`` of every row i; x may have several columns."""
-        if power not in self._powers:
-            self._powers[power] = self.weights**power
-        return self._each("sum", x, self._powers[power])
-
-    def largest(self, x: Tensor) -> Tensor:
-        """``max_j w_ij x_j`` of every row i, 0 for an empty one; x >= 0, and may have several columns."""
-        return self._each("max", x)
-
     def norms(self, x: Tensor, p: float) -> Tensor:
-        """``(Σ_j (w_ij x_j)^p)^{1/p}`` of every row i, whatever p does to the range of numbers; a power a link."""
         import torch
 
         top = self.largest(x)
         unit = torch.where(top > 0, top, 1.0)
-        return top * self._each("power", x, None, unit, p) ** (1.0 / p)
+        return top * self._each("powers", x, 1.0, p, own=unit) ** (1.0 / p)
 
     def _each(
-        self, mode: str, x: Tensor, weights: Tensor | None = None, unit: Tensor | None = None, p: float = 1.0
+        self, name: str, x: Tensor, power: float = 1.0, *args: Any, own: Tensor | None = None
     ) -> Tensor:
+        """Run a kernel; "powers" sums shares of ``own`` to a power, the argument after that of the weights."""
         import torch
 
-        x = x.contiguous()
-        weights = self.weights if weights is None else weights
+        x, p = x.contiguous(), args[0] if args else 1.0
+        if power not in self._powers:
+            self._powers[power] = self.weights**power
+        weights = self._powers[power]
         if not self.levels:
-            return self._by_segments(mode, x, weights, unit, p)
+            return self._by_segments(name, x, weights, own, p)
         columns = 1 if x.ndim == 1 else x.shape[1]
         width = min(WIDEST, power_of_two(columns))
         unrolled, warps = LAUNCH[width]
         out = x.new_empty((self.n_slots, *x.shape[1:]))
-        power = torch.full(
-            (1,), p, dtype=torch.float64, device=x.device
-        )  # a float would come in single precision
+        # a float would come in single precision
+        exponent = torch.full((1,), p, dtype=torch.float64, device=x.device)
         for number, level in enumerate(self.levels):
             first = number == 0
             _reduce_slices[(len(level.starts) - 1, -(-columns // width))](
@@ -186,20 +170,20 @@ class DeviceLinks:
                 level.indices,
                 weights if first else x,
                 x if first else out,
-                x if unit is None else unit,
+                x if own is None else own,
                 out,
-                power,
+                exponent,
                 COLUMNS=columns,
                 C=SLICE,
                 V=width,
                 UNROLL=unrolled,
                 WEIGHTED=first and weights.numel() > 0,
-                MODE=MODES[mode if first or mode == "max" else "sum"],
+                MODE=MODES[name if first or name == "largest" else "sums"],
                 num_warps=warps,
             )
         return out[: self.n]
 
-    def _by_segments(self, mode: str, x: Tensor, weights: Tensor, unit: Tensor | None, p: float) -> Tensor:
+    def _by_segments(self, name: str, x: Tensor, weights: Tensor, unit: Tensor | None, p: float) -> Tensor:
         import torch
 
         terms = x[self.indices.long()].double()
@@ -207,9 +191,8 @@ class DeviceLinks:
             terms *= weights if x.ndim == 1 else weights[:, None]
         if unit is not None:
             terms = (terms / torch.repeat_interleave(unit, torch.diff(self.indptr), dim=0)) ** p
-        found = torch.segment_reduce(
-            terms, "max" if mode == "max" else "sum", offsets=self.indptr, axis=0, initial=0.0, unsafe=True
-        )
+        kind, options = "max" if name == "largest" else "sum", {"axis": 0, "initial": 0.0, "unsafe": True}
+        found = torch.segment_reduce(terms, kind, offsets=self.indptr, **options)
         return found.to(x.dtype)
 
 

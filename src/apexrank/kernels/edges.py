@@ -1,4 +1,4 @@
-"""Links sorted by their ends in time and memory linear in their number: counting sorts, no comparison, no argsort."""
+"""Links sorted by their ends in time and memory linear in their number, by counting sorts; tables of vertex numbers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from apexrank.kernels.jit import kernel
 
 MOST_IN_INT32 = 2**31  # vertices whose numbers fit
 _NONE = np.empty(0)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplicative hashing: 2^64 over the golden ratio
 
 
 class Links(NamedTuple):
@@ -68,9 +69,10 @@ def in_links(
     ([0, 1, 3, 3], [1, 0, 2])
     """
     rows = n if n_targets is None else n_targets
+    rules = both_ways, drop_loops, sign
     if not both_ways and _is_ascending(_frozen(sources)):
-        return _grouped(targets, sources, weights, rows, n, False, drop_loops, sign)
-    return turned(_grouped(sources, targets, weights, n, rows, both_ways, drop_loops, sign), rows)
+        return _grouped(targets, sources, weights, rows, n, rules)
+    return turned(_grouped(sources, targets, weights, n, rows, rules), rows)
 
 
 def turned(links: Links, n_columns: int | None = None) -> Links:
@@ -118,13 +120,13 @@ def merged(links: Links, repeated: str) -> Links:
 
 def count_repeated(links: Links) -> int:
     """Count the links that repeat the one before."""
-    return int(_count_repeated(_frozen(links.indptr), _frozen(links.indices)))
+    return int(_repeated(_frozen(links.indptr), _frozen(links.indices))[0])
 
 
 def first_repeated(links: Links) -> tuple[int, int] | None:
     """Row and column of the first link that follows an equal one."""
-    row, position = _first_repeated(_frozen(links.indptr), _frozen(links.indices))
-    return None if row < 0 else (int(row), int(links.indices[position]))
+    count, row, position = _repeated(_frozen(links.indptr), _frozen(links.indices))
+    return (int(row), int(links.indices[position])) if count else None
 
 
 def column_weights(links: Links, total: np.ndarray | None = None) -> np.ndarray:
@@ -135,9 +137,12 @@ def column_weights(links: Links, total: np.ndarray | None = None) -> np.ndarray:
     return total
 
 
-def count_loops(links: Links) -> int:
-    """Number of self-loops."""
-    return int(_count_loops(_frozen(links.indptr), _frozen(links.indices)))
+def loop_weights(links: Links) -> np.ndarray:
+    """Weight of the self-loop of each vertex, 0 where it has none."""
+    total = np.zeros(len(links.indptr) - 1)
+    given = _NONE if links.weights is None else links.weights
+    _loop_weights(_frozen(links.indptr), _frozen(links.indices), _frozen(given), total)
+    return total
 
 
 def seen_ids(sources: np.ndarray, targets: np.ndarray, size: int) -> np.ndarray:
@@ -173,25 +178,18 @@ def has_padded_number(text: np.ndarray) -> bool:
 
 
 def _grouped(
-    keys: np.ndarray,
-    others: np.ndarray,
-    weights: np.ndarray | None,
-    n: int,
-    n_others: int,
-    both_ways: bool,
-    drop_loops: bool,
-    sign: int,
+    keys: np.ndarray, others: np.ndarray, weights: np.ndarray | None, n: int, n_others: int, rules: tuple
 ) -> Links:
     """Links by their keys, in the order they have."""
     keys, others = _frozen(keys), _frozen(others)
     given = _NONE if weights is None else _frozen(weights)
     indptr = np.zeros(n + 1, dtype=np.int64)
-    _count(keys, others, given, indptr, both_ways, drop_loops, sign)
+    _count(keys, others, given, indptr, *rules)
     np.cumsum(indptr, out=indptr)
     kept = int(indptr[n])
     indices = np.empty(kept, dtype=index_type(n_others))
     placed = np.empty(0 if weights is None else kept)
-    _place(keys, others, given, indptr, indices, placed, both_ways, drop_loops, sign)
+    _place(keys, others, given, indptr, indices, placed, *rules)
     return Links(indptr, indices, None if weights is None else placed)
 
 
@@ -321,21 +319,16 @@ def _merge(indptr, indices, weights, out, add):
 
 
 @kernel()
-def _count_repeated(indptr, indices):
-    repeated = 0
-    for i in range(indptr.size - 1):
-        for k in range(indptr[i] + 1, indptr[i + 1]):
-            repeated += indices[k] == indices[k - 1]
-    return repeated
-
-
-@kernel()
-def _first_repeated(indptr, indices):
+def _repeated(indptr, indices):
+    """Number of links that repeat the one before; row and position of the first of them."""
+    count, row, position = 0, -1, -1
     for i in range(indptr.size - 1):
         for k in range(indptr[i] + 1, indptr[i + 1]):
             if indices[k] == indices[k - 1]:
-                return i, k
-    return -1, -1
+                if count == 0:
+                    row, position = i, k
+                count += 1
+    return count, row, position
 
 
 @kernel()
@@ -345,9 +338,86 @@ def _column_weights(indices, weights, total):
 
 
 @kernel()
-def _count_loops(indptr, indices):
-    loops = 0
-    for i in range(indptr.size - 1):
+def _loop_weights(indptr, indices, weights, total):
+    for i in range(total.size):
         for k in range(indptr[i], indptr[i + 1]):
-            loops += indices[k] == i
-    return loops
+            if indices[k] == i:
+                total[i] += weights[k] if weights.size else 1.0
+
+
+class NumberTable(NamedTuple):
+    """Numbers by key in an open hash table with linear probing; a free slot has the number -1."""
+
+    keys: np.ndarray
+    numbers: np.ndarray
+
+
+def number_table(keys: np.ndarray) -> NumberTable | None:
+    """Number int64 keys by their positions; None if two of them are equal.
+
+    Examples
+    --------
+    >>> numbers_of(np.array([7, -3, 7]), number_table(np.array([-3, 7]))).tolist()
+    [1, 0, 1]
+    >>> number_table(np.array([5, 5])) is None
+    True
+    """
+    slots = 1 << int(1.5 * len(keys) + 1).bit_length()
+    table = NumberTable(np.empty(slots, np.int64), np.full(slots, -1, index_type(len(keys))))
+    return table if _fill(np.ascontiguousarray(keys), *table) else None
+
+
+def numbers_of(keys: np.ndarray, table: NumberTable) -> np.ndarray:
+    """Look up the numbers of keys, all of which are in the table."""
+    numbers = np.empty(len(keys), table.numbers.dtype)
+    _find(np.ascontiguousarray(keys, dtype=np.int64), *table, numbers)
+    return numbers
+
+
+def bucket_rows(targets: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort rows stably by bucket; bucket k has the targets from ``bounds[k]`` to below ``bounds[k + 1]``.
+
+    Returns
+    -------
+    starts, order : ndarray
+        The rows of bucket k are ``order[starts[k]:starts[k + 1]]``.
+
+    Examples
+    --------
+    >>> starts, order = bucket_rows(np.array([4, 0, 2, 1]), np.array([0, 2, 5]))
+    >>> starts.tolist(), order.tolist()
+    ([0, 2, 4], [1, 3, 0, 2])
+    """
+    bucket = np.searchsorted(bounds, targets, side="right") - 1
+    # NumPy sorts numbers of 16 bits by radix, in linear time
+    order = np.argsort(bucket.astype(np.uint16) if len(bounds) < 2**16 else bucket, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=len(bounds) - 1))])
+    return starts, order
+
+
+@kernel()
+def _slot(key, slots):
+    mixed = np.uint64(key) * _GOLDEN
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(slots - 1))
+
+
+@kernel()
+def _fill(keys, table, numbers):
+    for i in range(keys.size):
+        slot = _slot(keys[i], table.size)
+        while numbers[slot] >= 0:
+            if table[slot] == keys[i]:
+                return False
+            slot = (slot + 1) & (table.size - 1)
+        table[slot] = keys[i]
+        numbers[slot] = i
+    return True
+
+
+@kernel()
+def _find(keys, table, numbers, found):
+    for i in range(keys.size):
+        slot = _slot(keys[i], table.size)
+        while table[slot] != keys[i] or numbers[slot] < 0:
+            slot = (slot + 1) & (table.size - 1)
+        found[i] = numbers[slot]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apexrank.kernels.edges import Links, turned
+from apexrank.kernels.edges import Links, in_links
 from apexrank.kernels.jit import kernel
 
 KL, SQUARED = 0, 1
@@ -66,64 +66,46 @@ def stacked(layers: Sequence[Links]) -> Hulls:
     >>> hulls.indices.tolist(), hulls.share.tolist(), hulls.layer.tolist()
     ([0, 1, 0], [0.25, 0.75, 1.0, 1.0], [0, 1, 1])
     """
-    n, m = len(layers[0].indptr) - 1, len(layers)
-    sizes = np.stack([np.diff(links.indptr) for links in layers])
-    rows = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))])
-    opinions = (sizes > 0).T
-    first = np.concatenate([[0], np.cumsum(opinions.sum(axis=1))])
-    local = (np.cumsum(opinions, axis=1) - 1).astype(np.int32)
-    columns = np.empty(rows[-1], dtype=layers[0].indices.dtype)
-    candidate, share = np.empty(rows[-1], dtype=np.int32), np.empty(rows[-1])
-    at = rows[:-1].copy()
-    for k, links in enumerate(layers):
-        weights = np.empty(0) if links.weights is None else links.weights
-        _append(links.indptr, links.indices, weights, local[:, k].copy(), at, columns, candidate, share)
-    # turned round twice, links are sorted by column, equal ones in the order of the layers
-    ordered = turned(turned(Links(rows, columns, np.arange(rows[-1], dtype=float))))
-    columns, place = ordered.indices, ordered.weights.astype(np.int64)  # type: ignore[union-attr]
-    candidate, share = candidate[place], share[place]
-    indptr, indices, entries = _unions(rows, columns)
-    layer = np.broadcast_to(np.arange(m, dtype=np.int32), (n, m))[opinions]
-    return Hulls(indptr, indices, entries, candidate, share, first, layer)
+    n = len(layers[0].indptr) - 1
+    sizes = [np.diff(links.indptr) for links in layers]
+    opinions = np.stack(sizes, axis=1) > 0
+    number = np.cumsum(opinions, axis=1) - 1  # of a layer among those of the row
+    parts = []
+    for k, (links, size) in enumerate(zip(layers, sizes, strict=True)):
+        row = np.repeat(np.arange(n, dtype=links.indices.dtype), size)
+        weights = np.ones(len(row)) if links.weights is None else links.weights
+        parts.append((row, links.indices, number[row, k], weights / np.bincount(row, weights, n)[row]))
+    layer = np.broadcast_to(np.arange(len(layers), dtype=np.int32), opinions.shape)[opinions]
+    return gathered(parts, opinions.sum(axis=1), layer)
+
+
+def gathered(parts: Sequence[tuple[np.ndarray, ...]], sizes: np.ndarray, layer: np.ndarray) -> Hulls:
+    """Hulls of entries in any order: row, column, candidate and share of each, in several parts.
+
+    ``sizes`` are the numbers of candidates of the rows, ``layer`` the layer of each candidate.
+    """
+    row, column, candidate, share = (np.concatenate(each) for each in zip(*parts, strict=True))
+    # counted from 1, since links of weight 0 are left out
+    links = in_links(column, row, np.arange(1.0, len(row) + 1), len(sizes))
+    place = links.weights.astype(np.int64) - 1  # type: ignore[union-attr]
+    is_new = np.diff(links.indices, prepend=-1) != 0
+    is_new[links.indptr[:-1][np.diff(links.indptr) > 0]] = True
+    begins = np.flatnonzero(is_new)
+    return Hulls(
+        indptr=np.searchsorted(begins, links.indptr),
+        indices=links.indices[begins],
+        entries=np.append(begins, len(row)),
+        candidate=candidate[place].astype(np.int32),
+        share=share[place],
+        first=np.concatenate([[0], np.cumsum(sizes)]),
+        layer=layer,
+    )
 
 
 @kernel()
-def _append(indptr, indices, weights, local, at, columns, candidate, share):
-    for i in range(at.size):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += weights[k] if weights.size else 1.0
-        for k in range(indptr[i], indptr[i + 1]):
-            columns[at[i]] = indices[k]
-            candidate[at[i]] = local[i]
-            share[at[i]] = (weights[k] if weights.size else 1.0) / total
-            at[i] += 1
-
-
-@kernel()
-def _unions(rows, columns):
-    indptr = np.zeros(rows.size, np.int64)
-    for i in range(rows.size - 1):
-        different = 0
-        for e in range(rows[i], rows[i + 1]):
-            different += e == rows[i] or columns[e] != columns[e - 1]
-        indptr[i + 1] = indptr[i] + different
-    indices = np.empty(indptr[-1], columns.dtype)
-    entries = np.empty(indptr[-1] + 1, np.int64)
-    u = 0
-    for i in range(rows.size - 1):
-        for e in range(rows[i], rows[i + 1]):
-            if e == rows[i] or columns[e] != columns[e - 1]:
-                indices[u] = columns[e]
-                entries[u] = e
-                u += 1
-    entries[u] = columns.size
-    return indptr, indices, entries
-
-
-@kernel()
-def mix(indptr, entries, candidate, share, first, weights, out, low, high):
+def mix(hull, first, weights, out, low, high):
     """``p = Σ_k λ_k t^k`` on the places of the union, for rows low to high."""
+    indptr, _, entries, candidate, share = hull
     for i in range(low, high):
         for u in range(indptr[i], indptr[i + 1]):
             total = 0.0
@@ -152,73 +134,34 @@ def convex_costs(kind, indptr, indices, p, base, damping, out, low, high):
 
 
 @kernel()
-def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull):
+def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess):
+    """Cost of the weights of a row; its gradient and Hessian too, unless ``grad`` is empty."""
     indptr, indices, entries, candidate, share = hull
-    m = lam.size
+    m, wanted = lam.size, grad.size > 0
     total = 0.0
     for k in range(m):
-        total -= linear[k] * lam[k]
-        if pull > 0.0 and lam[k] > 0.0:
-            total += pull * lam[k] * np.log(lam[k] / prior[k])
-    for u in range(indptr[i], indptr[i + 1]):
-        p = 0.0
-        for e in range(entries[u], entries[u + 1]):
-            p += lam[candidate[e]] * share[e]
-        total += entropy * phi(kind, damping * p + base[indices[u]])
-    return total
-
-
-@kernel()
-def _derivatives(kind, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess):
-    """Gradient and Hessian of the cost of a row; the cost itself is returned."""
-    indptr, indices, entries, candidate, share = hull
-    m = lam.size
-    total = 0.0
-    for k in range(m):
-        grad[k] = -linear[k]
-        total -= linear[k] * lam[k]
-        for other in range(m):
-            hess[k, other] = 0.0
-        if pull > 0.0:
-            pulled = pull * np.log(max(lam[k], SMALLEST) / prior[k])
-            grad[k] += pulled
-            total += lam[k] * pulled
+        pulled = pull * np.log(max(lam[k], SMALLEST) / prior[k]) if pull > 0.0 else 0.0
+        total += lam[k] * (pulled - linear[k])
+        if wanted:
+            grad[k] = pulled - linear[k]
+            for other in range(m):
+                hess[k, other] = 0.0
             hess[k, k] = pull / max(lam[k], SMALLEST)
     for u in range(indptr[i], indptr[i + 1]):
         p = 0.0
         for e in range(entries[u], entries[u + 1]):
             p += lam[candidate[e]] * share[e]
         t = damping * p + base[indices[u]]
-        if kind == KL:
-            slope, bend = np.log(max(t, TINY)), 1.0 / max(t, TINY)
-            total += entropy * t * slope
-        else:
-            slope, bend = t, 1.0
-            total += entropy * 0.5 * t * t
-        for e in range(entries[u], entries[u + 1]):
-            v = damping * share[e]
-            grad[candidate[e]] += entropy * slope * v
-            for f in range(entries[u], entries[u + 1]):
-                hess[candidate[e], candidate[f]] += entropy * bend * v * damping * share[f]
-    return total
-
-
-@kernel()
-def gradients(kind, hull, first, weights, prior, prices, base, damping, entropy, pull, out, low, high):
-    """Derivatives of the cost that :func:`project` makes least, by the weight of every candidate."""
-    indptr, indices, entries, candidate, share = hull
-    for i in range(low, high):
-        a = first[i]
-        for k in range(a, first[i + 1]):
-            out[k] = pull * np.log(max(weights[k], SMALLEST) / prior[k]) if pull > 0.0 else 0.0
-        for u in range(indptr[i], indptr[i + 1]):
-            p = 0.0
-            for e in range(entries[u], entries[u + 1]):
-                p += weights[a + candidate[e]] * share[e]
-            t = damping * p + base[indices[u]]
+        total += entropy * phi(kind, t)
+        if wanted:
             slope = np.log(max(t, TINY)) if kind == KL else t
+            bend = 1.0 / max(t, TINY) if kind == KL else 1.0
             for e in range(entries[u], entries[u + 1]):
-                out[a + candidate[e]] += damping * share[e] * (entropy * slope - prices[indices[u]])
+                v = damping * share[e]
+                grad[candidate[e]] += entropy * slope * v
+                for f in range(entries[u], entries[u + 1]):
+                    hess[candidate[e], candidate[f]] += entropy * bend * v * damping * share[f]
+    return total
 
 
 @kernel()
@@ -340,7 +283,7 @@ def project(
                 linear[candidate[e]] += share[e] * price
         lin, g, h, d = linear[:m], grad[:m], hess[:m, :m], step[:m]
         for count in range(MOST_STEPS):
-            here = _derivatives(kind, hull, i, lam, lin, p0, base, damping, entropy, pull, g, h)
+            here = _row_cost(kind, hull, i, lam, lin, p0, base, damping, entropy, pull, g, h)
             mean, least = 0.0, np.inf
             for k in range(m):
                 mean += lam[k] * g[k]
@@ -387,7 +330,7 @@ def project(
                     trial[hit] = 0.0
                 if done:
                     break
-                there = _row_cost(kind, hull, i, trial[:m], lin, p0, base, damping, entropy, pull)
+                there = _row_cost(kind, hull, i, trial[:m], lin, p0, base, damping, entropy, pull, g[:0], h)
                 done = there <= here + 1e-4 * length * descent + lost  # Armijo's condition
                 if not done:
                     length, hit = 0.5 * length, -1

@@ -81,9 +81,7 @@ def lipschitz_isotonic(
         target = values - path
         spread = np.ptp(target)
     if not np.isfinite(spread):
-        raise InputError(
-            "y, or y and the bounds, are too far apart for floating point: divide them by a number"
-        )
+        raise InputError("y and the bounds are too far apart for floating point: divide them by a number")
     down, up = low - flattest, high - flattest
     down[down < -spread], up[up > spread] = -math.inf, math.inf
     return _fit(target, down, up, weights) + path
@@ -154,9 +152,7 @@ def _check_values(name: str, values: ArrayLike) -> np.ndarray:
 def _check_bound(name: str, bound: ArrayLike, n: int) -> np.ndarray:
     steps, bounds = max(0, n - 1), np.asarray(bound, dtype=float)
     if bounds.ndim and bounds.shape != (steps,):
-        raise InputError(
-            f"{name} needs one number, or one per step: expected {steps}, got shape {bounds.shape}"
-        )
+        raise InputError(f"{name} needs one number, or one per step ({steps}), got shape {bounds.shape}")
     return np.broadcast_to(bounds, steps)
 
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from apexrank.kernels.jit import kernel
+from apexrank.kernels.pav import sort_inside
 from apexrank.parallel import Threads, n_threads
 
 
@@ -78,7 +80,8 @@ class HingeSums:
     ) -> None:
         self.x, self.t, self.x_starts, self.t_starts, self.is_squared = x, t, x_starts, t_starts, squared
         with Threads(min(2, n_threads())) as threads:
-            self.x_order, self.t_order = threads.map(_order_inside_groups, (x, t), (x_starts, t_starts))
+            sort = partial(sort_inside, stable=False)
+            self.x_order, self.t_order = threads.map(sort, (x, t), (x_starts, t_starts))
 
     @classmethod
     def squared(cls, *scores: np.ndarray) -> HingeSums:
@@ -127,14 +130,6 @@ class SmoothHingeSums:
     def backward(self, m: np.ndarray) -> np.ndarray:
         """``Σ_k m_k ℓ'(x_i − t_k)`` for each source."""
         return (self.near.backward(m) - self.far.backward(m)) / (2 * self.width)
-
-
-def _order_inside_groups(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Row numbers sorted by value inside each group, lowest first."""
-    if len(starts) == 2:
-        return np.argsort(values)
-    group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return np.lexsort((values, group))
 
 
 # ---------------------------------------------------------------- logistic
@@ -226,63 +221,46 @@ def _panels_to_panels(source, moments, target, near, far, value, slope):
                 value[p, k] += v
                 slope[p, k] += g
             s += 1
-    _far_below(source, moments, target, far, value, slope)
-    _far_above(source, moments, target, far, value, slope)
+    _far_field(source, moments, target, far, 1, value, slope)
+    _far_field(source, moments, target, far, -1, value, slope)
 
 
 @kernel()
-def _far_below(source, moments, target, far, value, slope):
-    """Sources far below: ``softplus(z) = z + e^{−z} − e^{−2z}/2 + e^{−3z}/3``, sums about the target's centre."""
+def _far_field(source, moments, target, far, side, value, slope):
+    """Sums over sources far below the targets (side = 1) or far above them (side = −1).
+
+    ``softplus(z) = max(z, 0) + e^{−|z|} − e^{−2|z|}/2 + e^{−3|z|}/3``, sums about the target's centre.
+    """
     sums = np.zeros(TERMS + 1)
-    weight, lever, here, s = 0.0, 0.0, 0.0, 0
-    for p in range(target.size):
+    weight, lever, here = 0.0, 0.0, 0.0
+    s, p, seen = (0, 0, False) if side > 0 else (source.size - 1, target.size - 1, False)
+    while 0 <= p < target.size:
         lever += weight * (target[p] - here)
         for j in range(1, TERMS + 1):
             # the sums are kept relative to the target's panel: each factor is at most 1, none can overflow
-            sums[j] *= math.exp(-j * (target[p] - here)) if weight > 0.0 else 0.0
+            sums[j] *= math.exp(-j * side * (target[p] - here)) if seen else 0.0
         here = target[p]
-        while s < source.size and source[s] < target[p] - REACH:
-            gap = target[p] - source[s]
+        while 0 <= s < source.size and side * (target[p] - source[s]) > REACH:
+            gap = side * (target[p] - source[s])
             weight += moments[s, 0]
             lever += moments[s, 0] * gap - 0.5 * moments[s, 1]
             for j in range(1, TERMS + 1):
                 total = 0.0
                 for m in range(NODES):
-                    total += far[TERMS + j, m] * moments[s, m]
+                    total += far[TERMS + side * j, m] * moments[s, m]
                 sums[j] += math.exp(-j * gap) * total
-            s += 1
-        value[p, 0] += lever
-        value[p, 1] += 0.5 * weight
-        slope[p, 0] += weight
+            s += side
+            seen = True
+        if side > 0:  # the line max(z, 0)
+            value[p, 0] += lever
+            value[p, 1] += 0.5 * weight
+            slope[p, 0] += weight
         for j in range(1, TERMS + 1):
             sign = 1.0 if j % 2 == 1 else -1.0
             for k in range(NODES):
-                value[p, k] += sign / j * sums[j] * far[TERMS - j, k]
-                slope[p, k] -= sign * sums[j] * far[TERMS - j, k]
-
-
-@kernel()
-def _far_above(source, moments, target, far, value, slope):
-    """Sources far above: ``softplus(z) = e^z − e^{2z}/2 + e^{3z}/3``."""
-    sums = np.zeros(TERMS + 1)
-    here, s = 0.0, source.size - 1
-    for p in range(target.size - 1, -1, -1):
-        for j in range(1, TERMS + 1):
-            sums[j] *= math.exp(-j * (here - target[p])) if s < source.size - 1 else 0.0
-        here = target[p]
-        while s >= 0 and source[s] > target[p] + REACH:
-            gap = source[s] - target[p]
-            for j in range(1, TERMS + 1):
-                total = 0.0
-                for m in range(NODES):
-                    total += far[TERMS - j, m] * moments[s, m]
-                sums[j] += math.exp(-j * gap) * total
-            s -= 1
-        for j in range(1, TERMS + 1):
-            sign = 1.0 if j % 2 == 1 else -1.0
-            for k in range(NODES):
-                value[p, k] += sign / j * sums[j] * far[TERMS + j, k]
-                slope[p, k] += sign * sums[j] * far[TERMS + j, k]
+                value[p, k] += sign / j * sums[j] * far[TERMS - side * j, k]
+                slope[p, k] -= side * sign * sums[j] * far[TERMS - side * j, k]
+        p += side
 
 
 @kernel()

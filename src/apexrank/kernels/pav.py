@@ -1,4 +1,4 @@
-"""Isotonic regression of many groups at once by pooling adjacent violators (PAV), in linear time.
+"""Many segments at once: isotonic regression by pooling adjacent violators (PAV), running sums, sorting.
 
 Rows are sorted by group: segment ``q`` is the rows ``indptr[q]:indptr[q + 1]``. A block is a run of rows that share one
 fitted value, their weighted mean. Each row starts a block, and a block that does not rise above the one before it
@@ -20,6 +20,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
 
 NO_WEIGHTS = np.empty(0)
+FEW = 32  # values that are sorted by insertion
 
 
 class Blocks(NamedTuple):
@@ -116,9 +117,7 @@ def check_indptr(indptr: ArrayLike | None, n: int) -> np.ndarray:
         return np.array([0, n], dtype=np.intp)
     bounds = np.asarray(indptr)
     if bounds.ndim != 1 or bounds.size == 0 or bounds.dtype.kind not in "iu":
-        raise InputError(
-            "indptr must be a one-dimensional array of integers: the first row of each segment, and the end"
-        )
+        raise InputError("indptr must be integers: the first row of each segment, and the end")
     bounds = np.ascontiguousarray(bounds, dtype=np.intp)
     if bounds[0] != 0 or bounds[-1] != n or (bounds.size > 1 and np.diff(bounds).min() < 0):
         raise InputError(f"indptr must rise from 0 to the number of rows, {n}")
@@ -184,3 +183,66 @@ def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):
     if count > 0:
         start[0] = first  # rows of weight 0 before the first block
     return count
+
+
+def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sums over the segment's values before each one, and up to it.
+
+    A segment's sums see nothing of the others, however large their values are.
+
+    Examples
+    --------
+    >>> before, through = running_sums(np.array([1e17, 1.0, 2.0]), np.array([0, 1, 3]))
+    >>> before.tolist(), through.tolist()
+    ([0.0, 0.0, 1.0], [1e+17, 1.0, 3.0])
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if len(indptr) == 2:
+        total = np.empty(len(values) + 1)
+        total[0] = 0.0
+        np.cumsum(values, out=total[1:])
+        return total[:-1], total[1:]
+    before, through = np.empty(len(values)), np.empty(len(values))
+    _running_sums(values, np.asarray(indptr, dtype=np.int64), before, through)
+    return before, through
+
+
+def sort_inside(values: np.ndarray, indptr: np.ndarray, *, stable: bool = True) -> np.ndarray:
+    """Positions that sort the values inside each segment, lowest first; equal ones keep their order if ``stable``.
+
+    Examples
+    --------
+    >>> sort_inside(np.array([3.0, 1.0, 2.0, 0.0]), np.array([0, 2, 4])).tolist()
+    [1, 0, 3, 2]
+    """
+    if len(indptr) == 2 and not stable:
+        return np.argsort(values)  # the faster one for a long segment
+    order = np.empty(len(values), dtype=np.intp)
+    _sort_inside(values, indptr, order)
+    return order
+
+
+@kernel()
+def _running_sums(values, indptr, before, through):
+    for q in range(indptr.size - 1):
+        total = 0.0
+        for i in range(indptr[q], indptr[q + 1]):
+            before[i] = total
+            total += values[i]
+            through[i] = total
+
+
+@kernel()
+def _sort_inside(values, bounds, order):
+    for q in range(bounds.size - 1):
+        first, last = bounds[q], bounds[q + 1]
+        # mergesort is numba's stable sort; insertion is faster on lists of a few rows, which most queries are
+        if last - first > FEW:
+            order[first:last] = first + np.argsort(values[first:last], kind="mergesort")
+            continue
+        for i in range(first, last):
+            value, j = values[i], i
+            while j > first and values[order[j - 1]] > value:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
-from apexrank.kernels.pav import check_indptr, pav_blocks
-from apexrank.kernels.segments import sort_inside
+from apexrank.kernels.pav import check_indptr, pav_blocks, sort_inside
 
 
 class PermutahedronFit(NamedTuple):
@@ -104,7 +103,7 @@ class Staircase:
 
         With s = 0 it is the limit: y in the order of theta, rows of equal theta sharing the mean of their values.
         """
-        order = _sort(theta, self.indptr)
+        order = sort_inside(theta, self.indptr, stable=False)  # ties are pooled, in whatever order
         theta = theta[order]
         mean = low = high = self.y
         c = None
@@ -118,11 +117,6 @@ class Staircase:
         return SortedFit(order, theta, values, low, high, block)
 
 
-def _sort(theta: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    # ties may come in any order, as they are pooled, and of one long segment numpy's sort is the faster one
-    return np.argsort(theta) if len(indptr) == 2 else sort_inside(theta, indptr)
-
-
 def _finite(name: str, values: ArrayLike) -> np.ndarray:
     numbers = np.ascontiguousarray(values, dtype=float)
     if numbers.ndim != 1 or not np.isfinite(numbers).all():
@@ -133,9 +127,7 @@ def _finite(name: str, values: ArrayLike) -> np.ndarray:
 def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
     weights = np.ascontiguousarray(weight, dtype=float)
     if weights.shape != (n,) or (n and not (weights.min() > 0 and weights.max() < math.inf)):
-        raise InputError(
-            f"weight needs one finite number above 0 for each of {n} rows: leave rows of weight 0 out"
-        )
+        raise InputError(f"weight needs a finite number above 0 for each of {n} rows: drop rows of weight 0")
     return weights
 
 

@@ -30,18 +30,28 @@ def check_rows(
 ) -> ScoredRows:
     """Check labels of two classes, or with ``graded`` perhaps grades of relevance, and the scores that rank them.
 
-    Arrays on a device are copied to the host: they hold a few bytes a row, where the rows themselves have hundreds.
+    Grades may be NaN, which marks rows that nobody judged, or have a column for each intent; the formulas of measures
+    that know neither refuse them. Arrays on a device are copied to the host: they hold a few bytes a row, where the
+    rows themselves have hundreds.
     """
     y_true, scores, groups, sample_weight = map(on_host, (y_true, scores, groups, sample_weight))
-    labels = as_labels(y_true)
+    intents = as_intents(y_true, relevant) if graded and np.ndim(y_true) == 2 else None
+    labels = as_labels(y_true if intents is None else intents.max(axis=1))
     n = len(labels)
-    relevance = None
-    if not graded:
+    relevance = judged = None
+    if graded and (missing := missing_numbers(labels)).any():
+        judged = ~missing
+        labels = np.where(judged, labels, labels.min(initial=np.inf, where=judged) if judged.any() else 0.0)
+    if intents is not None:
+        positive, relevance = labels > 0, labels
+    elif not graded:
         positive = two_classes(labels, pos_label)
     else:
         positive = relevant_rows(labels, pos_label, relevant)
         if pos_label is None and not are_classes(labels):
             relevance = as_grades(labels)
+    if judged is not None:
+        positive &= judged
     weight = None
     if sample_weight is not None:
         weight = _column("sample_weight", sample_weight, n)
@@ -50,7 +60,17 @@ def check_rows(
                 "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
             )
         check_weights(weight)  # pairs have products of weights
-    return ScoredRows(positive, _scores(scores, n), segment(groups, n), weight, relevance, groups is not None)
+    lists = segment(groups, n)
+    return ScoredRows(
+        positive,
+        _scores(scores, n),
+        lists,
+        weight,
+        relevance,
+        groups is not None,
+        judged=judged,
+        intents=intents,
+    )
 
 
 def _scores(scores: ArrayLike, n: int) -> np.ndarray:
@@ -90,6 +110,23 @@ def as_labels(y_true: ArrayLike) -> np.ndarray:
         plain = np.array(labels.tolist()) if all(isinstance(x, Real) for x in labels) else labels
         labels = plain if plain.dtype.kind in "biuf" else labels
     return labels
+
+
+def missing_numbers(labels: np.ndarray) -> np.ndarray:
+    """Mask of the labels that are NaN."""
+    return np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), dtype=bool)
+
+
+def as_intents(y_true: ArrayLike, relevant: float | None) -> np.ndarray:
+    """Relevance of each row to each intent, below the grade ``relevant`` 0."""
+    table = np.asarray(y_true)
+    if table.dtype.kind not in "biuf" or not table.size:
+        raise InputError("y_true of several intents needs a column of numbers for each of them")
+    table = table.astype(np.float64)
+    if not (np.isfinite(table).all() and (table >= 0).all()):
+        row = int((~(np.isfinite(table) & (table >= 0)).all(axis=1)).argmax())
+        raise InputError(f"y_true is negative or not finite in row {row}: intents need grades of at least 0")
+    return table if relevant is None else np.where(table >= relevant, table, 0.0)
 
 
 def are_classes(labels: np.ndarray) -> bool:
@@ -187,9 +224,13 @@ def check_grades(relevance: np.ndarray) -> None:
 
 
 class RankMeasure(Protocol):
-    """Public function of a measure; its ``formula`` takes checked rows and gives the values of the groups."""
+    """Public function of a measure; its ``formula`` takes checked rows and gives the values of the groups.
+
+    ``known`` says whether it knows of unjudged rows or of several intents.
+    """
 
     formula: Callable[..., Values]
+    known: str | None
 
     def __call__(self, y_true: ArrayLike, scores: ArrayLike, *args: Any, **options: Any) -> float: ...
 
@@ -202,14 +243,15 @@ _READERS: dict[str, tuple[Callable[..., ScoredRows], tuple[str, ...]]] = {
 
 
 def ranking_measure(
-    labels: Literal["classes", "relevance", "grades"],
+    labels: Literal["classes", "relevance", "grades"], *, known: Literal["unjudged", "intents"] | None = None
 ) -> Callable[[Callable[..., Values]], RankMeasure]:
     """Make the public function of a measure from its formula ``formula(rows, **own_options) -> Values``.
 
     The function takes labels and scores in the place of ``rows``, the options of the formula, ``empty``, and those of
     its kind of labels: ``groups``, ``sample_weight``, except for grades ``pos_label``, and for relevance ``relevant``.
+    ``known`` says that the formula knows of unjudged rows or of several intents, which are refused otherwise.
     """
-    return partial(_of_labels, labels=labels, averaged=True)  # type: ignore[return-value]
+    return partial(_of_labels, labels=labels, averaged=True, known=known)  # type: ignore[return-value]
 
 
 def row_measure(formula: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -217,22 +259,29 @@ def row_measure(formula: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]
     return _of_labels(formula, labels="classes", averaged=False)
 
 
-def _of_labels(formula: Callable[..., Any], labels: str, averaged: bool) -> Callable[..., Any]:
+def _of_labels(
+    formula: Callable[..., Any], labels: str, averaged: bool, known: str | None = None
+) -> Callable[..., Any]:
     read, shared = _READERS[labels]
+
+    @wraps(formula)
+    def checked(rows: ScoredRows, *args: Any, **options: Any) -> Any:
+        rows.refuse(known)
+        return formula(rows, *args, **options)
 
     @wraps(formula)
     def function(y_true: ArrayLike, scores: ArrayLike, *args: Any, **options: Any) -> Any:
         empty = options.pop("empty", "skip") if averaged else None
         rows = read(y_true, scores, **{name: options.pop(name) for name in shared if name in options})
-        found = formula(rows, *args, **options)
+        found = checked(rows, *args, **options)
         return found if empty is None else rows.mean(found, empty)
 
-    known = signature(check_rows).parameters
-    both = [known["y_true"], known["scores"], *list(signature(formula).parameters.values())[1:]]
-    options = [known[name].replace(kind=Parameter.KEYWORD_ONLY) for name in shared]
+    given = signature(check_rows).parameters
+    both = [given["y_true"], given["scores"], *list(signature(formula).parameters.values())[1:]]
+    options = [given[name].replace(kind=Parameter.KEYWORD_ONLY) for name in shared]
     if averaged:
         options = [Parameter("empty", Parameter.KEYWORD_ONLY, default="skip", annotation=Empty), *options]
     returns = "float" if averaged else "np.ndarray"
     function.__dict__["__signature__"] = Signature([*both, *options], return_annotation=returns)
-    function.__dict__["formula"] = formula
+    function.__dict__.update(formula=checked, known=known)
     return function

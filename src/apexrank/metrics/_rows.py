@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from apexrank.errors import InputError
-from apexrank.kernels.segments import running_sums
+from apexrank.kernels.pav import running_sums
 from apexrank.validation import Segments, check_choice
 
 Ties = Literal["pessimistic", "average", "optimistic", "given"]
@@ -108,12 +108,13 @@ class Levels:
 
 @dataclass(frozen=True)
 class GradedLists:
-    """Grades of the rows of every list from top to bottom.
+    """Grades of the rows of every list from top to bottom; ``rows`` are their numbers.
 
     ``starts`` are the rows where a new level of tied rows begins, ``listed`` tells the rows that have a rank from
     those that were never put on the list; list ``q`` owns the rows from ``indptr[q]`` up to ``indptr[q + 1]``.
     """
 
+    rows: np.ndarray
     relevance: np.ndarray
     listed: np.ndarray
     starts: np.ndarray
@@ -161,6 +162,10 @@ class GradedLists:
         counts = np.diff(np.append(self.starts, len(values)))
         return np.repeat(np.add.reduceat(values, self.starts) / counts, counts)
 
+    def graded(self, grades: np.ndarray) -> GradedLists:
+        """The same lists with other grades, one for each row as given."""
+        return replace(self, relevance=grades[self.rows])
+
     def sorted_ties(self, best_first: bool) -> np.ndarray:
         """Grades with every tie broken one way."""
         if len(self.starts) == len(self.relevance):
@@ -200,7 +205,8 @@ class ScoredRows:
 
     ``positive`` marks the relevant rows, ``grades`` holds their relevance where the labels are numbers; ``weight``
     is None when every row counts once; ``grouped`` says whether the user gave groups; ``sample`` holds the rows that
-    these were drawn from by a bootstrap, None for rows that were not drawn.
+    these were drawn from by a bootstrap, None for rows that were not drawn. ``judged`` is False for rows that nobody
+    judged, None if there are none; ``intents`` has the relevance to each intent of a query, one column each.
     """
 
     positive: np.ndarray
@@ -210,6 +216,8 @@ class ScoredRows:
     grades: np.ndarray | None = None
     grouped: bool = False
     sample: ScoredRows | None = None
+    judged: np.ndarray | None = None
+    intents: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -218,6 +226,25 @@ class ScoredRows:
     def relevance(self) -> np.ndarray:
         """Grade of each row; 0 and 1 where the labels are not numbers."""
         return self.positive.astype(np.float64) if self.grades is None else self.grades
+
+    def refuse(self, known: str | None) -> None:
+        """Raise InputError for unjudged rows or several intents, unless the measure knows them."""
+        if self.judged is not None and known != "unjudged":
+            raise InputError(
+                f"y_true is not finite in row {int((~self.judged).argmax())}: fill or drop it; only rbp, bpref and "
+                "inf_ap take unjudged rows (NaN)"
+            )
+        if self.intents is not None and known != "intents":
+            raise InputError(
+                f"y_true needs one label per row, got shape {self.intents.shape}: only alpha_ndcg and err_ia take a "
+                "column for each intent"
+            )
+
+    def counted(self, positive: np.ndarray, weight: np.ndarray | None) -> ScoredRows:
+        """The same rows, sorted once, with other classes and weights."""
+        other = self.drawn(weight)
+        other.positive, other.sample = positive, self.sample
+        return other
 
     def mirrored(self) -> ScoredRows:
         """The list turned upside down with the classes exchanged, so that its bottom becomes the top."""
@@ -236,7 +263,7 @@ class ScoredRows:
         keys = np.where(self.positive, self.scores, self.scores + margin)
         return ScoredRows(self.positive, keys, self.groups, self.weight)
 
-    def drawn(self, weight: np.ndarray) -> Self:
+    def drawn(self, weight: np.ndarray | None) -> Self:
         """Bootstrap sample: the same rows, sorted once for all samples, each repeated as often as it was drawn."""
         _ = self._sorted
         other = copy(self)
@@ -372,6 +399,7 @@ class ScoredRows:
             rows, group = np.repeat(rows, times[rows]), np.repeat(group, times[rows])
         scores = self.scores[rows]
         return GradedLists(
+            rows=rows,
             relevance=self.relevance[rows],
             listed=scores > -np.inf,
             starts=np.flatnonzero(_changes(scores) | _changes(group)),

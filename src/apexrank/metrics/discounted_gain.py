@@ -163,10 +163,10 @@ def _gains(relevance: np.ndarray, gain: Gain, shift: np.ndarray) -> np.ndarray:
         return relevance
     if gain != "exponential":
         raise InputError(f"unknown gain {gain!r}: use exponential, linear or a function of the grades")
-    return _exponential_gain(relevance, shift)
+    return exponential_gain(relevance, shift)
 
 
-def _exponential_gain(relevance: np.ndarray, shift: np.ndarray | float) -> np.ndarray:
+def exponential_gain(relevance: np.ndarray, shift: np.ndarray | float) -> np.ndarray:
     """(2^rel − 1) / 2^shift, without overflow for large grades and without loss of digits for small ones."""
     small = np.expm1(np.log(2) * np.minimum(relevance, 1)) * np.exp2(-shift)
     return np.where(relevance <= 1, small, np.exp2(relevance - shift) - np.exp2(-shift))
@@ -204,27 +204,41 @@ def err(
     >>> round(err([2, 0, 1], [0.9, 0.5, 0.1]), 6)
     0.770833
     """
-    if ties not in get_args(NoMean):
-        raise InputError(
-            f"ERR has no rule {ties!r} for ties, its expectation has no closed form: use one of "
-            f"{', '.join(get_args(NoMean))}"
-        )
-    lists = rows.lists
+    check_no_mean("ERR", ties)
+    lists, top = rows.lists, highest_grade(rows, max_grade)
+    relevance = lists.relevance if ties == "given" else lists.sorted_ties(best_first=ties == "optimistic")
+    return Values(reciprocal_ranks(lists, exponential_gain(relevance, top), k), lists.highest > 0)
+
+
+def highest_grade(rows: ScoredRows, max_grade: float | None) -> float:
+    """Highest grade that there could be, by default the highest one of the rows."""
     # a bootstrap draw may lack the highest grade of the sample
     highest = (rows if rows.sample is None else rows.sample).lists.highest.max(initial=0.0)
     top = highest if max_grade is None else max_grade
     check_finite("max_grade", top, 0)
     if top < highest:
         raise InputError(f"max_grade={max_grade} is below the highest relevance {highest:g}: raise it")
-    relevance = lists.relevance if ties == "given" else lists.sorted_ties(best_first=ties == "optimistic")
-    satisfied = _exponential_gain(relevance, float(top)) * lists.listed
+    return float(top)
+
+
+def reciprocal_ranks(lists: GradedLists, chance: np.ndarray, k: int | None) -> np.ndarray:
+    """Expected 1/rank of the row that satisfies, for rows from top to bottom that do so with these chances."""
+    satisfied = chance * lists.listed
     with np.errstate(divide="ignore"):
         # a row that satisfies for certain gives -inf, and a reader who is gone
         log_left = np.log1p(-satisfied)
     reached = np.exp(lists.before(log_left))
     counts = 1.0 if k is None else lists.ranks <= check_cut(k)
-    value = lists.sums(satisfied * reached / lists.ranks * counts)
-    return Values(value, lists.highest > 0)
+    return lists.sums(satisfied * reached / lists.ranks * counts)
+
+
+def check_no_mean(name: str, ties: str) -> None:
+    """Raise InputError for rules for ties of measures whose expectation over random orders has no closed form."""
+    if ties not in get_args(NoMean):
+        raise InputError(
+            f"{name} has no rule {ties!r} for ties, its expectation has no closed form: use one of "
+            f"{', '.join(get_args(NoMean))}"
+        )
 
 
 def check_cut(k: int) -> int:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.kernels.pav import pav_blocks
-from apexrank.kernels.segments import sort_inside
+from apexrank.kernels.pav import pav_blocks, sort_inside
 from apexrank.validation import segment
 
 Offsets = str | ArrayLike | Callable[[np.ndarray], np.ndarray]

@@ -16,8 +16,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
-from apexrank.graph.agreement import Agreement, Choice
-from apexrank.graph.blend import Consensus, Limits
+from apexrank.graph.agreement import Agreement, Choice, Consensus, Limits
 from apexrank.graph.consensus import Method
 
 Solved = tuple[np.ndarray, np.ndarray, float]  # ranks, prices, and how far the ranks moved

@@ -118,7 +118,9 @@ def ours() -> Iterator[Method]:
 
 def peers() -> tuple[list[Method], list[str]]:
     """Boosted trees of LightGBM and XGBoost, and a sentence for each that is not installed."""
-    lightgbm = [Method(f"LightGBM {name}", "", _lightgbm(name)) for name in ("lambdarank", "rank_xendcg")]
+    lightgbm = [
+        Method(f"LightGBM {name}", "", lightgbm_candidates(name)) for name in ("lambdarank", "rank_xendcg")
+    ]
     found, missing = list[Method](), list[str]()
     for library, methods in (
         ("LightGBM", lightgbm),
@@ -134,7 +136,7 @@ def peers() -> tuple[list[Method], list[str]]:
 TREES = {"num_leaves": (7, 15, 31), "learning_rate": (0.03, 0.1)}
 
 
-def _lightgbm(objective: str) -> Candidates:
+def lightgbm_candidates(objective: str) -> Candidates:
     """Up to 500 trees, as many as the validation queries like best."""
 
     def candidates(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:

@@ -1,0 +1,305 @@
+"""Unbiased learning to rank from clicks: position bias estimated from logs, and labels and weights corrected for it.
+
+In the position-based model a document of attractiveness γ at position k is clicked with the chance ``p_k·γ``. p_k, the
+propensity, is the chance that position k is examined. Propensities are known, or estimated from the log up to a factor:
+`harvest_propensities` where documents were shown at several positions, `regress_propensities` where they were not.
+`click_labels` then makes labels and weights for any ranker of relevance, `click_classes` for rankers of two classes.
+`apexrank.metrics.counterfactual_dcg` measures new rankings on the same log.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from apexrank.errors import InputError
+from apexrank.objectives.listwise import SoftmaxTargets
+from apexrank.penalties import Quadratic
+from apexrank.rankers.compose import LinearRanker
+from apexrank.validation import check_choice, check_finite, segment
+
+Unit = Literal["exposure", "impressions"]
+
+
+class Clicks(NamedTuple):
+    """Counts of a log: how often document ``row`` was ``shown`` and ``clicked`` at ``position`` (1 is the top)."""
+
+    row: np.ndarray
+    position: np.ndarray
+    shown: np.ndarray
+    clicked: np.ndarray
+
+
+class ClickLabels(NamedTuple):
+    """Estimated relevance of each document, and its weight: 0 for documents that were never shown."""
+
+    relevance: np.ndarray
+    weight: np.ndarray
+
+
+class ClickClasses(NamedTuple):
+    """Rows of two classes: the document of each, whether it is positive, and its weight."""
+
+    row: np.ndarray
+    positive: np.ndarray
+    weight: np.ndarray
+
+
+def count_clicks(row: ArrayLike, position: ArrayLike, clicked: ArrayLike) -> Clicks:
+    """Count a log that has an entry for each document shown in each session.
+
+    Parameters
+    ----------
+    row : array-like of int, shape (n,)
+        Number of the document, 0, 1, ….
+    position : array-like of int, shape (n,)
+        Where it was shown; 1 is the top.
+    clicked : array-like of bool, shape (n,)
+        Whether it was clicked.
+
+    Examples
+    --------
+    >>> count_clicks([4, 2, 4, 2], [1, 2, 1, 2], [1, 0, 0, 1]).clicked.tolist()  # of document 2 and of document 4
+    [1.0, 1.0]
+    """
+    rows, places, hits = (np.asarray(values) for values in (row, position, clicked))
+    if rows.ndim != 1 or not len(rows) or rows.shape != places.shape or rows.shape != hits.shape:
+        raise InputError("row, position and clicked need one entry each for every document shown")
+    for name, values, lowest in (("row", rows, 0), ("position", places, 1)):
+        if values.dtype.kind not in "iu" or values.min() < lowest:
+            raise InputError(f"{name} must be whole numbers of at least {lowest}")
+    if hits.dtype.kind not in "biuf" or not np.isin(hits, (0, 1)).all():
+        raise InputError("clicked must be True or False (1 or 0) for each document shown")
+    last = int(places.max()) + 1
+    cells, index = np.unique(rows.astype(np.int64) * last + places, return_inverse=True)
+    shown = np.bincount(index).astype(np.float64)
+    return Clicks(cells // last, cells % last, shown, np.bincount(index, hits))
+
+
+def harvest_propensities(clicks: Clicks, *, smoothing: float = 1.0) -> np.ndarray:
+    """Propensities from documents that were shown at several positions (Agarwal et al. 2019).
+
+    Several rankers, or several versions of one, bring such documents about without an experiment. The estimate is the
+    maximum likelihood of the clicks of each document among its positions, ``p_k·n_dk / Σ_k p_k·n_dk``: the document's
+    attractiveness cancels, nothing is assumed of it, and the likelihood is concave in log p. (Agarwal et al. maximise
+    another one over pairs of positions, with a parameter for each pair.)
+
+    Parameters
+    ----------
+    clicks : Clicks
+        Counts, from `count_clicks`.
+    smoothing : float
+        Penalty on differences of log p of neighbouring positions, about so many clicks strong. Positions that share no
+        document with the first one, directly or over others, are interpolated, with a warning.
+
+    Returns
+    -------
+    array of shape (last position,)
+        Propensities in units of that of the first position.
+
+    Examples
+    --------
+    >>> from apexrank.datasets import make_clicks
+    >>> rankers = [[3, 1, 2], [2, 3, 1], [1, 2, 3]]  # a column of scores for each
+    >>> log = make_clicks([1, 0, 1], rankers, n_sessions=20_000)
+    >>> harvest_propensities(count_clicks(log.row, log.position, log.clicked)).round(2).tolist()
+    [1.0, 0.5, 0.33]
+    """
+    often = np.bincount(clicks.row)[clicks.row] > 1
+    if not often.any():
+        raise InputError(
+            "every document was shown at one position only: use the logs of several rankers, or regress_propensities"
+        )
+    own = Clicks(*(column[often] for column in clicks))
+    _warn_of_islands(clicks)
+    return _propensities(own, own.row, None, int(clicks.position.max()), smoothing, 0.0)
+
+
+def _warn_of_islands(clicks: Clicks) -> None:
+    """Warn of positions that no chain of documents links to the first one: their ratio to it cannot be estimated."""
+    document = clicks.position.max() + 1 + clicks.row  # as vertices beside the positions
+    size = int(document.max()) + 1
+    links = sparse.coo_array((np.ones(len(document)), (clicks.position, document)), shape=(size, size))
+    island = connected_components(links, directed=False)[1]
+    shown = np.unique(clicks.position)
+    apart = shown[island[shown] != island[shown[0]]]
+    if len(apart):
+        warnings.warn(
+            f"{len(apart)} positions, first {apart[0]}, share no document with position {shown[0]}: their propensities "
+            "are interpolated. Use the logs of more rankers, or leave these positions out.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def regress_propensities(
+    clicks: Clicks, X: ArrayLike, groups: ArrayLike, *, alpha: float = 1e-3, smoothing: float = 1.0
+) -> np.ndarray:
+    """Propensities from clicks and features, for the log of a single ranker.
+
+    The model is ``log γ_d = x_d·w + a constant of the query``, fitted together with log p by the likelihood of the
+    clicks among the documents of each query. That is the dual learning algorithm (Ai et al. 2018) for a linear ranker,
+    where it is one convex problem; regression EM (Wang et al. 2018) alternates instead. What the logging ranker knows
+    of relevance and X does not is taken for position bias: prefer `harvest_propensities` where it is possible.
+
+    Parameters
+    ----------
+    clicks, smoothing
+        As in `harvest_propensities`.
+    X : array-like of shape (n, d)
+        Features of the documents, whose rows the counts name.
+    groups : array-like of shape (n,)
+        Query of each document.
+    alpha : float
+        Ridge penalty on w; the likelihood is per click.
+
+    Returns
+    -------
+    array of shape (last position,)
+        Propensities in units of that of the first position.
+
+    Examples
+    --------
+    >>> from apexrank.datasets import make_clicks
+    >>> rng = np.random.default_rng(0)
+    >>> X, queries = rng.normal(size=(600, 2)), np.repeat(np.arange(200), 3)
+    >>> log = make_clicks(X[:, 0] > 0, X[:, 1], groups=queries, n_sessions=50_000)
+    >>> regress_propensities(count_clicks(log.row, log.position, log.clicked), X, queries).round(1).tolist()
+    [1.0, 0.5, 0.3]
+    """
+    check_finite("alpha", alpha, 0)
+    features = np.asarray(X, dtype=np.float64)
+    if features.ndim != 2 or len(features) <= clicks.row.max():
+        raise InputError(f"X needs a row for each of the {clicks.row.max() + 1} documents of the log")
+    queries = segment(groups, len(features)).of_rows()[clicks.row]
+    last = int(clicks.position.max())
+    return _propensities(clicks, queries, features[clicks.row], last, smoothing, alpha)
+
+
+def _propensities(
+    clicks: Clicks, lists: np.ndarray, X: np.ndarray | None, last: int, smoothing: float, alpha: float
+) -> np.ndarray:
+    """Softmax regression of the clicks in each list on positions and features; impressions weigh the normaliser."""
+    check_finite("smoothing", smoothing, 0)
+    total = float(clicks.clicked.sum())
+    if not total:
+        raise InputError("there is no click from which propensities could be learnt")
+    design = sparse.csr_array(
+        (np.ones(len(lists)), (np.arange(len(lists)), clicks.position - 1)), shape=(len(lists), last)
+    )
+    differences = sparse.diags_array(
+        [-np.ones(last - 1), np.ones(last - 1)], offsets=[0, 1], shape=(last - 1, last)
+    )
+    # a little ridge fixes the level of log p, which no click tells
+    blocks = [(smoothing * differences.T @ differences + 1e-3 * sparse.eye_array(last)) / total]
+    if X is not None:
+        design = sparse.hstack([design, sparse.csr_array(X)], format="csr")
+        blocks.append(alpha * sparse.eye_array(X.shape[1]))
+    scale = len(np.unique(lists)) / total  # so that the objective, a mean over lists, is one per click
+    ranker = LinearRanker(cross_entropy, Quadratic(sparse.block_diag(blocks).toarray()))
+    ranker.fit(design, clicks.clicked / clicks.shown, sample_weight=scale * clicks.shown, groups=lists)
+    return np.exp(ranker.coef_[:last] - ranker.coef_[0])
+
+
+def cross_entropy(
+    labels: ArrayLike, *, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+) -> SoftmaxTargets:
+    """Softmax cross entropy of labels and scores in each group, linear in the labels.
+
+    ``−Σ_q Σ_d w_d·y_d·log(e^{s_d} / Σ_{d'} w_{d'}·e^{s_{d'}})`` up to a constant: an objective of
+    :class:`apexrank.LinearRanker` for labels that are unbiased estimates, which this loss keeps unbiased. ("listnet"
+    takes the softmax of the labels first, and is biased by their noise.)
+
+    Examples
+    --------
+    >>> from apexrank import LinearRanker
+    >>> from apexrank.penalties import Ridge
+    >>> X, y, queries = [[0.0], [1.0], [0.0], [2.0]], [0.1, 0.3, 0.0, 0.2], [0, 0, 1, 1]
+    >>> LinearRanker(cross_entropy, Ridge(0.1)).fit(X, y, groups=queries).coef_.round(3).tolist()
+    [0.633]
+    """
+    return SoftmaxTargets(labels, groups=groups, weight=sample_weight)
+
+
+def click_labels(
+    clicks: Clicks, propensities: ArrayLike, n_rows: int, *, unit: Unit = "exposure"
+) -> ClickLabels:
+    """Labels and weights of documents from clicks, corrected for position bias.
+
+    With n_k impressions, c_k clicks and the propensity p_k at position k:
+
+    ============= =================== ============ =======================================================
+    unit          relevance           weight       unbiased for the risk that counts each document
+    ============= =================== ============ =======================================================
+    "exposure"    Σ c_k / Σ n_k·p_k   Σ n_k·p_k    as often as it was examined; the smaller variance
+    "impressions" Σ (c_k/p_k) / Σ n_k Σ n_k        as often as it was shown: inverse propensity scoring
+    ============= =================== ============ =======================================================
+
+    Both are unbiased for losses that are linear in the label, such as regression and `cross_entropy`. A model that can
+    fit the relevance has the same minimum for both. Pass propensities of 1 for labels without a correction.
+
+    Parameters
+    ----------
+    clicks : Clicks
+        Counts, from `count_clicks`.
+    propensities : array-like
+        Chance of each position from the first on to be examined, in any unit.
+    n_rows : int
+        Number of documents.
+    unit : {"exposure", "impressions"}
+        What a document's weight counts.
+
+    Examples
+    --------
+    >>> clicks = count_clicks([0, 1, 0, 1], [1, 2, 1, 2], [1, 1, 1, 0])
+    >>> click_labels(clicks, [1.0, 0.5], 3)
+    ClickLabels(relevance=array([1., 1., 0.]), weight=array([2., 1., 0.]))
+    """
+    check_choice("unit", unit, Unit)
+    p = _chances(clicks, propensities, n_rows)
+    up, down = (
+        (clicks.clicked, clicks.shown * p) if unit == "exposure" else (clicks.clicked / p, clicks.shown)
+    )
+    hits, weight = (np.bincount(clicks.row, values, n_rows) for values in (up, down))
+    return ClickLabels(np.divide(hits, weight, where=weight > 0, out=np.zeros(n_rows)), weight)
+
+
+def click_classes(clicks: Clicks, propensities: ArrayLike) -> ClickClasses:
+    """Rows of two classes for objectives of pairs: Propensity SVM-Rank (Joachims et al. 2017) by weights alone.
+
+    Each document is a negative as often as it was shown; a clicked one is also a positive of the weight Σ c_k/p_k. A
+    pair objective that is linear in the weights of the positives (p = 1, logistic or hinge loss) then is an unbiased
+    bound on the sum of the ranks of relevant documents. Parameters as in `click_labels`.
+
+    Examples
+    --------
+    >>> clicks = count_clicks([0, 1, 0, 1], [1, 2, 1, 2], [1, 1, 1, 0])
+    >>> click_classes(clicks, [1.0, 0.5])
+    ClickClasses(row=array([0, 1, 0, 1]), positive=array([False, False,  True,  True]), weight=array([2., 2., 2., 2.]))
+    """
+    n = int(clicks.row.max()) + 1
+    p = _chances(clicks, propensities, n)
+    shown, hits = (np.bincount(clicks.row, values, n) for values in (clicks.shown, clicks.clicked / p))
+    below, above = np.flatnonzero(shown), np.flatnonzero(hits)
+    return ClickClasses(
+        np.concatenate([below, above]),
+        np.repeat([False, True], [len(below), len(above)]),
+        np.concatenate([shown[below], hits[above]]),
+    )
+
+
+def _chances(clicks: Clicks, propensities: ArrayLike, n_rows: int) -> np.ndarray:
+    """Propensity of each count's position."""
+    p, last = np.asarray(propensities, dtype=np.float64), int(clicks.position.max())
+    if p.ndim != 1 or len(p) < last or not (np.isfinite(p) & (p > 0)).all():
+        raise InputError(f"propensities needs a number above 0 for each of the {last} positions of the log")
+    if n_rows <= clicks.row.max():
+        raise InputError(
+            f"n_rows is {n_rows}, but the log has the document {clicks.row.max()}: count all documents"
+        )
+    return p[clicks.position - 1]
