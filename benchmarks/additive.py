@@ -1,6 +1,7 @@
 """Fits of an additive push beside LightGBM's 200 trees on the same rows: time, memory beside the data, and growth.
 
 30 columns with 17 knots each; half of the columns matter, some by curves and one pair together. Both use all cores.
+Then additive retargeting on many lists of 6 rows by either solver: Newton's Hessian has a column for each pooled block.
 
 Needs ``pip install "apexrank[boosting]"``.
 """
@@ -12,9 +13,11 @@ import time
 import numpy as np
 
 from apexrank import AdditivePush
-from benchmarks.timing import peak_megabytes, report
+from apexrank.rankers import AdditiveRetargeting
+from benchmarks.timing import peak_megabytes, report, seconds
 
 ROWS, COLUMNS, KNOTS, TREES = (100_000, 300_000, 1_000_000), 30, 17, 200
+LISTS = (1_000, 4_000)
 
 
 def make_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -25,8 +28,28 @@ def make_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, rng.random(n) < 1 / (1 + np.exp(4 - lift - 0.5 * X[:, 10] * X[:, 11]))
 
 
+def many_lists() -> None:
+    """Time and memory of additive retargeting on many short lists."""
+    rows = []
+    for n in LISTS:
+        X, y = make_rows(6 * n)
+        line: dict[str, float] = {"lists": n}
+        for solver in ("newton", "lbfgs"):
+
+            def fit(solver: str = solver, X: np.ndarray = X, y: np.ndarray = y) -> None:
+                ranker = AdditiveRetargeting(n_knots=KNOTS, alpha=0.01, solver=solver)
+                ranker.fit(X, y, groups=np.arange(len(y)) // 6)
+
+            line[f"{solver}, seconds"] = seconds(fit, 3)
+            line[f"{solver}, megabytes"] = peak_megabytes(fit)
+        rows.append(line)
+    report("additive_lists", "Additive retargeting on lists of 6 rows", rows)
+
+
 def main() -> None:
     import lightgbm as lgb
+
+    many_lists()
 
     AdditivePush(n_knots=KNOTS).fit(*make_rows(2000))  # compiles
     rows = []

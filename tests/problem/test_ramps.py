@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from apexrank.objectives import Push
 from apexrank.preprocessing.ramps import knots_of, learn_basis
-from apexrank.problem import Problem
+from apexrank.problem import Problem, ramps
 from apexrank.problem.ramps import RampBasis, RampDesign, RampRows
 from tests.oracles import numerical_gradient
 
@@ -72,6 +73,17 @@ def test_scores_products_and_rows_are_those_of_the_matrix(rng):
     Z = expected - centre
     np.testing.assert_allclose(gram, Z.T @ (weight[:, None] * Z), atol=1e-10)
     np.testing.assert_allclose(V, Z.T @ U, atol=1e-10)
+
+
+def test_products_with_sparse_columns_are_those_of_the_matrix_in_any_chunks(rng, monkeypatch):
+    X, basis = make_basis(rng)
+    design = RampDesign(RampRows(X, basis))
+    n, centre = len(X), rng.normal(size=design.n_features)
+    U = sparse.csr_array((rng.normal(size=n), (np.arange(n), rng.integers(n // 3, size=n))))
+    expected = (dense_by_formula(X, basis) - centre).T @ U.toarray()
+    for rows in (7, n, 4096):
+        monkeypatch.setattr(ramps, "CHUNK", rows)
+        np.testing.assert_allclose(design.curvature(centre, np.ones(n), U)[1], expected, atol=1e-10)
 
 
 def test_threads_and_chunks_do_not_change_a_bit(rng):

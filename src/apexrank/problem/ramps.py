@@ -38,6 +38,7 @@ from apexrank.problem.design import SCALE_ROWS, Design, Span
 GRAM_CHUNKS = 4  # each with a matrix of its own
 WEAKEST = 1e-8  # eigenvalue of a correlation that counts as one, in a change of coordinates
 SCATTER = 4.0  # multiplications of a product of matrices in the time of one addition to a place in memory
+CHUNK = 4096  # rows that are written out at a time
 
 
 class Places:
@@ -275,10 +276,15 @@ class RampDesign(Design):
 
     def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
         # nothing is far from zero here, so that the centre can be taken off afterwards
-        combine, U = self.X.basis.combine, U.toarray() if sparse.issparse(U) else U
+        combine = self.X.basis.combine
         gram, mean = combine(combine(self.X.gram(weight)).T), self.pull_back(weight)
         gram += np.outer(weight.sum() * centre - mean, centre) - np.outer(centre, mean)
-        V = np.column_stack([self.pull_back(np.ascontiguousarray(u)) for u in U.T])
+        if sparse.issparse(U):
+            # a column for each pooled block of rows: thousands, of few rows each
+            chunks = (slice(i, i + CHUNK) for i in range(0, self.n_rows, CHUNK))
+            V = sum(U[rows].T @ self.X.dense(rows) for rows in chunks).T
+        else:
+            V = np.column_stack([self.pull_back(np.ascontiguousarray(u)) for u in U.T])
         return gram, V - np.outer(centre, U.sum(axis=0))
 
     @property
