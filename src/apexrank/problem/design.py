@@ -10,10 +10,12 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
 from sklearn.utils.sparsefuncs import mean_variance_axis
+from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.kernels.rows import RowSummer
 from apexrank.objectives.base import Objective
+from apexrank.parallel import Threads, n_threads
 from apexrank.validation import SMALLEST, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
@@ -80,9 +82,14 @@ class Design:
     def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
         """Scores of some rows for each column of W."""
         step, found = max(1, BLOCK_BYTES // (8 * self.n_features)), np.empty((len(rows), W.shape[1]))
-        for first in range(0, len(rows), step):
+
+        def score(first: int) -> None:
             some = slice(first, first + step)
             found[some] = self.take(rows[some]) @ W
+
+        # products are small: threads of BLAS would wait for each other
+        with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
+            threads.map(score, range(0, len(rows), step))
         return found
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -28,6 +28,7 @@ from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.blocks import BlockTraining
 from apexrank.problem.design import Training
 from apexrank.problem.problem import Problem
+from apexrank.problem.together import rows_of
 from apexrank.progress import steps
 from apexrank.rankers.base import (
     LinearBinaryRanker,
@@ -548,11 +549,11 @@ class PNormPushCV(LinearBinaryRanker):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
             fitted = fit_folds(data, rankers, np.array(counts))
-        scorer, table = get_scorer(str(self.scoring)), []
+        design, table = rows_of(data), []
         for test, own in zip(tests, fitted, strict=True):
             extra = {"sample_weight": weight, "groups": groups}
             extra = {name: column[test] for name, column in extra.items() if column is not None}
-            table.append(held_out_scores(data, own, test, y[test], scorer, extra))
+            table.append(held_out_scores(design, own, test, y[test], str(self.scoring), extra))
         return np.array(table)
 
     def _choose(self, table: np.ndarray, alphas: Sequence[float]) -> int:
