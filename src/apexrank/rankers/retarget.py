@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from apexrank.divergences import Divergence
 from apexrank.errors import InputError
-from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
-from apexrank.objectives.retarget import Retarget, row_weights
+from apexrank.objectives.margins import LevelOrder, Offsets, offset_table, row_weights
+from apexrank.objectives.retarget import Retarget
 from apexrank.penalties import Penalty
 from apexrank.problem.design import Training, pull_back, scores_of
 from apexrank.rankers.base import GradedRanker, read_rows
