@@ -158,7 +158,6 @@ class DenseDesign(Design):
     has_span = True
 
     def __init__(self, X: np.ndarray) -> None:
-        check_not_huge("X", X)
         self.X = X
         self.n_rows, self.n_features = X.shape
 
@@ -219,11 +218,12 @@ class SparseDesign(DenseDesign):
 
 
 def design_of(X: Matrix) -> Design:
-    """The design of rows in memory: dense, sparse, or those of an additive model."""
+    """The design of rows in memory, checked: dense, sparse, or those of an additive model."""
     if hasattr(X, "basis"):
         from apexrank.problem.ramps import RampDesign
 
         return RampDesign(X)
+    check_not_huge("X", X)
     return SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
 
 
@@ -283,9 +283,9 @@ def of_two_rows(make: Make, up: float, down: float) -> Objective:
 
 
 def row_slices(X: np.ndarray) -> Iterator[slice]:
-    """Slices of rows of a few megabytes each."""
+    """Slices of rows of a few megabytes each, an empty one where there are no rows."""
     rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
-    return (slice(a, a + rows) for a in range(0, X.shape[0], rows))
+    return (slice(a, a + rows) for a in range(0, max(1, X.shape[0]), rows))
 
 
 def scores_of(X: Matrix, w: np.ndarray) -> np.ndarray:

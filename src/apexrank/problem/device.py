@@ -355,7 +355,7 @@ class DeviceSums:
 class DeviceDesign(Design):
     """Rows of a PyTorch tensor, CuPy array, or array of another library that follows the array API standard.
 
-    With labels, an objective of two rows that stream (see :class:`~apexrank.problem.blocks.BlockDesign`) is
+    With labels, an objective of two rows that stream (see :class:`~apexrank.problem.block_design.BlockDesign`) is
     evaluated on the device: only w, the gradient and a few numbers cross. A row-major CUDA matrix of up to 1024 columns
     is then read once per value and gradient where Triton is there (:mod:`apexrank.problem.triton_rows`); everything
     else takes two passes. On such a matrix retargeting and the logistic push are evaluated on the device too

@@ -18,11 +18,12 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from apexrank.checkpoints import recall
-from apexrank.kernels.rows import BOTH, HEADROOM, RowSums
+from apexrank.kernels.rows import BOTH, HEADROOM, RowSums, merge_log_sums
 from apexrank.objectives.base import Objective, log_weights
 from apexrank.objectives.push import Scatter
 from apexrank.parallel import Lockstep, Threads, n_threads
-from apexrank.problem.blocks import Blocks, BlockTraining, Part
+from apexrank.problem.block_design import BlockTraining, Part
+from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Design, Training, design_of
 from apexrank.problem.device import BLOCK_BYTES as DEVICE_BYTES
 from apexrank.problem.device import DeviceDesign, DeviceTraining, namespace, to_device, to_host
@@ -111,7 +112,7 @@ class JointRows:
     Parameters
     ----------
     parts : Blocks
-        The rows, as one :class:`~apexrank.problem.blocks.Part` or many.
+        The rows, as one :class:`~apexrank.problem.block_design.Part` or many.
     sizes : sequence of int
         Rows of each part.
     design : Design
@@ -149,7 +150,7 @@ class JointRows:
 
     def log_sums(self, columns: Columns) -> LogSums:
         """Sums of all columns over each cell that counts, negatives and positives by turns."""
-        return reduce(merge_log_sums, self.parts.map_with(_part_log_sums, self._own, columns, self.centre))
+        return reduce(_merged, self.parts.map_with(_part_log_sums, self._own, columns, self.centre))
 
     def grams(self, terms: Scatters) -> np.ndarray:
         """Sums of outer products of the rows ``(x, 1)`` over each cell, one for each term."""
@@ -193,14 +194,9 @@ class JointRows:
     @staticmethod
     def _in_fold(sums: LogSums, times: np.ndarray) -> RowSums:
         """Sums of the two classes from those of the cells."""
-        with np.errstate(all="ignore"):
-            top, mass = sums.top.reshape(-1, 2), sums.mass.reshape(-1, 2)
-            t = np.log(times)[:, None] + top
-            highest = t.max(axis=0)
-            share = np.where(t > -np.inf, np.exp(t - highest), 0.0)
-            total = (share * mass).sum(axis=0)
-            rows = np.einsum("gc,gcd->cd", share, sums.rows.reshape(*top.shape, -1))
-            return RowSums(highest + np.log(total), np.ones(2), rows / total[:, None])
+        with np.errstate(divide="ignore"):
+            top = np.log(times)[:, None] + sums.top.reshape(-1, 2)
+        return merge_log_sums(top, sums.mass.reshape(-1, 2), sums.rows.reshape(*top.shape, -1))
 
     def _scatter(self, asked: list[tuple[Any, ...]]) -> list[np.ndarray]:
         """Sums of outer products for coefficients, fold and terms, unless those of all cells are known from before."""
@@ -253,7 +249,7 @@ def _centred(gram: np.ndarray, times: np.ndarray, shift: float, centre: np.ndarr
     return total[:-1, :-1] - cross - cross.T + total[-1, -1] * np.outer(centre, centre)
 
 
-def merge_log_sums(a: LogSums, b: LogSums) -> LogSums:
+def _merged(a: LogSums, b: LogSums) -> LogSums:
     """Sums over the rows of both."""
     top = np.maximum(a.top, b.top)
     with np.errstate(invalid="ignore"):
@@ -274,7 +270,7 @@ def _part_log_sums(part: Part, own: list[np.ndarray], columns: Columns, centre: 
             top[kind, mine], mass[kind, mine], total[kind][:, mine] = highest, sums[d], sums[:d]
         return LogSums(top, mass, total)
 
-    return _over_slices(part, work, merge_log_sums, nothing)
+    return _over_slices(part, work, _merged, nothing)
 
 
 def _log_sums(
@@ -475,7 +471,7 @@ class DeviceJointRows(JointRows):
         return Columns(W, slope, np.array(fold), np.array(fold), np.ones((1, len(fold))))
 
     def log_sums(self, columns: Columns) -> LogSums:
-        return reduce(merge_log_sums, (self._block_sums(columns, some) for some in self._blocks(columns)))
+        return reduce(_merged, (self._block_sums(columns, some) for some in self._blocks(columns)))
 
     def _block_sums(self, columns: Columns, some: slice) -> LogSums:
         xp, found = self.xp, []

@@ -30,7 +30,8 @@ from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
 from apexrank.penalties import Penalty, Ridge
-from apexrank.problem.blocks import Blocks, BlockTraining, classes_of, survey
+from apexrank.problem.block_design import BlockTraining
+from apexrank.problem.blocks import Blocks, classes_of, survey
 from apexrank.problem.design import Make, Matrix, Training, scores_of
 from apexrank.problem.device import (
     DeviceTraining,

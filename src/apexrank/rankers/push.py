@@ -25,7 +25,7 @@ from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
-from apexrank.problem.blocks import BlockTraining
+from apexrank.problem.block_design import BlockTraining
 from apexrank.problem.design import Training
 from apexrank.problem.problem import Problem
 from apexrank.problem.together import rows_of

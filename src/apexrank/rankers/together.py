@@ -16,7 +16,8 @@ from apexrank.metrics import get_scorer
 from apexrank.metrics.evaluation import find_measure
 from apexrank.objectives.base import log_form
 from apexrank.parallel import Lockstep, Threads, n_threads
-from apexrank.problem.blocks import Blocks, BlockTraining
+from apexrank.problem.block_design import BlockTraining
+from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Design, Training, design_of, of_two_rows
 from apexrank.problem.problem import Problem
 from apexrank.problem.together import EVERYTHING, ColumnDesign, joint_rows, rows_of
