@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
@@ -35,6 +34,7 @@ from apexrank.rankers.base import (
     SeparableWarning,
     SolverOptions,
     Turned,
+    measure,
     read_rows,
     with_minimum,
 )
@@ -551,9 +551,8 @@ class PNormPushCV(LinearBinaryRanker):
             fitted = fit_folds(data, rankers, np.array(counts))
         design, table = rows_of(data), []
         for test, own in zip(tests, fitted, strict=True):
-            extra = {"sample_weight": weight, "groups": groups}
-            extra = {name: column[test] for name, column in extra.items() if column is not None}
-            table.append(held_out_scores(design, own, test, y[test], str(self.scoring), extra))
+            columns = (_take(column, test) for column in (y, weight, groups))
+            table.append(held_out_scores(design, own, test, str(self.scoring), *columns))
         return np.array(table)
 
     def _choose(self, table: np.ndarray, alphas: Sequence[float]) -> int:
@@ -588,11 +587,8 @@ def _score_path(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
         path = _path(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True), ps)
-    X, y, *given = (_take(column, test) for column in columns)
-    named = zip(("sample_weight", "groups"), given, strict=True)
-    extra = {name: column for name, column in named if column is not None}
-    with config_context(enable_metadata_routing=True):  # so that a scorer takes them
-        return [scorer(ranker, X, y, **extra) for ranker in path]
+    held_out = [_take(column, test) for column in columns]
+    return [measure(scorer, ranker, *held_out) for ranker in path]
 
 
 def _take(column: Any, rows: np.ndarray) -> Any:

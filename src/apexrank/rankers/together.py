@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
@@ -21,7 +20,7 @@ from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Design, Training, design_of, of_two_rows
 from apexrank.problem.problem import Problem
 from apexrank.problem.together import EVERYTHING, ColumnDesign, joint_rows, rows_of
-from apexrank.rankers.base import BinaryRanker, read_rows
+from apexrank.rankers.base import GivenScores, measure, read_rows
 from apexrank.solvers import LBFGS, Auto, Solution
 
 SAMPLE_ROWS = 8192  # of each class, whose fits are where those of all rows start
@@ -198,36 +197,36 @@ def fit_folds(data: Training, rankers: list[Any], times: np.ndarray) -> list[lis
     return found
 
 
-class _GivenScores(BinaryRanker):
-    """A ranker for scorers whose rows are their own scores: it measures scores that are already there."""
-
-    classes_ = np.array([0, 1])
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return X[:, 0]
-
-
 def held_out_scores(
-    design: Design, rankers: list[Any], rows: np.ndarray, y: np.ndarray, scoring: str, extra: dict[str, Any]
+    design: Design,
+    rankers: list[Any],
+    rows: np.ndarray,
+    scoring: str,
+    y: np.ndarray,
+    weight: Any,
+    groups: Any,
 ) -> list[float]:
-    """The measure ``scoring`` of each ranker on some rows, of which no more than their scores are in memory."""
-    scorer = get_scorer(scoring)
-    limit = 1.0 if extra else _highest_fpr(scoring)
+    """The measure ``scoring`` of each ranker on some rows, of which no more than their scores are in memory.
+
+    ``y``, ``weight`` and ``groups`` are those of these rows; labels are 0 and 1.
+    """
+    scorer, plain = get_scorer(scoring), weight is None and groups is None
+    limit = _highest_fpr(scoring) if plain else 1.0
     at_once = max(1, SCORE_BYTES // (8 * len(rows)))
     found: list[float] = []
 
-    def measure(scores: np.ndarray) -> float:
+    def of_scores(scores: np.ndarray) -> float:
         if limit == 1:
-            return _measure(scorer, scores, y, extra)
-        top, labels, weight = top_of_list(scores, y, limit)
-        return _measure(scorer, top, labels, {"sample_weight": weight})
+            return measure(scorer, GivenScores(scores), scores, y, weight, groups)
+        top, labels, count = top_of_list(scores, y, limit)
+        return measure(scorer, GivenScores(top), top, labels, count)
 
     for first in range(0, len(rankers), at_once):
         some = rankers[first : first + at_once]
         scores = design.scores_at(rows, np.column_stack([ranker.coef_[0] for ranker in some]))
         scores += np.concatenate([ranker.intercept_ for ranker in some])
         with Threads(n_threads()) as threads:
-            found += threads.map(measure, np.ascontiguousarray(scores.T))
+            found += threads.map(of_scores, np.ascontiguousarray(scores.T))
     return found
 
 
@@ -274,17 +273,13 @@ def search_blocks(search: Any, blocks: Blocks) -> None:
         rankers = [clone(search.estimator).set_params(alpha=alpha) for alpha in alphas]
         for ranker in rankers:
             ranker._minimise(some, ranker._objective)
-        extra = {"groups": groups[test]}
-        if weight is not None and (weight == np.floor(weight)).all():  # measures of ranks need whole weights
-            extra["sample_weight"] = weight[test]
+        whole = (
+            None if weight is None or (weight % 1).any() else weight[test]
+        )  # as measures of ranks need them
+        held_out = relevance[test], whole, groups[test]
         columns = rows_of(data).scores_at(test, np.column_stack([ranker.coef_ for ranker in rankers])).T
-        scores.append([_measure(search.scoring, column, relevance[test], extra) for column in columns])
+        scores.append([measure(search.scoring, GivenScores(own), own, *held_out) for own in columns])
     mean = np.mean(scores, axis=0)
     search.best_score_ = float(mean.max())
     best = clone(search.estimator).set_params(alpha=alphas[int(mean.argmax())])
     search.best_estimator_ = best.fit(blocks, None)
-
-
-def _measure(scorer: Any, scores: np.ndarray, y: np.ndarray, extra: dict[str, Any]) -> float:
-    with config_context(enable_metadata_routing=True):  # so that a scorer takes the extra columns
-        return scorer(_GivenScores(), scores[:, None], y, **extra)
