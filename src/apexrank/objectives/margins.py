@@ -180,7 +180,9 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
 
 
-def row_weights(sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int) -> np.ndarray | None:
+def counted_weights(
+    sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int
+) -> np.ndarray | None:
     """Weights of rows, 0 in groups of weight 0."""
     weight = None if sample_weight is None else _per_row("sample_weight", sample_weight, n)
     if group_weight is None:
@@ -230,7 +232,7 @@ class OrderedLists(Objective):
         self.relevance = checked_relevance(relevance)
         self.n = len(self.relevance)
         self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
-        self.weight = row_weights(sample_weight, group_weight, self.n)
+        self.weight = counted_weights(sample_weight, group_weight, self.n)
         self.order = LevelOrder(self.relevance, groups, self.weight)
         self.n_groups = len(self.order)
         if not self.n_groups:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.problem.design import Moments, moments_of, row_slices, usable_units
 from apexrank.validation import (
+    check_count,
     check_not_huge,
     check_two_classes,
     check_weight_range,
@@ -137,8 +137,7 @@ class ArrayBlocks(Blocks):
                 )
         if not len(self.X):
             raise InputError("X has no rows: give at least one")
-        rows = default_rows(self.X.shape[1]) if rows is None else checked_rows(rows)
-        self.bounds = _bounds(len(self.X), rows, self.columns[2])
+        self.bounds = _bounds(len(self.X), block_rows(rows, self.X.shape[1]), self.columns[2])
 
     def __iter__(self) -> Iterator[Block]:
         for first, last in zip(self.bounds[:-1], self.bounds[1:], strict=True):
@@ -147,15 +146,11 @@ class ArrayBlocks(Blocks):
             _give_back(self.X)
 
 
-def default_rows(n_features: int) -> int:
-    """Rows of a block where nobody says: 64 MiB of double precision."""
-    return max(1, ROWS_BYTES // (8 * max(1, n_features)))
-
-
-def checked_rows(rows: Any) -> int:
-    """A number of rows that a block can have."""
-    if not isinstance(rows, Integral) or rows < 1:
-        raise InputError(f"rows must be a whole number of at least 1, got {rows!r}")
+def block_rows(rows: Any, n_features: int) -> int:
+    """Rows of a block: the number asked for, or those of 64 MiB in double precision."""
+    if rows is None:
+        return max(1, ROWS_BYTES // (8 * max(1, n_features)))
+    check_count("rows", rows)
     return int(rows)
 
 
