@@ -182,6 +182,13 @@ def test_a_list_cut_at_a_false_positive_rate_has_the_same_curve_up_to_there(data
         np.testing.assert_allclose(measure(labels, top, sample_weight=weight), measure(y, scores), rtol=1e-12)
 
 
+def test_a_fold_of_one_class_has_no_measure(joint):
+    folds = [(np.arange(N), np.flatnonzero(Y == label)) for label in (0, 1)]
+    for fold in folds:
+        with pytest.raises(InputError, match="the measure is not defined"):
+            PNormPushCV([4], [1e-2], cv=[fold]).fit(X, Y)
+
+
 @pytest.mark.parametrize("near", [0.0, np.inf])
 def test_shared_hessians_cost_steps_not_accuracy(near, joint, monkeypatch):
     monkeypatch.setattr(together, "NEAR", near)

@@ -210,7 +210,7 @@ def held_out_scores(
 
     ``y``, ``weight`` and ``groups`` are those of these rows; labels are 0 and 1.
     """
-    scorer, plain = get_scorer(scoring), weight is None and groups is None
+    scorer, plain = get_scorer(scoring), weight is None and groups is None and 0 < y.sum() < len(y)
     limit = _highest_fpr(scoring) if plain else 1.0
     at_once = max(1, SCORE_BYTES // (8 * len(rows)))
     found: list[float] = []
