@@ -183,7 +183,7 @@ def test_a_list_cut_at_a_false_positive_rate_has_the_same_curve_up_to_there(data
 
 
 def test_a_fold_of_one_class_has_no_measure(joint):
-    folds = [(np.arange(N), np.flatnonzero(Y == label)) for label in (0, 1)]
+    folds = [(np.arange(N), np.flatnonzero(label == Y)) for label in (0, 1)]
     for fold in folds:
         with pytest.raises(InputError, match="the measure is not defined"):
             PNormPushCV([4], [1e-2], cv=[fold]).fit(X, Y)
@@ -249,7 +249,9 @@ def test_wide_rows_do_without_hessians(joint, monkeypatch):
 
 
 def test_an_interrupted_search_goes_on_to_the_same_bits(joint, tmp_path, monkeypatch):
+    """Also with another number of threads."""
     whole = PNormPushCV(**GRID).fit(X, Y)
+    monkeypatch.setattr(together, "n_threads", lambda: 3)
     passes = []
     real = together.joint_rows
 
@@ -270,6 +272,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(joint, tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt), checkpoint(tmp_path / "search", every=0):
         PNormPushCV(**GRID).fit(X, Y)
     passes.clear()
+    monkeypatch.setattr(together, "n_threads", lambda: 1)
     monkeypatch.setattr(together, "joint_rows", counted)
     with checkpoint(tmp_path / "search", every=0) as journal:
         again = PNormPushCV(**GRID).fit(X, Y)

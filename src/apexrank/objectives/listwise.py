@@ -197,7 +197,7 @@ def softmax_of_lists(relevance: np.ndarray, groups: Any, weight: np.ndarray | No
     [0.5, 0.5, 1.0]
     """
     lists = SoftmaxTargets(np.ones(len(relevance)), groups=groups, weight=weight)
-    return np.where(lists.weight > 0, np.exp(lists._log_share(relevance)), 0.0)
+    return np.exp(lists._log_share(relevance), where=lists.weight > 0, out=np.zeros(len(relevance)))
 
 
 def ideal_dcg(gain: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:

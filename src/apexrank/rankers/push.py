@@ -25,7 +25,7 @@ from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.block_design import BlockTraining
-from apexrank.problem.design import Training
+from apexrank.problem.design import Training, of_two_rows
 from apexrank.problem.problem import Problem
 from apexrank.problem.together import rows_of
 from apexrank.progress import steps
@@ -336,7 +336,12 @@ def alpha_grid(
 
 def _alphas_around(ranker: PNormPush, data: Training) -> list[float]:
     data = ranker._encoded(data)
-    scale = ranker._auto_alpha(data, data.compose(ranker._objective)[1])
+    if type(data) is Training and data.groups is None:  # the weights of the classes are enough
+        weight = np.ones(len(data.labels)) if data.weight is None else data.weight
+        objective = of_two_rows(ranker._objective, weight[data.labels].sum(), weight[~data.labels].sum())
+    else:
+        objective = data.compose(ranker._objective)[1]
+    scale = ranker._auto_alpha(data, objective)
     return [factor * scale for factor in ALPHA_FACTORS]
 
 

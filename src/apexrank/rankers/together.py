@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -169,9 +170,11 @@ class JointFit:
                 found.append(LBFGS(SAMPLE_ITER, SAMPLE_TOL).solve(problem, found[-1]).w)
             return found[1:]
 
-        # products are small: threads of BLAS would wait for each other
+        # products are small: threads of BLAS would wait for each other. A context of its own leaves a checkpoint out,
+        # as threads do: what it holds must not depend on their number
         with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
-            paths = threads.map(path, range(0, len(self.rankers), SAMPLE_PATH))
+            starts = range(0, len(self.rankers), SAMPLE_PATH)
+            paths = threads.map(lambda first: Context().run(path, first), starts)
         return [w for found in paths for w in found]
 
 
