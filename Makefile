@@ -5,12 +5,14 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 APEXRANK_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 export APEXRANK_DATA
 
-.PHONY: help demo extras test test-all test-processors test-busy explore lint unit bench nightly fuzz coverage mutation audit docs linkcheck clean
+.PHONY: help demo extras test test-all test-minimum test-newest release-check test-processors test-busy explore lint unit bench nightly fuzz coverage mutation audit docs linkcheck clean
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
 	@echo "make test   install with the test tools, then lint, types and the quick tests (four minutes)"
 	@echo "make test-all   the same with the long tests: kills, soak, browser, experiments, more examples"
+	@echo "make test-minimum, make test-newest  all tests with the oldest supported and the newest released dependencies"
+	@echo "make release-check  build wheel and sdist, install the wheel elsewhere and run the README there"
 	@echo "make test-processors  all tests as other processors, thread counts and library versions compute (an hour)"
 	@echo "make test-busy  all tests beside a busy loop on every core"
 	@echo "make explore    all tests, with newly drawn examples for the properties"
@@ -56,6 +58,7 @@ lint: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell *.md docs examples benchmarks src
 
 unit: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile=quick
@@ -68,6 +71,20 @@ test-processors: $(VENV)/test .venv-oldest
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint tests/oldest.txt --editable ".[test]"
 	@touch $@
+
+test-minimum: .venv-oldest
+	.venv-oldest/bin/python -m pytest -n 2 $(TIER)
+
+.venv-newest: pyproject.toml
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip --quiet --disable-pip-version-check install --upgrade --editable ".[test]"
+	@touch $@
+
+test-newest: .venv-newest
+	.venv-newest/bin/python -m pytest -n 2 $(TIER)
+
+release-check: $(VENV)/test
+	$(BIN)/python -m tests.release
 
 # two loops that never rest beside the tests: no test may depend on time
 test-busy: $(VENV)/test
@@ -108,4 +125,4 @@ linkcheck: $(VENV)/docs
 
 clean:
 	rm -rf docs/_build docs/api/generated docs/auto_examples
-	rm -rf $(VENV) demo figures artefacts benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest dist demo figures artefacts benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
