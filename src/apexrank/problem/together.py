@@ -346,7 +346,8 @@ def _chunks(part: Part, numbers: np.ndarray, centre: np.ndarray, width: int) -> 
     dense, weighted = isinstance(part.X, np.ndarray), part.log_weight is not None
     for first in range(0, len(numbers), step):
         own = numbers[first : first + step]
-        Z = np.ones((len(own), d * dense + 1 + weighted))
+        Z = np.empty((len(own), d * dense + 1 + weighted))
+        Z[:, d * dense] = 1.0
         if dense:
             np.subtract(part.X[own], centre, out=Z[:, :d])
         if part.log_weight is not None:

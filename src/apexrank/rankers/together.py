@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.metrics import get_scorer
-from apexrank.metrics.evaluation import find_measure
+from apexrank.metrics.evaluation import evaluate, find_measure
 from apexrank.objectives.base import log_form
 from apexrank.parallel import Lockstep, Threads, n_threads
 from apexrank.problem.block_design import BlockTraining
@@ -222,7 +222,7 @@ def held_out_scores(
         if limit == 1:
             return measure(scorer, GivenScores(scores), scores, y, weight, groups)
         top, labels, count = top_of_list(scores, y, limit)
-        return measure(scorer, GivenScores(top), top, labels, count)
+        return evaluate(labels, top, scoring, pos_label=1, sample_weight=count)[scoring]
 
     for first in range(0, len(rankers), at_once):
         some = rankers[first : first + at_once]
