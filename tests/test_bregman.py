@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.bregman import bregman_projection
 from apexrank.divergences import KL, IDivergence, ItakuraSaito, Logistic, ShiftedIDivergence, Squared
 from apexrank.errors import InputError
-from apexrank.projections import onto_halfspace, onto_monotone, onto_ordered_simplex
+from apexrank.projections import bregman_projection, onto_halfspace, onto_monotone, onto_ordered_simplex
 
 ATOMS = [Squared(), IDivergence(), ShiftedIDivergence(), ItakuraSaito(), Logistic(), KL()]
 both = pytest.mark.parametrize("parallel", [False, True], ids=["sequential", "parallel"])
@@ -199,14 +198,17 @@ def test_the_sum_of_parallel_steps_is_wrong():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bregman_projection("squared", [1.0], [[1.0, 2.0]], [1.0]), "A must have 1 columns"),
-        (lambda: bregman_projection("squared", [1.0], [[1.0]], [1.0, 2.0]), "b one number for each row"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0, 2.0]], [1.0]), "A needs 1 columns"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0]], [1.0, 2.0]), "b one number per row"),
         (lambda: bregman_projection("squared", [1.0], [[0.0]], [1.0]), "must not be all zeros"),
         (lambda: bregman_projection("squared", [1.0], [[np.nan]], [1.0]), "finite numbers"),
         (lambda: bregman_projection("squared", [1.0], [[1.0]], [np.inf]), "b must be finite"),
         (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], tol=-1), "tol must be"),
         (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], max_iter=-1), "max_iter must be"),
-        (lambda: bregman_projection("i-divergence", [1.0], [[1.0]], [-1.0]), "does not cross the interior"),
+        (
+            lambda: bregman_projection("i-divergence", [1.0], [[1.0]], [-1.0]),
+            "does not cross the domain's interior",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_line(call, message):

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from apexrank import bregman, projections
-from apexrank.bregman import bregman_projection
+from apexrank import projections
 from apexrank.divergences import KL, Divergence, IDivergence, ItakuraSaito, Squared
 from apexrank.errors import InputError
 from apexrank.kernels import lipschitz, permutahedron, tv
@@ -25,6 +24,7 @@ from apexrank.kernels.pav import pav
 from apexrank.kernels.permutahedron import onto_permutahedron
 from apexrank.kernels.tv import total_variation
 from apexrank.projections import (
+    bregman_projection,
     onto_halfspace,
     onto_hyperplane,
     onto_monotone,
@@ -235,7 +235,7 @@ def test_every_projection_is_among_the_cases():
     """Public functions that give vectors; the others of these modules give blocks, bounds and multipliers."""
     here = {
         *(projections.onto_monotone, projections.onto_simplex, projections.onto_ordered_simplex),
-        *(projections.onto_hyperplane, projections.onto_halfspace, bregman.bregman_projection),
+        *(projections.onto_hyperplane, projections.onto_halfspace, projections.bregman_projection),
         *(pav_module.pav, permutahedron.onto_permutahedron, tv.total_variation, prox.prox_extension),
         *(lipschitz.lipschitz_isotonic, lipschitz.lipschitz_isotonic_link),
     }
@@ -245,7 +245,7 @@ def test_every_projection_is_among_the_cases():
     }
     public = {
         function
-        for module in (projections, bregman, pav_module, permutahedron, lipschitz, tv, prox)
+        for module in (projections, pav_module, permutahedron, lipschitz, tv, prox)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
     }
@@ -317,7 +317,7 @@ def test_the_simplex_sees_neither_the_order_of_rows_nor_a_shift(atom, draw, shif
 
 
 def test_no_point_above_one_is_on_the_simplex():
-    with pytest.raises(InputError, match="does not cross the interior"):
+    with pytest.raises(InputError, match="does not cross the domain's interior"):
         onto_simplex("shifted-i-divergence", [0.0, 0.0])
 
 

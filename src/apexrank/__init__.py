@@ -10,7 +10,6 @@ from apexrank.lazy import attach
 if TYPE_CHECKING:
     from apexrank import aggregation as aggregation
     from apexrank import bounds as bounds
-    from apexrank import bregman as bregman
     from apexrank import checkpoints as checkpoints
     from apexrank import datasets as datasets
     from apexrank import distributed as distributed

@@ -148,10 +148,9 @@ class Separable(Divergence):
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         point = super().check(x, name)
-        if self.weight is not None and point.shape[-1:] != (len(self.weight),):
-            raise InputError(
-                f"{name} needs {len(self.weight)} coordinates, one for each weight, got {point.shape}"
-            )
+        n = 0 if self.weight is None else len(self.weight)
+        if n and point.shape[-1:] != (n,):
+            raise InputError(f"{name} needs {n} coordinates, one for each weight, got {point.shape}")
         return point
 
     def _apply(self, formula: Callable[[np.ndarray], np.ndarray], theta: ArrayLike) -> np.ndarray:

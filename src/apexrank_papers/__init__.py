@@ -1,9 +1,8 @@
 """The papers' tables and figures, run again and set beside the printed numbers.
 
-A folder for each paper or chapter, in whose ``__init__`` the experiments are listed: `push`, `retargeting`, `link`,
-`graphs`, `consensus` and `lovasz`; `additive` is a study of ours. They share `result` (experiments and verdicts),
-`splits` (means and their noise), `folds` (five-fold ranking data), `printed` (the papers' numbers), `figure`, `summary`
-and `batch` (all of them).
+A folder for each paper or chapter: `push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz`; `additive` is a
+study of ours. They share `result` (experiments, verdicts, tables and figures), `splits` (repeated measurements and
+their noise), `printed` (the papers' numbers), `summary` and `batch` (all of them).
 
 Examples
 --------
@@ -18,13 +17,109 @@ from __future__ import annotations
 from typing import Any
 
 from apexrank.errors import InputError, near_name
-from apexrank_papers import additive, consensus, graphs, link, lovasz, push, retargeting
 from apexrank_papers.result import Experiment, Result, Verdict
 
-_PAPERS = (push, retargeting, link, graphs, consensus, lovasz, additive)
-REGISTRY: dict[str, Experiment] = {e.name: e for paper in _PAPERS for e in paper.EXPERIMENTS}
-
 __all__ = ["REGISTRY", "Experiment", "Result", "Verdict", "get", "names", "run"]
+
+# Titles by module and name. The function of an experiment has its name, with _ for -; it is imported when it is run.
+TITLES = {
+    "push.illustrations": {
+        "table1": "JMLR 2009, Table 1: a swap at the bottom and a swap at the top",
+        "table2": "JMLR 2009, Table 2: reversal of polarity",
+    },
+    "push.tables": {
+        "table3": "JMLR 2009, Table 3: MAGIC",
+        "table4": "JMLR 2009, Table 4: ionosphere, the 126 bad returns as positives",
+        "table4-good": "JMLR 2009, Table 4 with the class its text names, the good returns",
+        "table5": "JMLR 2009, Table 5: housing",
+    },
+    "push.roc": {
+        "figure5-magic": "JMLR 2009, Figure 5: MAGIC",
+        "figure6-ionosphere": "JMLR 2009, Figure 6: ionosphere",
+        "figure7-housing": "JMLR 2009, Figure 7: housing",
+        "colt-figure2-pima-threshold": "COLT 2006, Figure 2: pima, threshold features",
+        "colt-figure3-wdbc": "COLT 2006, Figure 3: wdbc, first six features",
+        "colt-figure4-housing": "COLT 2006, Figure 4: housing",
+        "colt-figure5-pima-50": "COLT 2006, Figure 5: pima, 50 training rows",
+        "pima-real": "Talk: pima, real-valued features",
+        "tic-tac-toe": "Talk: tic-tac-toe",
+    },
+    "push.figures": {
+        "figure1": "JMLR 2009, Figure 1: contribution of each pair to R_p,exp",
+        "figure3": "JMLR 2009, Figure 3: three discounts",
+        "figure4": "JMLR 2009, Figure 4: contribution of each pair to the IR Push",
+        "figure8": "JMLR 2009, Figure 8: the inequality of Lemma 7",
+    },
+    "push.one_dimension": {"one-dimension": "JMLR 2009, sec. 10.1: why a large p needs more data"},
+    "push.tradeoffs": {
+        "sample-size": "JMLR 2009, Theorems 2 and 3: negatives needed against p",
+        "magic-tradeoff": "MAGIC: measures of the whole list and of its top against p",
+    },
+    "push.boosting": {
+        "adaboost-ranker": "Talk: AdaBoost with a constant is RankBoost",
+        "capacity": "JMLR 2009, sec. 9.1: p matters to a model of small capacity",
+    },
+    "retargeting.tables": {
+        "mq2008": "Acharyya 2013, Tables 3.3 and 3.5: listwise rankers on MQ2008",
+        "letor": "The same on a five-fold LETOR folder: --data DIR --paper mq2007|mq2008|ohsumed",
+    },
+    "retargeting.boosting": {
+        "boosted-letor": "Our objectives inside boosted trees on MQ2008: --library lightgbm|xgboost --n-folds N"
+    },
+    "link.recovery": {"link-recovery": "Acharyya 2013, ch. 4: direction and link from y = g(Xu) + noise"},
+    "link.convergence": {
+        "link-convergence": "Acharyya 2013, Tables 4.1 and 4.2: rates, and where GradMaPr leads"
+    },
+    "link.order": {"link-order": "Acharyya 2013, sec. 4.4: alternating projections onto a perfect order"},
+    "graphs.toys": {
+        "toy-graphs": "Acharyya 2013, Figures 6.2 and 6.3: few good links, a link farm, and two pages that beat it"
+    },
+    "graphs.linkfarm": {
+        "linkfarm": "Acharyya 2013, Figures 6.4–6.8: link farms planted in a web crawl, ranked without labels"
+    },
+    "graphs.spam_labels": {
+        "spam-labels": "Acharyya 2013, Figures 6.4, 6.7 and 6.9–6.11: trust, distrust and one threshold for spam, "
+        "from few labels"
+    },
+    "graphs.trust": {"trust": "Who receives distrust in bitcoin-otc and epinions, by every rank"},
+    "graphs.ratings": {
+        "hidden-ratings": "Who will be rated below 0 in bitcoin-otc and epinions, by the ranks of signed graphs"
+    },
+    "consensus.study": {
+        "consensus-study": "Acharyya 2013, ch. 5: consensus of noisy layers beside the truth"
+    },
+    "consensus.stories": {
+        "consensus-reviewers": "Acharyya 2013, ch. 5: three reviewers and Bob's own criterion",
+        "consensus-networks": "Acharyya 2013, ch. 5: people in three networks",
+        "consensus-brew": "Acharyya 2013, sec. 5.2: BreW of one layer is not PageRank",
+    },
+    "consensus.snapshots": {
+        "consensus-snapshots": "Acharyya 2013, ch. 5: ranks of a graph seen badly every day"
+    },
+    "consensus.recency": {
+        "consensus-recency": "Layers in time: who is rated next in bitcoin-otc, by older layers and the last"
+    },
+    "lovasz.kendall": {
+        "lovasz-figure1": "Iyer and Bilmes 2013, Figure 1: the cut's divergence and Kendall's distance"
+    },
+    "lovasz.levels": {
+        "lovasz-figure2": "Iyer and Bilmes 2013, Figure 2: sub-level sets of the extended divergence"
+    },
+    "lovasz.clusters": {"lovasz-figure3": "Iyer and Bilmes 2013, Figure 3: k-means with orders as centres"},
+    "lovasz.aggregation": {
+        "aggregate-letor": "Iyer and Bilmes 2013, sec. 4: merging 25 rankers' lists on MQ2008-agg, unsupervised and "
+        "with learnt weights"
+    },
+    "additive.study": {
+        "additive-study": "Additive rankers beside boosted trees on 32 public tables, some hours: --data "
+        "packages|DIR --cells FILE"
+    },
+}
+REGISTRY = {
+    name: Experiment(name, title, f"{module}:{name.replace('-', '_')}")
+    for module, titles in TITLES.items()
+    for name, title in titles.items()
+}
 
 
 def names() -> list[str]:

@@ -1,18 +1,21 @@
-"""Experiments, their results, verdicts and figures."""
+"""Experiments and their parts: verdicts, tables, views of tables, and figures."""
 
 from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apexrank.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+else:
+    Figure = Any  # matplotlib is an extra
 
 
 class Verdict(NamedTuple):
@@ -32,7 +35,7 @@ class Verdict(NamedTuple):
 
 def claim(row: str, holds: bool, why: str) -> Verdict:
     """Verdict on a claim in which there is no chance."""
-    return Verdict(row, "agrees" if holds else "differs", why)
+    return signed_verdict(row, 1 if holds else -1, why)
 
 
 def signed_verdict(row: str, sign: int, why: str) -> Verdict:
@@ -44,6 +47,11 @@ def signed_verdict(row: str, sign: int, why: str) -> Verdict:
     AUC: differs: it falls
     """
     return Verdict(row, {1: "agrees", 0: "within noise", -1: "differs"}[sign], why)
+
+
+def interval_verdict(row: str, low: float, high: float, why: str) -> Verdict:
+    """Verdict on a difference that should be above 0, given its confidence interval."""
+    return signed_verdict(row, 1 if low > 0 else -1 if high < 0 else 0, why)
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class Result:
     figure : matplotlib Figure or None
         The picture, where the paper has one.
     notes : list of str
-        What one has to know to read the table: data, splits, units.
+        Data, splits and units of the table.
     """
 
     table: pl.DataFrame
@@ -96,10 +104,56 @@ class Experiment:
         return list(inspect.signature(self.run).parameters)
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Make a figure that belongs to its caller alone: pyplot would keep a reference and never free it."""
+def tidy(axes: Mapping[str, Iterable[Any]], columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Make a tidy table of arrays with labelled axes: one row for each combination of labels.
+
+    Examples
+    --------
+    >>> tidy({"measure": ["AUC", "DCG"], "p": [1, 2]}, {"value": [[0.9, 0.8], [3.0, 4.0]]}).rows()
+    [('AUC', 1, 0.9), ('AUC', 2, 0.8), ('DCG', 1, 3.0), ('DCG', 2, 4.0)]
+    """
+    import numpy as np
+    import polars as pl
+
+    names = pl.DataFrame(list(product(*axes.values())), schema=list(axes), orient="row")
+    return names.hstack(pl.DataFrame({name: np.ravel(values) for name, values in columns.items()}))
+
+
+def text_view(
+    table: pl.DataFrame, form: str | Callable[..., str], on: str, index: str | Sequence[str]
+) -> pl.DataFrame:
+    """Pivot a tidy table into cells of text; ``form`` formats a row, whose values it gets by the names of the columns.
+
+    Examples
+    --------
+    >>> table = tidy({"measure": ["AUC"], "p": [1, 2]}, {"mean": [0.9, 0.8], "error": [0.01, 0.02]})
+    >>> text_view(table, "{mean:.1f} ± {error:.2f}", on="p", index="measure").rows()
+    [('AUC', '0.9 ± 0.01', '0.8 ± 0.02')]
+    """
+    import polars as pl
+
+    make = form.format if isinstance(form, str) else form
+    cells = pl.Series("cell", [make(**row) for row in table.iter_rows(named=True)], dtype=pl.String)
+    return table.with_columns(cells).pivot(on, index=index, values="cell")
+
+
+def panels(width: float, height: float, *shape: int, **options: Any) -> tuple[Figure, Any]:
+    """Make a figure and its axes without pyplot, which would keep a reference to the figure and never free it."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise MissingExtraError('figures need matplotlib: pip install "apexrank[plot]"') from None
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(*shape, **options)
+
+
+def draw_lines(
+    ax: Any, lines: Mapping[str, tuple[Any, Any]], style: Callable[[int], dict[str, Any]], **labels: Any
+) -> None:
+    """Draw named lines and a thin grid, and set properties of the axes by ``labels``; the caller draws the legend."""
+    from apexrank.plot.style import light
+
+    for number, (name, (x, y)) in enumerate(lines.items()):
+        ax.plot(x, y, label=name, **style(number))
+    ax.set(**labels)
+    light(ax)

@@ -21,6 +21,7 @@ from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
 from apexrank.progress import steps
+from apexrank_papers.result import Verdict, signed_verdict
 
 
 def check_repeated(name: str, number: int) -> None:
@@ -89,6 +90,18 @@ def mean_over_splits(values: np.ndarray) -> Mean:
     noise = student.ppf(0.975, n - 1) * deviation / np.sqrt(n)
     reach = student.ppf(0.995, n - 1) * deviation * np.sqrt(1 + 1 / n)
     return Mean(float(values.mean()), float(noise), float(reach))
+
+
+def mean_verdict(row: str, values: np.ndarray, why: str, sign: int = 1) -> Verdict:
+    """Verdict on the mean of one value for each split, which should have that sign; ``{}`` in ``why`` is the mean.
+
+    Examples
+    --------
+    >>> print(mean_verdict("AUC", np.array([-1.0, -1.1, -0.9]), "should fall: {}", sign=-1))
+    AUC: agrees: should fall: -1.00 ± 0.25
+    """
+    mean = mean_over_splits(values)
+    return signed_verdict(row, sign * mean.sign, why.format(mean))
 
 
 def standard_error(values: np.ndarray) -> np.ndarray:

@@ -216,7 +216,7 @@ def test_a_sample_starts_the_steps_over_all_rows(monkeypatch):
     model = LovaszBregmanKMeans(2, random_state=0).fit(ArrayBlocks(X, rows=77))
     assert len(set(zip(camps.tolist(), model.labels_.tolist(), strict=True))) == 2
     weights = np.where(np.arange(1000) < 10, 1e6, 1e-6)
-    rows = model._block_rows(ArrayBlocks(X, sample_weight=weights, rows=77), None)
+    rows = model._all_rows(ArrayBlocks(X, sample_weight=weights, rows=77), None)
     sample = rows.sample(10, np.random.RandomState(0))
     assert len(sample.X) == 10  # those of weight, as often as they weigh
     np.testing.assert_array_equal(sample.X, X[:10])

@@ -516,7 +516,7 @@ def test_no_pairs_ask_for_nothing(pairs, weights):
         (lambda lb: lb.divergence([1.0, np.nan, 0.0], [0, 1, 2]), "scores must be finite numbers, got nan"),
         (lambda lb: lb.divergence([1.0, 2.0, 0.0], [0, 1, 1]), "item 1 comes twice"),
         (lambda lb: lb.divergence([1.0, 2.0, 0.0], [0, 1, 3]), "there is no item 3"),
-        (lambda lb: lb.divergence(np.ones((2, 2, 2)), [0, 1]), "one vector or a table of vectors"),
+        (lambda lb: lb.divergence(np.ones((2, 2, 2)), [0, 1]), "must be vectors or tables of them"),
         (
             lambda lb: lb.divergence_to_scores([1.0], [1.0, 2.0]),
             "scores and y must have the same items, got 1 and 2",
@@ -530,7 +530,7 @@ def test_no_pairs_ask_for_nothing(pairs, weights):
             lambda lb: lb.prox([1.0, 2.0], [0, 1], -1),
             "strength must be a finite number of at least 0, got -1",
         ),
-        (lambda lb: lb.prox([1.0, 2.0], [[0, 1], [1, 0]]), "one order for all of v or one for each row"),
+        (lambda lb: lb.prox([1.0, 2.0], [[0, 1], [1, 0]]), "one order or one for each row of v"),
         (lambda lb: lb.prox([1.0, np.nan], [0, 1]), "v must be finite numbers, got nan"),
         (lambda lb: lb.of_pairs([(0, 1), (1, 2), (2, 0)], 3), "pairs must not go in a circle: "),
         (lambda lb: lb.of_pairs([(1, 1)], 3), "pairs must not go in a circle: 1 > 1"),

@@ -923,7 +923,7 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("at least 0, got nan", GOOD, {"weights": [1, NAN]}),
         ("weights are all zero", GOOD, {"weights": [0, 0]}),
         ("weights must be numbers", GOOD, {"weights": ["a", "b"]}),
-        ("one name for each of the 2 columns, got 3", GOOD, {"items": "abc"}),
+        ("one name for each of 2 columns, got 3", GOOD, {"items": "abc"}),
         ("'a' is there twice", GOOD, {"items": "aa"}),
         ("an item has no name", GOOD, {"items": ["a", None]}),
         ("voter 1 names 'a' twice", [["a", "b"], ["a", "b", "a"]], {"kind": "orders"}),
@@ -946,7 +946,7 @@ def test_bad_input_is_named_in_one_line(message, data, options):
 def test_sparse_scores_are_refused():
     from scipy.sparse import csr_array
 
-    with pytest.raises(InputError, match="sparse matrix"):
+    with pytest.raises(InputError, match="scores are sparse"):
         aggregate(csr_array(np.eye(3)))
 
 

@@ -156,7 +156,7 @@ def test_values_that_training_had_not(folder):
         ("--model logistic --monotone age=+", "--model logistic has no --monotone: leave it out"),
         (
             "--model ir --cv",
-            "listwise, pairs, not for ir: give --alpha, or use compare",
+            "listwise, pairs, not for ir: leave it out, or use compare",
         ),
         ("--model additive --cv --alpha 0.1", "--cv chooses alpha"),
         ("--model additive --cv --engine blocks", "--engine takes linear models"),

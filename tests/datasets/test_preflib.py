@@ -259,7 +259,7 @@ def test_load_by_name(tmp_path):
     assert load_preflib("b.soc", tmp_path).n_voters == 1
     with pytest.raises(InputError, match=re.escape("several files: give one of b.soc, b.toi")):
         load_preflib("b", tmp_path)
-    with pytest.raises(InputError, match="holds no PrefLib file 'c'"):
+    with pytest.raises(InputError, match="has no PrefLib file 'c'"):
         load_preflib("c", tmp_path)
 
 

@@ -805,8 +805,8 @@ def test_weights_far_apart(kind, method, seed):
     ("parameters", "message"),
     [
         ({"method": "vote"}, "unknown method 'vote': use one of union"),
-        ({"variant": "triple-loop"}, "variant is one of"),
-        ({"method": "brew", "variant": "double-loop"}, "variant is one of"),
+        ({"variant": "triple-loop"}, "variant must be"),
+        ({"method": "brew", "variant": "double-loop"}, "variant must be"),
         ({"divergence": "hellinger"}, "unknown divergence 'hellinger': use one of kl"),
         ({"damping": 1}, "below 1"),
         ({"damping": -0.1}, "damping"),

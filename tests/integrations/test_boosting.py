@@ -591,10 +591,10 @@ def test_the_experiment(folds, library):
 
 def test_the_experiment_says_what_is_missing(monkeypatch):
     with pytest.raises(InputError, match="unknown library 'catboost'"):
-        boosted_letor.boosted_mq2008(library="catboost")
+        boosted_letor.boosted_letor(library="catboost")
     monkeypatch.delenv("APEXRANK_DATA", raising=False)
     with pytest.raises(InputError, match="MQ2008 is not there"):
-        boosted_letor.boosted_mq2008()
+        boosted_letor.boosted_letor()
 
 
 def test_weights_of_rows_and_queries():

@@ -13,6 +13,7 @@ from apexrank.io.modelfile import describe, pack, unpack
 from apexrank.rankers import (
     AdditivePush,
     AdditiveRetargeting,
+    BoostedRanker,
     CrucialPairsPush,
     Isotron,
     ListwiseRanker,
@@ -377,8 +378,12 @@ def trees():
     return table, TableRanker.fit(table, Recipe(target="y"), TreeRanker(leaves=5, rounds=7))
 
 
-def test_trees_come_back_bit_for_bit(trees, tmp_path):
+@pytest.mark.parametrize("graded", [False, True])
+def test_trees_come_back_bit_for_bit(trees, tmp_path, graded):
     table, ranker = trees
+    if graded:
+        estimator = BoostedRanker(n_estimators=7, max_leaves=5, monotonic_cst={"a": 1})
+        ranker = TableRanker.fit(table, Recipe(target="y", graded=True), estimator)
     save_model(tmp_path / "m.apex", ranker)
     again = load_model(tmp_path / "m.apex")
     np.testing.assert_array_equal(again.score(table), ranker.score(table))

@@ -190,7 +190,7 @@ def test_queries_without_a_value_are_left_out():
     assert paired_test([0.5, 0.6], [0.5, 0.6]) == 1.0
     with pytest.raises(InputError, match="at least two queries"):
         paired_test([0.5, np.nan], [0.5, 0.2])
-    with pytest.raises(InputError, match="one value for each query"):
+    with pytest.raises(InputError, match="one value per query"):
         paired_test([0.5, 0.2], [0.5])
 
 
@@ -275,7 +275,7 @@ def test_compare_with_one_group_that_counts():
         ({"a": [1, 2]}, {"correction": "magic"}, "unknown correction"),
         ({"a": [1, 2]}, {"test": "magic"}, "unknown test"),
         ({"a": [1, 2], "b": [1, np.nan]}, {}, "b: scores is NaN in row 1"),
-        ([[1, 2]], {}, "must be a mapping"),
+        ([[1, 2]], {}, "must map names to estimators"),
     ],
 )
 def test_faults_of_compare(rankers, options, message):

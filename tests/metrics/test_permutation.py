@@ -413,10 +413,10 @@ FAULTS = [
     ({"scores": ([1], [1]), "orders": ([1], [1])}, "pass exactly one of .* got scores and orders"),
     ({"scores": [1, 2, 3]}, r"scores must be a pair of lists, scores=\(first, second\)"),
     ({"rankings": {"a": 1, "b": 2}}, "rankings must be a pair of lists"),
-    ({"scores": ([1, 2], [1, 2, 3])}, "the first list has 2, the second 3"),
+    ({"scores": ([1, 2], [1, 2, 3])}, "got lists of 2 and 3"),
     ({"scores": (np.ones((2, 3)), np.ones((4, 3)))}, "as many rows in both tables, got 2 and 4"),
     ({"scores": (np.ones((1, 3)), np.ones((4, 3)))}, "pass it one-dimensional"),
-    ({"scores": (5, [1])}, r"the first list must have shape \(items,\) or \(rows, items\), got \(\)"),
+    ({"scores": (5, [1])}, r"the first list must have one or two dimensions, got shape \(\)"),
     ({"scores": ([1, 2, NAN], [1, 2, 3])}, "scores: the first list is NaN in row 2"),
     ({"rankings": ([1, 2], [[1, 2], [NAN, 1]])}, "rankings: the second list is NaN in row 1, item 0"),
     ({"scores": ([1, 2, None], [1, 2, 3])}, "scores: the first list is NaN in row 2"),
@@ -442,8 +442,8 @@ FAULTS = [
     ({"orders": ([{}, "a"], ["a", "b"])}, "the item {} is not hashable"),
     ({"orders": ({"a", "b"}, ["a", "b"])}, "the first list is a set, which has no order"),
     ({"orders": (5, [1])}, "the first list must hold items"),
-    ({"orders": ([[1, 2], [1]], [1, 2])}, r"as many items in each row, got \[1, 2\]"),
-    ({"orders": (np.zeros((1, 1, 1)), [1, 2])}, r"got \(1, 1, 1\)"),
+    ({"orders": ([[1, 2], [1]], [1, 2])}, r"rows of the first table must be of one length, got \[1, 2\]"),
+    ({"orders": (np.zeros((1, 1, 1)), [1, 2])}, r"got shape \(1, 1, 1\)"),
 ]
 
 
@@ -465,7 +465,7 @@ WEIGHT_FAULTS = [
     (SCORES, lambda rank: rank * np.inf, "finite numbers of at least 0, got inf"),
     (SCORES, ["a", "b", "c"], "weights must be numbers"),
     (SCORES, {"a": 1}, "weights by label need orders="),
-    (ORDERS, [1, 2, 3], "with orders, weights must be a mapping"),
+    (ORDERS, [1, 2, 3], "with orders, weights must map items to weights"),
     (ORDERS, {"a": 1, "b": 2}, "weights has no weight for the item 'c'"),
 ]
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = "apexrank"
-ATOMS = ("losses", "prices", "divergences", "projections", "bregman")
+ATOMS = ("losses", "prices", "divergences", "projections")
 FOLDERS = ("kernels", "submodular", "objectives")
 
 

@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from apexrank.cli.app import app
 from apexrank.errors import InputError, MissingDataError
-from apexrank_papers.additive import rankers as candidates
 from apexrank_papers.additive import study, tables
-from apexrank_papers.additive.rankers import ADDITIVE, LIGHTGBM, PAIRS, numbers_of, rankers
+from apexrank_papers.additive.study import ADDITIVE, LIGHTGBM, PAIRS, numbers_of, rankers
 
 pytest.importorskip("lightgbm")
 FAST = ("logistic regression", LIGHTGBM)
@@ -21,8 +20,8 @@ FAST = ("logistic regression", LIGHTGBM)
 
 @pytest.fixture(autouse=True)
 def _small_trees(monkeypatch):
-    monkeypatch.setattr(candidates, "SIZES", (4, 16))
-    monkeypatch.setattr(candidates, "ROUNDS", (5, 10))
+    monkeypatch.setattr(study, "SIZES", (4, 16))
+    monkeypatch.setattr(study, "ROUNDS", (5, 10))
 
 
 @pytest.fixture

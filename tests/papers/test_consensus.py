@@ -27,7 +27,7 @@ def small_study():
 
 @pytest.fixture(scope="module")
 def brewed():
-    return stories.brew_is_not_pagerank(n=12, degree=4, draws=2)
+    return stories.consensus_brew(n=12, degree=4, draws=2)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ class TestStudy:
 
 class TestStories:
     def test_reviewers(self):
-        result = stories.reviewers()
+        result = stories.consensus_reviewers()
         assert [verdict.word for verdict in result.verdicts] == ["agrees"] * 3
         weights = result.table.select(pl.sum_horizontal(pl.col("^weight of .*$")))
         np.testing.assert_allclose(weights.to_series(), 1.0)
@@ -242,7 +242,7 @@ class TestStories:
             assert abs(rank - expected[name]) < 1e-6
 
     def test_networks(self):
-        result = stories.networks(draws=3)
+        result = stories.consensus_networks(draws=3)
         assert result.table["way"].to_list() == list(stories.JOINED)
         shares = result.table.select(pl.sum_horizontal(pl.col("^share of .*$"))).to_series()
         np.testing.assert_allclose(shares, 1.0, atol=1e-6)
@@ -251,7 +251,7 @@ class TestStories:
             for way in (stories.UNION, stories.CORROBORATE)
         )
         assert corroborated < union
-        assert stories.networks(draws=3).table.equals(result.table)
+        assert stories.consensus_networks(draws=3).table.equals(result.table)
 
     def test_who_is_not_in_a_network_has_no_weight_there(self, rng):
         people = data.draw_people(12, 8, rng)
@@ -276,14 +276,14 @@ class TestStories:
 
 class TestSnapshots:
     def test_tables(self):
-        result = snapshots.snapshots(**DAYS)
+        result = snapshots.consensus_snapshots(**DAYS)
         assert result.view["method"].to_list() == list(snapshots.METHODS)
         changes, levels = 2 * (DAYS["days"] - 1), 2 * DAYS["days"]
         assert result.table.height == len(snapshots.METHODS) * (changes + levels)
         assert {verdict.word for verdict in result.verdicts} <= WORDS
         steady = [v.word for v in result.verdicts if v.row.endswith("change than the day")]
         assert steady == ["agrees", "agrees"]
-        assert snapshots.snapshots(**DAYS).table.equals(result.table)
+        assert snapshots.consensus_snapshots(**DAYS).table.equals(result.table)
 
     def test_without_noise_and_drift_all_is_the_truth(self):
         found = snapshots._measure_draw(30, 2, 2, 0.0, 0.0, seed=0)
@@ -301,7 +301,7 @@ class TestSnapshots:
 
     def test_bad_input(self):
         with pytest.raises(InputError, match="days and window must be at least 2, got 1 and 7"):
-            snapshots.snapshots(days=1)
+            snapshots.consensus_snapshots(days=1)
 
 
 class TestRecency:
@@ -310,7 +310,7 @@ class TestRecency:
         A = csr_array(rng.integers(-3, 10, (60, 60)) * (rng.random((60, 60)) < 0.4))
         made = Bunch(adjacency=A, times=rng.permutation(A.nnz).astype(float))
         monkeypatch.setattr(recency, "load_bitcoin_otc", lambda: made)
-        result = recency.recency(slices=4, half_lives=(1.0, 2.0))
+        result = recency.consensus_recency(slices=4, half_lives=(1.0, 2.0))
         assert result.view.shape == (7, 4)
         assert len(result.verdicts) == 2
         # the layers of both halves are all positive ratings, in the order of time
@@ -320,7 +320,7 @@ class TestRecency:
         ends = [(float(t.data.min()), float(t.data.max())) for t in (when.multiply(x != 0) for x in layers)]
         assert all(before[1] < after[0] for before, after in pairwise(ends))
         with pytest.raises(InputError, match="half must be 1 or 2"):
-            recency.recency(half=3)
+            recency.consensus_recency(half=3)
 
     def test_measures(self, monkeypatch):
         monkeypatch.setattr(recency, "TOP", 2)

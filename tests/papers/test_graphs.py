@@ -18,10 +18,10 @@ from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
 from apexrank.metrics import spearman_footrule
-from apexrank_papers.graphs import EXPERIMENTS, linkfarm, spam_labels, toys, trust
+from apexrank_papers.graphs import linkfarm, spam_labels, toys, trust
 from apexrank_papers.graphs import ratings as hidden
 from apexrank_papers.graphs.farms import RATIO, TOL, farmed_crawl, labelled_sample, webspam
-from apexrank_papers.graphs.rankings import (
+from apexrank_papers.graphs.linkfarm import (
     CRAWLED,
     GUARDED,
     NO_LOOPS,
@@ -123,8 +123,11 @@ def test_they_are_registered():
 
 
 def test_names_and_options():
-    found = {experiment.name: experiment for experiment in EXPERIMENTS}
-    assert list(found) == ["toy-graphs", "linkfarm", "spam-labels", "trust", "hidden-ratings"]
+    names = ["toy-graphs", "linkfarm", "spam-labels", "trust", "hidden-ratings"]
+    assert [
+        name for module, own in papers.TITLES.items() if module.startswith("graphs.") for name in own
+    ] == names
+    found = {name: papers.get(name) for name in names}
     assert found["toy-graphs"].options == []
     assert {"data", "farms", "boosters", "ps", "ratios", "random_state", "n"} <= set(
         found["linkfarm"].options
@@ -210,7 +213,7 @@ def test_linkfarm_numbers_from_the_links_and_from_networkx(results):
     found = Found(results("linkfarm").table)
     farmed = farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
     A = farmed.graph.to_scipy()
-    assert found("spam mass", "in-degree") == pytest.approx(2 * 3 * 20 / A.nnz)
+    assert found("spam mass", *linkfarm.IN_DEGREE) == pytest.approx(2 * 3 * 20 / A.nnz)
     ranks = nx.pagerank(nx.from_scipy_sparse_array(A, create_using=nx.DiGraph), tol=1e-12, max_iter=500)
     scores = np.array([ranks[i] for i in range(farmed.graph.n)])
     assert found("spam mass", "PageRank", 1.0, 1.0) == pytest.approx(scores[farmed.spam].sum(), abs=1e-6)
@@ -397,7 +400,7 @@ def test_a_webspam_folder_is_data(name, options, hosts):
 def test_a_webspam_folder_needs_both_kinds_of_labels(hosts, tmp_path):
     (tmp_path / "uk.hostgraph.txt").write_text("2\n1:1\n0:1\n")
     (tmp_path / "labels.txt").write_text("0 spam\n")
-    with pytest.raises(InputError, match="labelled nonspam"):
+    with pytest.raises(InputError, match="labelled spam and others nonspam"):
         webspam(str(tmp_path))
 
 
@@ -421,7 +424,7 @@ def test_names_people_write():
 
 def test_unknown_data_is_refused():
     for experiment in (linkfarm.linkfarm, spam_labels.spam_labels):
-        with pytest.raises(InputError, match="synthetic, or a folder of WEBSPAM-UK, got 'uk-2007'"):
+        with pytest.raises(InputError, match="synthetic or a folder of WEBSPAM-UK, got 'uk-2007'"):
             experiment(data="uk-2007")
 
 

@@ -119,13 +119,13 @@ def test_figure1_says_what_holds_and_what_does_not(results):
 
 def test_half_of_the_cut_is_what_the_paper_prints(undrawn, monkeypatch):
     monkeypatch.setattr(kendall, "CUT", LovaszBregman(0.5 * Product()))
-    assert words(kendall.figure1()) == ["agrees"] * 5
+    assert words(kendall.lovasz_figure1()) == ["agrees"] * 5
 
 
 def test_figure1_notices_another_function(undrawn, monkeypatch):
     """What looks at the best item alone is 0 in orders that are not σ."""
     monkeypatch.setattr(kendall, "CUT", LovaszBregman("top", m=1))
-    result = kendall.figure1()
+    result = kendall.lovasz_figure1()
     assert words(result)[0] == "differs"
     assert not result.verdicts[0].why.startswith("0 points")
 
@@ -213,7 +213,7 @@ def test_figure2_claims(results, undrawn, monkeypatch):
     assert words(results["lovasz-figure2"]) == ["agrees"] * 4
     assert "0.5858 to 0.5858" in results["lovasz-figure2"].verdicts[1].why  # 2 − √2 = δ(1) − δ(2)
     monkeypatch.setattr(levels, "SQRT", LovaszBregman("cardinality", g="linear"))
-    assert words(levels.figure2())[:2] == ["differs", "differs"]  # modular: any order will do
+    assert words(levels.lovasz_figure2())[:2] == ["differs", "differs"]  # modular: any order will do
 
 
 def test_figure2_is_drawn(results):
@@ -320,13 +320,13 @@ def test_figure3_notices_other_divergences(undrawn, monkeypatch):
         clusters.TOP: {},
     }
     monkeypatch.setattr(clusters, "OPTIONS", other)
-    assert words(clusters.figure3(n=200)) == ["differs", "differs", "differs", "agrees", "differs"]
+    assert words(clusters.lovasz_figure3(n=200)) == ["differs", "differs", "differs", "agrees", "differs"]
 
 
 def test_figure3_other_seeds_and_few_points(undrawn):
-    assert words(clusters.figure3(n=150, random_state=7)) == ["agrees"] * 5
+    assert words(clusters.lovasz_figure3(n=150, random_state=7)) == ["agrees"] * 5
     with pytest.raises(InputError, match="n_samples=3 should be >= n_clusters=4"):
-        clusters.figure3(n=3)
+        clusters.lovasz_figure3(n=3)
 
 
 def test_figure3_is_drawn(results, found):

@@ -19,7 +19,6 @@ LAYERS = [
         "divergences",
         "submodular",
         "projections",
-        "bregman",
         "metrics",
         "datasets",
         "bounds",

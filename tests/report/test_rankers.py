@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.naive_bayes import GaussianNB
 
 from apexrank.comparison import Estimator, LinearPush, Logistic, Trees, compare_rankers, compare_table
-from apexrank.comparison.engine import SHARES
+from apexrank.comparison.trials import SHARES
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table

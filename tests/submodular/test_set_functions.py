@@ -271,7 +271,9 @@ def test_many_items_of_a_users_function_are_believed():
     y = np.r_[np.arange(9.0), np.full(5, 20.0)]
     np.testing.assert_allclose(f.subgradient(y), Top(m=5).subgradient(y), rtol=0, atol=1e-12)
     assert f(range(3)) == 3.0
-    with pytest.raises(InputError, match=r"14 items are tied: .* at most 12 of them, break the ties"):
+    with pytest.raises(
+        InputError, match=r"14 items are tied: orders of at most 12 are averaged, break the ties"
+    ):
         f.subgradient(np.zeros(14))
     assert Custom(lambda X: len(X) ** 2, 13).n == 13
 
@@ -327,26 +329,29 @@ def test_sum_of_a_list():
         (lambda: Cardinality([2, 1], m=3), "at least m of them"),
         (
             lambda: Cardinality([1, -1, -2], m=2).gains([0, 1, 2]),
-            "before rank m must not be negative, got -1.0",
+            "the first gains must not be negative, got -1.0",
         ),
         (lambda: Cardinality([2, 1]).gains([0, 1, 2]), "an order must list all 2 items, got 3"),
         (lambda: Cut([[0, -1], [0, 0]]), "weights must be finite and not negative, got -1.0"),
         (lambda: Cut([[0, np.nan], [0, 0]]), "weights must be finite and not negative, got nan"),
-        (lambda: Cut(np.ones((2, 3))), r"weights must be a square matrix, .* got shape \(2, 3\)"),
+        (
+            lambda: Cut(np.ones((2, 3))),
+            r"weights must be a square matrix of items × items, got shape \(2, 3\)",
+        ),
         (lambda: Cut([["a"]]), "weights must be a square matrix of numbers"),
         (lambda: Cut(np.ones((2, 2))).subgradient([1.0]), "one number for each of 2 items, got 1"),
         (lambda: Modular([[1.0]]), "weights must be one number per item"),
         (lambda: Modular([np.inf]), "weights must be finite numbers, got inf"),
         (lambda: Custom(len, 0), "n must be a whole number of at least 1, got 0"),
         (lambda: Custom(7, 2), "function must take a frozenset of items and give a number"),
-        (lambda: Custom(lambda X: np.nan, 2), r"finite number for every subset, it does not for \{\}"),
+        (lambda: Custom(lambda X: np.nan, 2), r"must give finite numbers, it does not for \{\}"),
         (lambda: Custom(lambda X: "x" if 1 in X else 0, 2), r"it does not for \{1\}"),
         (
             lambda: Custom(lambda X: float({0, 2} <= X), 3),
             r"not submodular: f\(\{0\}\) \+ f\(\{2\}\) = 0.0 is less than f\(\{0, 2\}\) \+ f\(\{\}\) = 1.0",
         ),
-        (lambda: Sqrt() * -1, "multiplied by a finite number of at least 0, got -1"),
-        (lambda: np.inf * Sqrt(), "multiplied by a finite number of at least 0, got inf"),
+        (lambda: Sqrt() * -1, "multiplied by a finite number ≥ 0, got -1"),
+        (lambda: np.inf * Sqrt(), "multiplied by a finite number ≥ 0, got inf"),
         (lambda: Modular([1, 2]) + Cut(np.ones((3, 3))), "set functions of 2 and of 3 items cannot be added"),
         (lambda: Sqrt().gains([0, 1, 1]), "each of the items 0 … 2 once: item 1 comes twice"),
         (lambda: Sqrt().gains([[0, 1], [1, 1]]), "item 1 comes twice"),

@@ -38,7 +38,18 @@ VERBS = [
     "graph consensus edges.csv other.csv -o agreed.csv",
     "reproduce table1 --out figures",
 ]
-OPTIONAL = ("torch", "triton", "dask", "distributed", "lightgbm", "xgboost", "onnx", "skl2onnx", "networkx")
+OPTIONAL = (
+    "torch",
+    "triton",
+    "dask",
+    "distributed",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "onnx",
+    "skl2onnx",
+    "networkx",
+)
 
 
 def listen():

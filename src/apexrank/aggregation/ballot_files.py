@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -84,15 +85,22 @@ class BallotFile:
     cure: str = "fill it in, put it last (missing='last'), or leave out the column (drop=)"
     without: str = "leave it out (drop={})"
 
+    @cached_property
+    def counts(self) -> Seen:
+        """What a pass over the ballots counts."""
+        w = np.ones(len(self.values)) if self.weights is None else self.weights
+        gaps = np.isnan(self.values)
+        return Seen(len(w), float(w.sum()), bool((w % 1 == 0).all()), w @ ~gaps, int(gaps.sum()))
+
     @property
     def n_voters(self) -> int:
         """Number of ballots, equal ones once."""
-        return len(self.values)
+        return self.counts.n_voters
 
     @property
     def n_missing(self) -> int:
         """Number of missing scores."""
-        return int(np.isnan(self.values).sum())
+        return self.counts.n_missing
 
     def parts(self) -> Iterator[BallotFile]:
         """Some ballots after the others, in memory."""
@@ -101,10 +109,7 @@ class BallotFile:
     @property
     def total(self) -> int | float:
         """Number of voters, or their weight where not all weights are whole numbers."""
-        if self.weights is None:
-            return len(self.values)
-        total = float(self.weights.sum())
-        return int(total) if (self.weights % 1 == 0).all() else total
+        return int(self.counts.total) if self.counts.counted else self.counts.total
 
     @property
     def repeated(self) -> bool:
@@ -166,22 +171,10 @@ class StreamedBallotFile(BallotFile):
 
     seen: Seen | None = None
 
-    @property
+    @cached_property
     def counts(self) -> Seen:
         assert self.seen is not None
         return self.seen
-
-    @property
-    def n_voters(self) -> int:
-        return self.counts.n_voters
-
-    @property
-    def n_missing(self) -> int:
-        return self.counts.n_missing
-
-    @property
-    def total(self) -> int | float:
-        return int(self.counts.total) if self.counts.counted else self.counts.total
 
     def parts(self) -> Iterator[BallotFile]:
         return self.values.parts()
@@ -323,10 +316,8 @@ chooses)",))
         again = (~pl.Series(voters.codes * n_items + items.codes).is_first_distinct()).arg_true()
         if len(again):
             row = int(again[0])
-            raise InputError(
-                f"{_row_place(table, row)}: voter {voters.at(row)!r} has a row for {items.at(row)!r} already; "
-                "keep one of them"
-            )
+            twice = f"voter {voters.at(row)!r} has a row for {items.at(row)!r} already; keep one of them"
+            raise InputError(f"{_row_place(table, row)}: {twice}")
         values = np.full((n_voters, n_items), np.nan)
         values[voters.codes, items.codes] = cells
         first = voters.rows
@@ -559,10 +550,8 @@ def _weights_by_name(table: Table, text: str, names: list[str]) -> np.ndarray:
         except ValueError:
             weight = np.nan
         if name not in weights or not 0 <= weight < np.inf:
-            raise InputError(
-                f"with items_in='rows' weights= must be weights of columns of {table.source} such as {names[0]}=2, "
-                f"got {part!r}"
-            )
+            told = f"weights of columns of {table.source} such as {names[0]}=2, got {part!r}"
+            raise InputError(f"with items_in='rows' weights= must be {told}")
         weights[name] = weight
     return np.array(list(weights.values()))
 
@@ -661,10 +650,7 @@ class BallotBlocks(Blocks):
 
     def __init__(self, path: str | Path, layout: BallotLayout, *, rows: int | None = None) -> None:
         if layout.items_in == "rows":
-            raise InputError(
-                f"{path}: blocks are of voters, which with items_in='rows' are columns: write a table with one row per "
-                "voter"
-            )
+            raise InputError(f"{path}: blocks of voters need one row per voter: leave out items_in='rows'")
         self.layout, self.tables = layout, TableBlocks(path, rows=rows)
         # text takes more memory than numbers, and pieces of a row group of a Parquet file more time
         self.tables.pieces = PIECES if self.tables.texts else 1
@@ -784,10 +770,8 @@ class BallotBlocks(Blocks):
         for table, starts in self._runs():
             if number < len(starts):
                 row = int(starts[number])
-                raise InputError(
-                    f"{_row_place(table, row)}: voter {self._voter_names(table)[row]!r} has rows further up already, "
-                    "before those of others; sort the rows by voter"
-                )
+                told = f"voter {self._voter_names(table)[row]!r} has rows further up already, before those of others"
+                raise InputError(f"{_row_place(table, row)}: {told}; sort the rows by voter")
             number -= len(starts)
 
 
@@ -800,7 +784,7 @@ def _stacked(above: Table, below: Table) -> Table:
         frame = pl.concat([above.frame, below.frame], how="vertical_relaxed")
     except pl.exceptions.PolarsError:
         raise InputError(
-            f"{below.source} has other types of columns than {above.source}: write them alike"
+            f"{below.source} has other column types than {above.source}: make them alike"
         ) from None
     return replace(below, frame=frame, first=above.first, source=source)
 

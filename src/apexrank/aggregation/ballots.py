@@ -177,15 +177,14 @@ class Ballots(Profile):
         infinite = np.argwhere(np.isinf(block))
         if len(infinite):
             row, item = infinite[0]
-            raise InputError(
-                f"{voter_name(int(numbers[row]), self.voters)} gives {self.items[item]!r} an infinite score: "
-                "use a finite one, or NaN where it is missing"
+            told = (
+                f"{voter_name(int(numbers[row]), self.voters)} gives {self.items[item]!r} an infinite score"
             )
+            raise InputError(f"{told}: use a finite one, or NaN where it is missing")
         silent = np.flatnonzero(odd.all(axis=1))
         if len(silent):
-            raise InputError(
-                f"{voter_name(int(numbers[silent[0]]), self.voters)} gives no score at all: drop that ballot"
-            )
+            voter = voter_name(int(numbers[silent[0]]), self.voters)
+            raise InputError(f"{voter} gives no score at all: drop that ballot")
 
 
 class Seen(NamedTuple):
@@ -284,9 +283,7 @@ class BallotStream(Profile):
     def _read(self, block: Block, first: int) -> Ballots:
         ballots = read_ballots(block.X, kind=self.kind, missing=self.missing, items=self._items)
         if first and ballots.items != self.items:
-            raise InputError(
-                f"the block of voter {first} has other items than those before it: give all blocks the same columns"
-            )
+            raise InputError(f"the block of voter {first} has other items: give all blocks the same columns")
         weights = read_weights(block.weight, ballots.n_voters, None, may_be_zero=True)
         return replace(ballots, weights=weights, first=first)
 
@@ -357,9 +354,7 @@ def read_weights(
         if index.tolist() != list(voters):
             if not index.is_unique:
                 twice = index[index.duplicated()][0]
-                raise InputError(
-                    f"weights has the voter {twice!r} twice in its index: give each voter one weight"
-                )
+                raise InputError(f"weights has the voter {twice!r} twice in its index: give one weight each")
             weights = weights.to_dict()
             lacks = (
                 "weights is a Series whose index has no voter {!r}: index it as the ballots, or pass "
@@ -441,15 +436,12 @@ def read_ballots(
         raise InputError("there is one item only: give at least two to put in order")
     labels = list(range(values.shape[1])) if sheet.items is None else _check_labels(sheet.items)
     if len(labels) != values.shape[1]:
-        raise InputError(
-            f"items must be one name for each of the {values.shape[1]} columns, got {len(labels)}"
-        )
+        raise InputError(f"items must be one name for each of {values.shape[1]} columns, got {len(labels)}")
     if kind == "ranks":
         values = values.astype(np.float64)
-        if (values < 1).any():
+        if len(low := values[values < 1]):
             raise InputError(
-                f"ranks begin with 1 for the best item, got {values[values < 1][0]:g}: "
-                "use kind='scores' for scores"
+                f"ranks begin with 1 for the best item, got {low[0]:g}: use kind='scores' for scores"
             )
     w = read_weights(weights, len(values), sheet.voters)
     scores, positional = (values, False) if kind == "scores" else (-values, True)
@@ -487,9 +479,7 @@ def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
     if library is not None:
         return _read_pandas(data) if library == "pandas" else _read_polars(data)
     if hasattr(data, "tocsr"):
-        raise InputError(
-            "scores are a sparse matrix, whose zeros could be scores or missing: pass a dense array"
-        )
+        raise InputError("scores are sparse, and their zeros could be scores or missing: pass a dense array")
     return Sheet(_numbers(data, "scores"), names, voters)
 
 
@@ -555,9 +545,7 @@ def _numbers(values: Any, what: str) -> np.ndarray:
             flat = [np.nan if is_missing(value) else value for value in flat]
             array = np.array(flat, dtype=np.float64).reshape(array.shape)
     except (TypeError, ValueError):
-        raise InputError(
-            f"{what} must be numbers, as many for each voter (NaN where one is missing)"
-        ) from None
+        raise InputError(f"{what} must be numbers, as many for each voter (NaN where missing)") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{what} must be numbers; pass lists of items, best first, with kind='orders'")
     return array

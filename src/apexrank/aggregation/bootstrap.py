@@ -171,9 +171,7 @@ def _by_pairs(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iter
 def _check_stream(ballots: Profile, rule: Rule, n: int) -> None:
     able = ", ".join(LINEAR)
     if rule.method == "median":
-        raise InputError(
-            f"a bootstrap of medians needs all ballots in memory, and these come in blocks: use one of {able}"
-        )
+        raise InputError(f"a bootstrap of medians needs all ballots in memory, not blocks: use one of {able}")
     held = ballots.n_items if rule.method in LINEAR else ballots.n_items**2
     if n * held > _MOST_SUMS:
         other = "" if rule.method in LINEAR else f", or use one of {able}"

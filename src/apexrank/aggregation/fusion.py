@@ -193,9 +193,7 @@ def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
         shifted = points - np.nanmin(points, axis=1, keepdims=True)
     spread = np.nanmax(shifted, axis=1, keepdims=True)
     if np.isinf(spread).any():
-        raise InputError(
-            "scores of a voter are too far apart to subtract them: divide all by the same number"
-        )
+        raise InputError("scores of a voter are too far apart to subtract: divide all by the same number")
     shifted /= np.where(spread > 0, spread, 1.0)  # a voter whose scores are all equal gives 0 to all
     if normalize == "minmax":
         return shifted
@@ -249,9 +247,8 @@ def check_hits(ballots: Profile, hits: np.ndarray) -> None:
     """Refuse items of which no voter has an opinion."""
     unseen = np.flatnonzero(hits == 0)
     if len(unseen):
-        raise InputError(
-            f"no voter has a score for {ballots.items[unseen[0]]!r}: drop it, or take missing='last'"
-        )
+        item = ballots.items[unseen[0]]
+        raise InputError(f"no voter has a score for {item!r}: drop it, or take missing='last'")
 
 
 class PointSums:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -37,6 +37,7 @@ RESTARTS = 10  # where n_init is "auto": a single start often ends in a poor pla
 Init = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]
 
 
+@dataclass(eq=False, repr=False)
 class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Clusters of voters who order items alike: k-means with Lovász–Bregman divergences.
 
@@ -119,53 +120,33 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     np.True_
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        f: str | SetFunction = "sqrt",
-        euclidean: float = 0.0,
-        init: Init = "k-means++",
-        n_init: Literal["auto"] | int = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.f = f
-        self.euclidean = euclidean
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    n_clusters: int = 8
+    _: KW_ONLY
+    f: str | SetFunction = "sqrt"
+    euclidean: float = 0.0
+    init: Init = "k-means++"
+    n_init: Literal["auto"] | int = "auto"
+    max_iter: int = 300
+    tol: float = 1e-6
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def fit(self, X: ArrayLike | Blocks, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X, an array or blocks; ``sample_weight`` counts as repetitions of rows, y is ignored."""
         for name in ("n_clusters", "max_iter"):
             check_count(name, getattr(self, name))
+        for name in ("euclidean", "tol"):
+            check_finite(name, getattr(self, name), 0)
         given = not isinstance(self.init, str)
         if not given and self.init not in ("k-means++", "random"):
-            raise InputError(
-                f"unknown init {self.init!r}: use k-means++, random, an array of centres or a callable"
-            )
+            raise InputError(f"unknown init {self.init!r}: use k-means++, random, an array or a callable")
         if not (isinstance(self.n_init, str) and self.n_init == "auto"):
             check_count("n_init", self.n_init, otherwise=" or 'auto'")
-        check_finite("euclidean", self.euclidean, 0)
-        check_finite("tol", self.tol, 0)
-        rng = check_random_state(self.random_state)
-        if isinstance(X, Blocks):
-            rows: Rows = self._block_rows(X, sample_weight)
-        else:
-            rows = self._rows(self._checked(X, reset=True), sample_weight)
+        rng, rows = check_random_state(self.random_state), self._all_rows(X, sample_weight)
         if self.n_features_in_ < 2:
             raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
-        if len(rows.weight) < self.n_clusters:
-            raise InputError(
-                f"n_samples={len(rows.weight)} should be >= n_clusters={self.n_clusters}: lower n_clusters"
-            )
+        if (n := len(rows.weight)) < self.n_clusters:
+            raise InputError(f"n_samples={n} should be >= n_clusters={self.n_clusters}: lower n_clusters")
         if isinstance(rows, ScoreVectors):
             self._keep(self._best_run(rows, rng))
         elif given and not callable(self.init):
@@ -226,13 +207,16 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         _check_weights(weight)
         return ScoreVectors(scores, weight, self._cost())
 
-    def _block_rows(self, blocks: Blocks, sample_weight: Any) -> BlockVectors:
+    def _all_rows(self, X: ArrayLike | Blocks, sample_weight: Any) -> Rows:
+        """Rows to fit, of an array or of blocks."""
+        if not isinstance(X, Blocks):
+            return self._rows(self._checked(X, reset=True), sample_weight)
         _refuse_weights(sample_weight)
-        head = next((block for block in blocks if len(block.X)), None)
+        head = next((block for block in X if len(block.X)), None)
         if head is None:
             raise InputError("there is no row in any block: give at least one")
         self._checked(head.X, reset=True)
-        rows = BlockVectors(blocks, self._checked, self._cost())
+        rows = BlockVectors(X, self._checked, self._cost())
         _check_weights(rows.weight)
         return rows
 
@@ -247,9 +231,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         try:
             means = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(
-                f"init must be finite scores of shape {shape}, got what is no table of numbers"
-            ) from None
+            raise InputError(f"init must be finite scores of shape {shape}") from None
         if means.shape != shape or not np.isfinite(means).all():
             raise InputError(f"init must be finite scores of shape {shape}, got shape {means.shape}")
         return self._cost().centres(means)
@@ -259,18 +241,15 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.labels_, self.inertia_ = run.labels, run.history[-1]
         self.history_, self.n_iter_ = np.array(run.history), len(run.history) - 1
         self.converged_ = run.converged
-        members, doubts = len(np.unique(run.labels)), []
-        if members < self.n_clusters:
-            doubts.append(
-                f"only {members} of {self.n_clusters} clusters have rows: X has too few different orders. "
-                "Lower n_clusters, or set euclidean above 0."
-            )
-        if not run.converged:
-            doubts.append(
-                f"not converged after {self.n_iter_} steps: rows still move. Raise max_iter or tol."
-            )
-        for doubt in doubts:
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+        members = len(np.unique(run.labels))
+        few = (
+            f"only {members} of {self.n_clusters} clusters have rows: X has too few different orders. "
+            "Lower n_clusters, or set euclidean above 0."
+        )
+        early = f"not converged after {self.n_iter_} steps: rows still move. Raise max_iter or tol."
+        for doubt, holds in ((few, members < self.n_clusters), (early, not run.converged)):
+            if holds:
+                warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
 
     def _cost(self) -> Cost:
         return Cost(LovaszBregman(self.f), float(self.euclidean))
@@ -424,34 +403,28 @@ class BlockVectors:
 
     def __init__(self, blocks: Blocks, checked: Callable[[Any], np.ndarray], cost: Cost) -> None:
         self.blocks, self.checked, self.cost = blocks, checked, cost
-        means, constants, weights, low, high = [], [], [], np.inf, -np.inf
-        for block, X in self._read():
-            table = cost.table(X)
-            means.append(table.means)
-            constants.append(table.constant)
-            weights.append(_block_weight(block))
+        known, low, high = [], np.inf, -np.inf
+        for _, X, block in self._parts():
+            known.append((*cost.table(X)[1:], _block_weight(block)))
             low, high = min(low, float(X.min())), max(high, float(X.max()))
             self.n_items, self.dtype = X.shape[1], X.dtype
-        self.means, self.constant, self.weight = map(np.concatenate, (means, constants, weights))
+        self.means, self.constant, self.weight = map(np.concatenate, zip(*known, strict=True))
         self.noise = cost.noise(self.n_items, high - low)
 
-    def _read(self) -> Iterator[tuple[Block, np.ndarray]]:
-        for block in self.blocks:
-            if len(block.X):
-                yield block, self.checked(block.X)
-
-    def _parts(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def _parts(self) -> Iterator[tuple[slice, np.ndarray, Block]]:
+        """Row numbers, checked rows and the block itself, block by block; empty blocks are left out."""
         first = 0
-        for _, X in self._read():
-            yield slice(first, first + len(X)), X
-            first += len(X)
+        for block in self.blocks:
+            if n := len(block.X):
+                yield slice(first, first + n), self.checked(block.X), block
+                first += n
 
     def assign(self, centres: Centres) -> Assignment:
         """Each row to its nearest centre."""
-        parts = []
-        for rows, X in self._parts():
-            table = Table(X, self.means[rows], self.constant[rows])
-            parts.append(assign(table, self.weight[rows], centres.costs))
+        parts = [
+            assign(Table(X, self.means[rows], self.constant[rows]), self.weight[rows], centres.costs)
+            for rows, X, _ in self._parts()
+        ]
         labels, costs, value, mass, sums = zip(*parts, strict=True)
         joined = np.concatenate(labels), np.concatenate(costs)
         return Assignment(*joined, sum(value), np.sum(mass, axis=0), np.sum(sums, axis=0))
@@ -459,7 +432,7 @@ class BlockVectors:
     def take(self, numbers: np.ndarray) -> np.ndarray:
         """Some of the rows."""
         taken = np.empty((len(numbers), self.n_items), dtype=self.dtype)
-        for rows, X in self._parts():
+        for rows, X, _ in self._parts():
             here = (numbers >= rows.start) & (numbers < rows.stop)
             taken[here] = X[numbers[here] - rows.start]
         return taken

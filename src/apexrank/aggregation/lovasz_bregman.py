@@ -189,9 +189,7 @@ class LovaszBregman:
         check_finite("strength", strength, 0)
         v, h = check_scores(v, self.f.n, "v"), self.gradients(order)
         if h.shape not in (v.shape, v.shape[-1:]):
-            raise InputError(
-                f"order must be one order for all of v or one for each row, got {h.shape} for {v.shape}"
-            )
+            raise InputError(f"order must be one order or one for each row of v, got {h.shape} for {v.shape}")
         return prox_extension(self.f, v, float(strength), h)
 
     def _from_subgradients(self, scores: ArrayLike, h: np.ndarray, name: str) -> float | np.ndarray:
@@ -209,9 +207,7 @@ def _outer_minus(phi: np.ndarray, x: np.ndarray, h: np.ndarray) -> np.ndarray:
 
 def _check_tables(x: np.ndarray, h: np.ndarray, name: str) -> None:
     if x.ndim > 2 or h.ndim > 2:
-        raise InputError(
-            f"scores and {name} must be one vector or a table of vectors, got {x.shape} and {h.shape}"
-        )
+        raise InputError(f"scores and {name} must be vectors or tables of them, got {x.shape} and {h.shape}")
     if x.shape[-1] != h.shape[-1]:
         raise InputError(f"scores and {name} must have the same items, got {x.shape[-1]} and {h.shape[-1]}")
 

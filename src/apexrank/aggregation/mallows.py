@@ -10,7 +10,7 @@ normaliser for each order; the order of the mean is then only a proposal, taken 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -41,6 +41,7 @@ from apexrank.validation import check_choice, check_count, check_finite, check_f
 NormaliserMethod = Literal["auto", "exact", "monte_carlo"]
 
 
+@dataclass(eq=False, repr=False)
 class LovaszMallows(DensityMixin, BaseEstimator):
     """Voters' scores in [0, 1] around one order, or around several: the Lovász–Mallows model and its mixtures.
 
@@ -108,30 +109,17 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     0.887
     """
 
-    def __init__(
-        self,
-        f: str | SetFunction = "sqrt",
-        n_components: int = 1,
-        *,
-        theta: float | ArrayLike | None = None,
-        box: tuple[float, float] = (0.0, 1.0),
-        normaliser: NormaliserMethod = "auto",
-        n_init: int = 5,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        n_particles: int = 64,
-        random_state: Any = None,
-    ) -> None:
-        self.f = f
-        self.n_components = n_components
-        self.theta = theta
-        self.box = box
-        self.normaliser = normaliser
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_particles = n_particles
-        self.random_state = random_state
+    f: str | SetFunction = "sqrt"
+    n_components: int = 1
+    _: KW_ONLY
+    theta: float | ArrayLike | None = None
+    box: tuple[float, float] = (0.0, 1.0)
+    normaliser: NormaliserMethod = "auto"
+    n_init: int = 5
+    max_iter: int = 200
+    tol: float = 1e-6
+    n_particles: int = 64
+    random_state: Any = None
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Fit orders, θ and weights to the scores X (voters × items), each in the box; y is ignored."""
@@ -140,11 +128,9 @@ class LovaszMallows(DensityMixin, BaseEstimator):
             check_count(name, getattr(self, name))
         check_finite("tol", self.tol, 0)
         scores = self._checked(X, reset=True)
-        if len(scores) < self.n_components:
-            raise InputError(
-                f"{len(scores)} voters cannot make {self.n_components} components: lower n_components"
-            )
         k = int(self.n_components)
+        if len(scores) < k:
+            raise InputError(f"{len(scores)} voters are too few for n_components={k}: lower it")
         fixed = None if self.theta is None else check_thetas(self.theta, k, "components")
         divergence = LovaszBregman(self.f)
         normalisers = Normalisers(divergence, scores.shape[1], self.normaliser, self.n_particles)

@@ -254,14 +254,10 @@ def check_thetas(theta: Any, n: int, what: str = "voters") -> np.ndarray:
     except (TypeError, ValueError):
         raise InputError(f"theta must be a number or one for each of the {n} {what}") from None
     if found.shape not in ((), (n,)):
-        raise InputError(
-            f"theta must be one number or one for each of the {n} {what}, got shape {found.shape}"
-        )
+        raise InputError(f"theta must be a number or one for each of the {n} {what}, got shape {found.shape}")
     if not (np.isfinite(found).all() and (found >= 0).all()):
         worst = found[~(np.isfinite(found) & (found >= 0))].flat[0]
-        raise InputError(
-            f"theta must be finite and at least 0, got {worst}: a larger theta means more agreement"
-        )
+        raise InputError(f"theta must be finite and at least 0, got {worst}: larger means more agreement")
     return np.broadcast_to(found, n).copy()
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError
 
 if TYPE_CHECKING:
+    from apexrank.aggregation import Aggregation, RankBootstrap
     from apexrank.aggregation.ballot_files import BallotFile
-    from apexrank.aggregation.bootstrap import RankBootstrap
-    from apexrank.aggregation.rank_aggregation import Aggregation
 
 METHODS = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf")
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
@@ -39,27 +38,22 @@ class RuleOptions:
 
     k: float | None = opt.method("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
     time_limit: float | None = opt.method("Seconds that kemeny may take for a proof; 60 by default.")
-    max_exact: int | None = opt.method(
-        "Most items that beat each other in a circle for which kemeny looks for a proof; 40 by default.",
-        min=0,
-    )
+    max_exact: int | None = opt.method("Largest cycle for which kemeny looks for a proof; default 40.", min=0)
 
 
 @dataclass(frozen=True)
 class MergeOptions:
     """Methods, and the bootstrap of the voters."""
 
-    method: str | None = opt.method(
-        f"One of {', '.join(METHODS)}; lovasz-bregman, the order of the mean score, by default."
-    )
+    method: str | None = opt.method(f"One of {', '.join(METHODS)}; default: lovasz-bregman, the mean score.")
     compare: list[str] | None = opt.method(
-        "Show the ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
+        "Ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
     )
     min_support: float = opt.method(
         "Rank items that fewer voters scored behind all others.", min=0, default=0.0
     )
     bootstrap: int | None = opt.method(
-        "Draw the voters anew N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
+        "Resample the voters N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
     )
     seed: int = opt.method("For the draws.", min=0, default=0)
 
@@ -70,13 +64,11 @@ class MergeOutputs:
 
     top: int | None = opt.written("Keep the best N items.", metavar="N", min=1)
     pairwise: Path | None = opt.written(
-        "CSV or Parquet file to write: how many voters prefer the row's item to the column's."
+        "CSV or Parquet file of how many voters prefer the row's item to the column's."
     )
     figure: Path | None = opt.written("Picture of the ranking to write: .png, .svg or .pdf.")
-    report: Path | None = opt.written(
-        "Page to write, .html: intervals, other methods, majorities and voters on one page."
-    )
-    output: Path | None = opt.written(opt.TABLE_OUTPUT, "--output", "-o")
+    report: Path | None = opt.written("HTML page to write: intervals, other methods, majorities and voters.")
+    output: Path | None = opt.written(opt.TABLE_OUTPUT)
 
 
 @opt.option_groups
@@ -101,15 +93,12 @@ def aggregate(
 
     methods = _methods(options, files)
     if reading.in_blocks(ballots):
-        shows = "--{} shows single voters, which blocks do not keep: leave it out"
+        for name in ("figure", "report"):
+            single = f"--{name} shows single voters, which blocks do not keep: leave it out"
+            opt.refuse(getattr(files, name), single)
+        in_memory = "needs all ballots in memory: leave it out, or use another --method"
         medians = options.bootstrap is not None and methods == ["median"]
-        opt.refuse(
-            {
-                shows.format("figure"): files.figure,
-                shows.format("report"): files.report,
-                "--bootstrap of medians needs all ballots in memory: leave it out, or use another --method": medians,
-            }
-        )
+        opt.refuse(medians, f"--bootstrap of medians {in_memory}")
     given = opt.given_options(rule)
     for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):
         given |= {} if value is None else {name: value}
@@ -123,9 +112,8 @@ def aggregate(
     result = results[0]
     if isinstance(profile, StreamedBallotFile):
         profile = replace(profile, seen=result.ballots.seen)
-    opt.note_ballots(
-        profile, scales=worth.normalize is None and any(each.rule.takes_scores for each in results)
-    )
+    by_scores = any(each.rule.takes_scores for each in results)
+    opt.note_ballots(profile, scales=worth.normalize is None and by_scores)
     drawn = _draw_voters(profile, result, options)
     if options.compare is None:
         frame, shown = result.to_frame(), "best first"
@@ -169,8 +157,8 @@ def _methods(options: MergeOptions, files: MergeOutputs) -> list[str]:
         return [options.method or METHODS[0]]
     of_one = ("method", "bootstrap", "pairwise", "figure", "report")
     for name in of_one:
-        if name in opt.given_options(options) | opt.given_options(files):
-            raise InputError(f"--{name} is for one method: leave it out, or leave out --compare")
+        given = opt.given_options(options) | opt.given_options(files)
+        opt.refuse(name in given, f"--{name} is for one method: leave it out, or leave out --compare")
     chosen = list(dict.fromkeys(opt.split_names(options.compare)))
     return list(METHODS) if chosen == ["all"] else chosen
 
@@ -179,45 +167,31 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
     """Refuse unknown methods, bad options, and options that none of the methods uses."""
     from apexrank.aggregation.fusion import Rule
 
-    if not methods:
-        raise InputError(f"--compare names no method: use some of {', '.join(METHODS)}, or all")
+    opt.refuse(not methods, f"--compare names no method: use some of {', '.join(METHODS)}, or all")
     for name in methods:
-        Rule(name, **(opt.RULE_DEFAULTS | given), min_support=min_support)  # type: ignore[arg-type]  # checks it
+        Rule(name, **given, min_support=min_support)  # type: ignore[arg-type]  # checks it
     for option in given:
         users = _METHODS_OF[option]
-        if not set(users) & set(methods):
-            raise InputError(
-                f"--{option.replace('_', '-')} is for --method {' or '.join(users)}: leave it out"
-            )
-    if "points" in given and given.get("normalize") in ("rank", "borda"):
-        raise InputError(
-            f"--normalize {given['normalize']} gives places points of its own: leave out --points"
-        )
+        told = f"--{option.replace('_', '-')} is for --method {' or '.join(users)}: leave it out"
+        opt.refuse(not set(users) & set(methods), told)
+    own = given.get("normalize")
+    twice = "points" in given and own in ("rank", "borda")
+    opt.refuse(twice, f"--normalize {own} gives places points of its own: leave out --points")
 
 
 def _merge(profile: BallotFile, name: str, missing: str | None, rules: dict[str, Any]) -> Aggregation:
-    from apexrank.aggregation.rank_aggregation import aggregate as merge
-
     with out.working(f"merging the ballots by {name}"), opt.errors_about(profile):
-        return merge(
-            profile.values,
-            profile.weights,
-            method=name,  # type: ignore[arg-type]
-            kind=profile.kind,  # type: ignore[arg-type]
-            missing=profile.missing_rule(missing, name),
-            items=profile.items,
-            **rules,
-        )
+        how: Any = {"method": name, "missing": profile.missing_rule(missing, name)}
+        how |= {"kind": profile.kind, "items": profile.items} | rules
+        return apexrank.aggregate(profile.values, profile.weights, **how)
 
 
 def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions) -> RankBootstrap | None:
     n = options.bootstrap
     if n is None:
         return None
-    if profile.n_voters == 1:
-        raise InputError(
-            f"{profile.source} holds one ballot, of which nothing can be drawn: leave out --bootstrap"
-        )
+    one = f"{profile.source} holds one ballot, of which nothing can be drawn: leave out --bootstrap"
+    opt.refuse(profile.n_voters == 1, one)
     with out.working(f"drawing the voters {n} times"), opt.errors_about(profile):
         return result.bootstrap(n, random_state=options.seed)
 
@@ -239,14 +213,13 @@ def _write_others(
             out.save_figure(display.figure_, files.figure)
     if files.report is None:
         return
-    from apexrank.report import build, summarise_votes
 
     column = profile.voters.to_series(0)
     numbered = f"{column.name} " if column.dtype.is_integer() else ""
     named = replace(result.ballots, voters=[f"{numbered}{voter}" for voter in column.to_list()])
     what = f"making {files.report}"
     with out.working(what) as status, opt.errors_about(profile):
-        summary = summarise_votes(
+        summary = apexrank.report.summarise_votes(
             replace(result, ballots=named),
             bootstrap=_DRAWS_OF_PAGE if drawn is None else drawn,  # the intervals of the table
             top=files.top or _TOP_OF_PAGE,
@@ -256,7 +229,7 @@ def _write_others(
         notes = [out.in_options(text) for text in profile.notes]
         guesses = [f"{text[:1].upper()}{text[1:]}." for text in notes]
         title = profile.title or f"Votes of {Path(profile.source).name}"
-        build(replace(summary, notes=[*guesses, *summary.notes]), files.report, title=title)
+        apexrank.report.build(replace(summary, notes=[*guesses, *summary.notes]), files.report, title=title)
 
 
 def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None = None) -> dict[str, Any]:
@@ -274,12 +247,8 @@ def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None 
         tau, weight = seen.agreement, seen.ballots.weight(slice(None))
         counted = ~np.isnan(tau) & (weight > 0)
         agreement = float(np.average(tau[counted], weights=weight[counted])) if counted.any() else None
-    known = {
-        "method": result.method,
-        "confidence": None if gaps else result.confidence,
-        "agreement": agreement,
-        "ties": [list(group) for group in result.ties],
-    }
+    known: dict[str, Any] = {"method": result.method, "confidence": None if gaps else result.confidence}
+    known |= {"agreement": agreement, "ties": [list(group) for group in result.ties]}
     if cheap and voters is None:
         known["condorcet_winner"] = result.condorcet_winner
     proof = {"cost": result.cost, "bound": result.bound, "optimal": result.optimal}

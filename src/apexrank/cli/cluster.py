@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from apexrank.aggregation.ballot_files import BallotFile
-    from apexrank.aggregation.kmeans import LovaszBregmanKMeans
     from apexrank.submodular import SetFunction
 
 _SHAPES = ("sqrt", "log", "product", "indicator", "chain")
@@ -31,9 +31,7 @@ class KMeansOptions:
     """Parameters of the clustering."""
 
     k: int | None = opt.method("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
-    elbow: str | None = opt.method(
-        "Show the objective and the silhouette for each number of clusters from A to B.", metavar="A-B"
-    )
+    elbow: str | None = opt.method("Show objective and silhouette for A to B clusters.", metavar="A-B")
     f: str = opt.method(
         "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
         "top:3 at the first 3; also indicator and chain.",
@@ -41,7 +39,7 @@ class KMeansOptions:
         default="sqrt",
     )
     euclidean: float = opt.method(
-        "Add so much of half the squared distance to the mean; 0 compares orders alone.", min=0, default=0.0
+        "Weight of half the squared distance to the mean; 0: orders alone.", min=0, default=0.0
     )
     n_init: int = opt.method("Random starts, the best of which is kept.", min=1, default=10)
     seed: int = opt.method("For the starts.", min=0, default=0)
@@ -53,7 +51,7 @@ class ClusterOutputs:
 
     orders: Path | None = opt.written("CSV or Parquet file to write: the order of each cluster.")
     output: Path | None = opt.written(
-        "CSV or Parquet file to write: the cluster of each voter, or the table of --elbow.", "--output", "-o"
+        "CSV or Parquet file of the cluster of each voter, or of the table of --elbow."
     )
 
 
@@ -73,12 +71,11 @@ def cluster(
     from apexrank.aggregation.ballot_files import StreamedBallotFile
     from apexrank.aggregation.ballots import BallotStream
     from apexrank.aggregation.fusion import Rule
-    from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 
     sizes = _sizes(options.k, options.elbow, files.orders)
     shape = _shape(options.f)
     points = worth.check(reading.kind, ballots)
-    rule = Rule("lovasz-bregman", **opt.RULE_DEFAULTS | {"normalize": worth.normalize, "points": points})
+    rule = Rule("lovasz-bregman", worth.normalize, points)  # type: ignore[arg-type]  # checks it
     watch = out.Stopwatch()
     profile = reading.read(ballots)
     missing = profile.missing_rule(worth.missing)
@@ -94,20 +91,17 @@ def cluster(
     for size in sizes:
         what = f"looking for {size} clusters of {profile.n_voters} voters"
         with out.working(what, about=f"{size} clusters: "), opt.errors_about(profile):
-            model = LovaszBregmanKMeans(
+            model = apexrank.aggregation.LovaszBregmanKMeans(
                 size, f=shape, euclidean=options.euclidean, n_init=options.n_init, random_state=options.seed
             )
             models.append(model.fit(scores, sample_weight=profile.weights))
     watch.end("clustering")
     opt.note_ballots(profile, scales=worth.normalize is None)
-    elbow = [
-        {
-            "clusters": model.n_clusters,
-            "inertia": model.inertia_,
-            "silhouette": None if model.n_clusters < 2 else silhouette(model, scores, profile.weights),
-        }
-        for model in models
-    ]
+    elbow = []
+    for model in models:
+        many = model.n_clusters > 1
+        apart = apexrank.aggregation.silhouette(model, scores, profile.weights) if many else None
+        elbow.append({"clusters": model.n_clusters, "inertia": model.inertia_, "silhouette": apart})
     report = profile.to_dict(missing) | {"f": options.f, "euclidean": options.euclidean, "seconds": watch}
     report["files"] = [str(path) for path in (files.output, files.orders) if path is not None]
     if options.elbow is not None:
@@ -126,13 +120,11 @@ def _shape(text: str) -> SetFunction:
     >>> _shape("top:3")
     Top(m=3)
     """
-    from apexrank.submodular import set_function
-
     name, colon, ranks = text.partition(":")
     takes_ranks = bool(colon) and name in ("top", "sqrt", "log") and ranks.isdecimal()
     if not takes_ranks and text not in _SHAPES:
         raise InputError(f"unknown function {text!r} for --f: use one of {', '.join(_SHAPES)}, or top:3")
-    return set_function(name, **({"m": int(ranks)} if takes_ranks else {}))
+    return apexrank.submodular.set_function(name, **({"m": int(ranks)} if takes_ranks else {}))
 
 
 def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
@@ -148,9 +140,8 @@ def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
             raise InputError("say how many clusters with -k, or look at several numbers with --elbow 2-8")
         return [k]
     if k is not None or orders is not None:
-        raise InputError(
-            f"--elbow shows several numbers of clusters: leave out {'--orders' if k is None else '-k'}"
-        )
+        other = "--orders" if k is None else "-k"
+        raise InputError(f"--elbow shows several numbers of clusters: leave out {other}")
     low, dash, high = elbow.partition("-")
     if not (low.isdecimal() and dash and high.isdecimal() and 1 <= int(low) < int(high)):
         raise InputError(f"--elbow must be a range such as 2-8, got {elbow!r}")
@@ -162,9 +153,8 @@ def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
     n_voters, n_items = profile.n_voters, len(profile.items)
     if sizes[-1] > n_voters:
         words = "orders" if profile.lists and profile.weights is not None else "voters"
-        raise InputError(
-            f"{sizes[-1]} clusters are more than the {n_voters} {words} of {profile.source}: lower the number"
-        )
+        all_of = f"the {n_voters} {words} of {profile.source}"
+        raise InputError(f"{sizes[-1]} clusters are more than {all_of}: lower the number")
     name, _, places = f.partition(":")
     if name == "top" and int(places) >= n_items:
         raise InputError(
@@ -181,13 +171,8 @@ def _scores(profile: BallotFile, rule: Any, missing: Any) -> np.ndarray:
     from apexrank.aggregation.fusion import voter_points
 
     with opt.errors_about(profile):
-        ballots = read_ballots(
-            profile.values,
-            profile.weights,
-            kind=profile.kind,  # type: ignore[arg-type]
-            missing=missing,
-            items=profile.items,
-        )
+        how: Any = {"kind": profile.kind, "missing": missing, "items": profile.items}
+        ballots = read_ballots(profile.values, profile.weights, **how)
         scores = voter_points(ballots, rule, slice(None))
     gaps = np.isnan(scores)
     if gaps.any():
@@ -219,7 +204,7 @@ def _show_elbow(profile: BallotFile, report: dict[str, Any], output: Path | None
 
 def _show_clusters(
     profile: BallotFile,
-    model: LovaszBregmanKMeans,
+    model: apexrank.aggregation.LovaszBregmanKMeans,
     scores: Any,
     report: dict[str, Any],
     files: ClusterOutputs,
@@ -247,7 +232,7 @@ def _show_clusters(
 
 
 def _clusters(
-    profile: BallotFile, model: LovaszBregmanKMeans, scores: Any
+    profile: BallotFile, model: apexrank.aggregation.LovaszBregmanKMeans, scores: Any
 ) -> tuple[list[dict[str, Any]], Iterator[pl.DataFrame]]:
     """Describe the clusters that have voters, the largest first, and list the cluster of some voters after others."""
     import numpy as np
@@ -263,9 +248,8 @@ def _clusters(
         for block in blocks
     ]
     own, weights = map(np.concatenate, zip(*found, strict=True))
-    rows, size, total = (
-        np.bincount(model.labels_, values, model.n_clusters) for values in (None, weights, weights * own)
-    )
+    sums = (np.bincount(model.labels_, each, model.n_clusters) for each in (None, weights, weights * own))
+    rows, size, total = sums
     centres = [centre for centre in np.argsort(-size, kind="stable").tolist() if rows[centre]]
     clusters = []
     for number, centre in enumerate(centres, start=1):
@@ -298,10 +282,8 @@ def _voters(profile: BallotFile, found: dict[str, np.ndarray]) -> Iterator[pl.Da
 
 
 def _print(profile: BallotFile, clusters: list[dict[str, Any]], report: dict[str, Any]) -> None:
-    table = [
-        [each["cluster"], each["voters"], each["divergence"], _first_items(each["order"], each["scores"])]
-        for each in clusters
-    ]
+    names = ("cluster", "voters", "divergence")
+    table = [[*map(each.get, names), _first_items(each["order"], each["scores"])] for each in clusters]
     out.print_table(["cluster", "voters", "mean divergence", f"order (first {_ITEMS_SHOWN})"], table)
     apart = "" if report["silhouette"] is None else f", silhouette {report['silhouette']:.2f}"
     typer.echo(

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import apexrank
+from apexrank import io
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.comparison import Candidate, Comparison
-    from apexrank.io import Table
 
 _compare, _engine = opt.panel("Comparison"), opt.panel("Larger than memory")
 RANKERS = {
@@ -30,19 +29,6 @@ _OF_LIGHTGBM = {"lightgbm": "trees"}  # other names, of what is then not scikit-
 
 
 @dataclass(frozen=True)
-class CompareColumns(opt.FeatureColumns):
-    """Columns, and what is done with their values: as in ``fit``."""
-
-    categorical: list[str] | None = opt.column(
-        "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
-    )
-    impute: str | None = opt.column(
-        "Fill missing numbers with the column's median (the default) or mean, or refuse them with none."
-    )
-    scale: str = opt.column("Scaling of numbers: standard, minmax or none.", default="standard")
-
-
-@dataclass(frozen=True)
 class CompareOptions:
     """What is compared, and how."""
 
@@ -50,13 +36,11 @@ class CompareOptions:
         f"Rankers to compare: {', '.join(RANKERS)}, or lightgbm for its trees; by default all that are installed."
     )
     top: str | None = _compare(
-        "What is the top of the list: 100 rows of a list as long as this table, or a share such as 1%; by default "
-        "as many rows as are positive, from 1 to 10 % and at least 50.",
+        "Top of the list: 100 rows of a list as long as this table, or a share such as 1%; by default as many rows "
+        "as are positive, from 1 to 10 % and at least 50.",
         metavar="N|N%",
     )
-    fpr: float | None = _compare(
-        "Measure the share of the positives found at this false positive rate instead, such as 0.01."
-    )
+    fpr: float | None = _compare("Measure positives found at this false positive rate instead, such as 0.01.")
     p: str | None = _compare("Pushes of the linear push to choose from; by default 1,4,16,64.", "-p", "--p")
     test: Path | None = _compare("Table to measure on; by default repeated folds of the rows.")
     group_split: str | None = _compare(
@@ -64,13 +48,11 @@ class CompareOptions:
     )
     time: str | None = _compare("Column of times: train on the past, test on the future; not a feature.")
     folds: int = _compare("Folds of the cross-validation.", min=2, default=5)
-    repeats: int | None = _compare(
-        "How often the rows are cut into folds; by default 5, with many rows 3 or 2.", min=1
-    )
+    repeats: int | None = _compare("Repeats of the folds; default 5, with many rows 3 or 2.", min=1)
     confidence: float = _compare("Of the intervals.", default=0.95)
     seed: int = _compare("For the folds, and for the rows drawn from a large table.", min=0, default=0)
     engine: str | None = _engine(
-        "Draw 100,000 rows from a table that does not fit in memory: blocks (the default for a folder).",
+        "blocks draws 100,000 rows from a table larger than memory; the default for a folder.",
         choices=("blocks",),
     )
 
@@ -83,33 +65,28 @@ class CompareOptions:
         known = {candidate.name: candidate for candidate in default_candidates()}
         if self.p is not None:
             ps = opt.split_powers(self.p, "1,4,16")
-            opt.refuse({f"-p takes numbers of at least 1, got {p:g}": not p >= 1 for p in ps})
+            for p in ps:
+                opt.refuse(not p >= 1, f"-p takes numbers of at least 1, got {p:g}")
             known["linear push"] = LinearPush(ps=tuple(sorted(ps)))
         names = opt.split_names(self.models) or [name for name, full in RANKERS.items() if full in known]
+        all_names = [*RANKERS, *_OF_LIGHTGBM]
         for name in names:
-            if name not in RANKERS and name not in _OF_LIGHTGBM:
-                raise InputError(
-                    f"unknown --models {name!r}: use some of {', '.join([*RANKERS, *_OF_LIGHTGBM])}"
-                )
-            if RANKERS.get(name, "pushed trees") not in known:
-                raise InputError(f'--models {name} needs LightGBM: pip install "apexrank[boosting]"')
+            unknown = f"unknown --models {name!r}: use some of {', '.join(all_names)}"
+            opt.refuse(name not in all_names, unknown)
+            needed = f'--models {name} needs LightGBM: pip install "apexrank[boosting]"'
+            opt.refuse(RANKERS.get(name, "pushed trees") not in known, needed)
         names = [_OF_LIGHTGBM.get(name, name) for name in names]
         return [known[full] for name, full in RANKERS.items() if name in names]
 
-    def read(self, path: Path, reading: opt.CsvOptions) -> tuple[Table, str | None]:
+    def read(self, path: Path, reading: opt.CsvOptions) -> tuple[io.Table, str | None]:
         """Read a table, or draw rows from one that does not fit in memory; also a sentence where rows were drawn."""
         from apexrank.comparison.compare import MOST_ROWS, drawn_note
         from apexrank.io.stream import sample_table
 
         if self.engine is None and not path.is_dir():
             return reading.read_table(path, index="index"), None
-        opt.refuse(
-            {
-                "--engine and folders take UTF-8 files: leave out --encoding and --sep": (
-                    reading != opt.CsvOptions()
-                )
-            }
-        )
+        utf8 = "--engine and folders take UTF-8 files: leave out --encoding and --sep"
+        opt.refuse(reading != opt.CsvOptions(), utf8)
         table, total = sample_table(path, MOST_ROWS, self.seed)
         return table, drawn_note(len(table), total)
 
@@ -130,7 +107,7 @@ def compare(
         ),
     ] = None,
     page: opt.ReportOptions,
-    columns: CompareColumns,
+    columns: opt.FeatureColumns,
     options: CompareOptions,
     reading: opt.CsvOptions,
     json: opt.Json = False,
@@ -140,14 +117,13 @@ def compare(
     out.check_file(save, train, options.test)
     out.check_inputs(train, options.test)
     from apexrank.comparison import compare_table
-    from apexrank.io import Recipe, save_model
-    from apexrank.report import build
 
     candidates = options.candidates()
     table, drawn = options.read(train, reading)
     other, also = (None, None) if options.test is None else options.read(options.test, reading)
-    given = columns.arguments(table.names) | {"target": target, "id": columns.id or table.roles.get("id")}
-    recipe = Recipe(**given | {"categorical": given["categorical"] or None})
+    given = {"target": target, "id": columns.id or table.roles.get("id")}
+    given["scale"] = columns.scale or "standard"
+    recipe = io.Recipe(**columns.arguments(table.names) | given)
     names = ("top", "fpr", "group_split", "time", "folds", "repeats", "confidence")
     with out.working(f"comparing rankers on {len(table):,} rows") as status:
         found = compare_table(
@@ -160,19 +136,19 @@ def compare(
             progress=None if status is None else lambda done, total, what: status.update(what, done, total),
             **{name: getattr(options, name) for name in names},
         )
-    found.notes[:0] = [
-        *([] if drawn is None else [f"{drawn}; the model learns from these"]),
-        *([] if also is None else [f"test rows: {also}"]),
-    ]
+    told = [(drawn, f"{drawn}; the model learns from these"), (also, f"test rows: {also}")]
+    found.notes[:0] = [sentence for some, sentence in told if some]
     if save is not None:
-        save_model(save, found.model)
+        io.save_model(save, found.model)
     if page.report is not None:
-        build(found, page.report, title=page.title or f"Which ranker? {train.name}")
+        apexrank.report.build(found, page.report, title=page.title or f"Which ranker? {train.name}")
     apart = [name for name in (options.group_split, options.time) if name is not None]
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in apart if name not in recipe.drop)])
-    command = fit_command(train, recipe, found, save, reading, options.engine)
+    command: str | None = fit_command(train, recipe, found, engine=options.engine, **asdict(reading))
     if (options.engine or train.is_dir()) and found.names[found.recommended] != RANKERS["push"]:
         command = None  # of the rankers here only this one is fitted in blocks
+    elif save is not None:
+        command = f"{command} -o {shlex.quote(str(save))}"
     if json:
         out.print_json({**found.to_dict(), "fit": command, "report": page.report, "model": save})
         return
@@ -180,87 +156,52 @@ def compare(
     if command is not None:
         typer.echo(f"{'the same model' if drawn is None else 'a model of all rows'}: {command}")
     for path in (save, page.report):
-        if path is not None:
-            out.print_written(path)
+        out.print_written(path)
 
 
-def fit_command(
-    train: Path,
-    recipe: Any,
-    found: Comparison,
-    save: Path | None,
-    reading: opt.CsvOptions,
-    engine: str | None = None,
-) -> str | None:
-    """Return the ``fit`` command that gives the recommended model."""
+def fit_command(train: Path, recipe: io.Recipe, found: Comparison, **more: Any) -> str:
+    """Return the ``fit`` command that gives the recommended model; ``more`` are options of reading the table."""
     best = found.recommended
     short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
-    words = ["apexrank", "fit", str(train), "--target", recipe.target]
-    words += [] if engine is None else ["--engine", engine]
-    plain: Mapping[str, Any] = {
-        "positive": None,
-        "id": None,
-        "weight": None,
-        "impute": None,
-        "scale": "standard",
-    }
-    for name, usual in plain.items():
-        if getattr(recipe, name) not in (None, usual):
-            words += [opt.flag(name), str(getattr(recipe, name))]
-    for name in ("features", "drop", "categorical"):
-        for value in getattr(recipe, name) or ():
-            words += [opt.flag(name), value]
-    for name, value in opt.given_options(reading).items():
-        words += [opt.flag(name), value]
-    words += ["--model", "trees" if short == "pushed-trees" else short]
-    for name, value in found.settings[best].items():
-        if value is not None:
-            words += [opt.flag(name), f"{value:g}"]
-    return shlex.join([*words, *([] if save is None else ["-o", str(save)])])
+    names = ("target", "positive", "id", "weight", "impute", "scale", "features", "drop", "categorical")
+    options = {name: getattr(recipe, name) for name in names} | more
+    options |= {"scale": None} if recipe.scale == "standard" else {}
+    options |= {"model": "trees" if short == "pushed-trees" else short, **found.settings[best]}
+    return shlex.join(["apexrank", "fit", str(train), *opt.as_words(options)])
 
 
 def _print(found: Comparison, train: Path, test: Path | None) -> None:
-    from apexrank.comparison.verdict import in_words
+    from apexrank.comparison.result import in_words
 
-    features, meaning = (
-        out.plural(len(found.feature_names), "feature"),
-        f" ({found.positive})" * bool(found.positive),
-    )
+    features = out.plural(len(found.feature_names), "feature")
+    meaning = f" ({found.positive})" * bool(found.positive)
     tested = f"{len(found.y):,} rows, {found.n_positives:,} of them positive{meaning}"
     if test is not None:
         typer.echo(f"{train}: {found.n_train:,} rows, {features}; tested on {test}: {tested}")
     else:
         typer.echo(f"{train}: {found.how}, in all on {tested}; {features}")
-    base = found.names.index(RANKERS["logistic"]) if RANKERS["logistic"] in found.names else 0
     rows = []
     for i, name in enumerate(found.names):
-        own, gap = found.value(i), None if i == base else found.difference(i, base)
+        shown = ["", ""]
+        if i != found.base:
+            gap = found.difference(i, found.base)
+            shown = [f"{gap.value:+.3f}", f"{gap.low:+.3f} to {gap.high:+.3f}"]
+        top, *others = (f"{found.value(i, m).value:.3f}" for m in ("top", "average_precision", "auc"))
         marked = f"{name}{' *' if i == found.recommended else ''}"
-        shown = [f"{own.value:.3f}", *(("", "") if gap is None else (f"{gap.value:+.3f}", _ends(gap)))]
-        others = [f"{found.value(i, measure).value:.3f}" for measure in ("average_precision", "auc")]
-        rows.append([marked, *shown, *others, in_words(found.settings[i]).strip(" ()")])
-    against = f"difference to {found.names[base]}"
-    out.print_table(
-        ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"], rows
-    )
+        rows.append([marked, top, *shown, *others, in_words(found.settings[i]).strip(" ()")])
+    against = f"difference to {found.names[found.base]}"
+    headers = ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"]
+    out.print_table(headers, rows)
     typer.echo(
         "* recommended: the first ranker that the one with the best top is not clearly better than, there or by "
         "average precision"
     )
-    for sentence in found.notes:
-        out.note(sentence)
+    out.note(*found.notes)
     verdict = found.verdict
-    for sentence in (
-        verdict.text,
-        verdict.costs,
-        *(caveat for caveat in verdict.caveats if caveat not in found.notes),
-    ):
+    new = [caveat for caveat in verdict.caveats if caveat not in found.notes]
+    for sentence in (verdict.text, verdict.costs, *new):
         typer.echo(sentence)
     if found.left_out:
         left = out.plural(len(found.left_out), "column")
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in found.left_out[:5])
         typer.echo(f"{left} left out: {reasons}{'; …' * (len(found.left_out) > 5)}")
-
-
-def _ends(gap: Any) -> str:
-    return f"{gap.low:+.3f} to {gap.high:+.3f}"

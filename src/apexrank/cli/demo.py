@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import apexrank
+from apexrank import io
 from apexrank.cli.options import Json
 from apexrank.cli.output import note, prepare_folder, print_json, print_table, save_roc, working
 from apexrank.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from apexrank.io import Table
 
 POWERS = (1, 2, 4, 8, 16)
 _SHOWN = {
@@ -39,7 +38,6 @@ def demo(
 ) -> None:
     """Show on made-up card payments how a push clears the top of the list."""
     from apexrank import PNormPush
-    from apexrank.io import Recipe, TableRanker, write_table
     from apexrank.io.judging import judge_table, top_measures
 
     names = ("train.csv", "new.csv", "roc-top.png", "report.html")
@@ -47,24 +45,26 @@ def demo(
     prepare_folder(out, *names)
     train, new = _tables()
     with working("fitting p = " + ", ".join(map(str, POWERS))):
-        recipe = Recipe(target="fraud", id="case")
-        rankers = {p: TableRanker.fit(train, recipe, PNormPush(p=float(p))) for p in POWERS}
+        recipe = io.Recipe(target="fraud", id="case")
+        rankers = {p: io.TableRanker.fit(train, recipe, PNormPush(p=float(p))) for p in POWERS}
     judged = {p: judge_table(ranker, new) for p, ranker in rankers.items()}
     rows = {}
     for p, found in judged.items():
         measures = top_measures(found.y, found.scores)
         rows[p] = {key: measures[key] for key in _SHOWN}
     for table, path in zip((train, new), files[:2], strict=True):
-        write_table(table.frame, path)
+        io.write_table(table.frame, path)
     for path, make in zip(files[2:], (_picture, _report), strict=True):
         try:
             make(train, new, judged, path)
         except MissingExtraError as error:
             files.remove(path)
             note(f"no {path.name}: {error}")
-    commands = [
-        re.sub("{(.*?)}", lambda found: shlex.quote(str(out / found[1])), command) for command in _NEXT
-    ]
+
+    def at(found: re.Match[str]) -> str:
+        return shlex.quote(str(out / found[1]))
+
+    commands = [re.sub("{(.*?)}", at, command) for command in _NEXT]
     if json:
         shown = [{"p": p, **measures} for p, measures in rows.items()]
         print_json({"table": shown, "files": files, "next": commands})
@@ -84,39 +84,28 @@ def demo(
     typer.echo("next:\n" + "\n".join(f"  {command}" for command in commands))
 
 
-def _tables() -> tuple[Table, Table]:
+def _tables() -> tuple[io.Table, io.Table]:
     """Generate card payments: one half to train on, the other to rank."""
     import polars as pl
 
-    from apexrank.datasets import make_push_example
-    from apexrank.io import Table
-
-    example = make_push_example(n_samples=4000, random_state=0)
+    example = apexrank.datasets.make_push_example(n_samples=4000, random_state=0)
     features = {name: example.data[:, j].round(3) for j, name in enumerate(example.feature_names)}
     cases = [f"C{number:04d}" for number in range(len(example.target))]
     frame = pl.DataFrame({"case": cases, **features, "fraud": example.target})
     half = len(frame) // 2
-    return Table(frame[:half], "train.csv"), Table(frame[half:], "new.csv")
+    return io.Table(frame[:half], "train.csv"), io.Table(frame[half:], "new.csv")
 
 
-def _picture(train: Table, new: Table, judged: dict[int, Any], path: Path) -> None:
+def _picture(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) -> None:
     save_roc({f"p = {p}": found.scores for p, found in judged.items()}, judged[POWERS[0]].y, path)
 
 
-def _report(train: Table, new: Table, judged: dict[int, Any], path: Path) -> None:
+def _report(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) -> None:
     from apexrank.comparison import LinearPush, Logistic, Trees, compare_table
-    from apexrank.io import Recipe
-    from apexrank.report import build
     from apexrank.report.page import check_extra
 
     check_extra()
     with working("comparing rankers"):
-        comparison = compare_table(
-            train,
-            Recipe(target="fraud", id="case"),
-            test_table=new,
-            top=50,
-            candidates=[Logistic(), LinearPush(), Trees()],
-            repeats=1,
-        )
-    build(comparison, path, title="Which ranker? Made-up card payments")
+        recipe, rankers = io.Recipe(target="fraud", id="case"), [Logistic(), LinearPush(), Trees()]
+        comparison = compare_table(train, recipe, test_table=new, top=50, candidates=rankers, repeats=1)
+    apexrank.report.build(comparison, path, title="Which ranker? Made-up card payments")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apexrank import io, metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -31,12 +32,12 @@ class Inputs:
     positive: str | None = opt.plain("Its positive value; default: the model's.")
     relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
     weight: str | None = opt.plain(
-        "Column of row weights, which count as repetitions; default: the model's, where TEST has it."
+        "Column of row weights, which count as repetitions; default: the model's, if TEST has it."
     )
     scores: str | None = _scored("Column of scores, larger is better.")
     groups: str | None = _scored("Column of groups, one list each.")
     qrels: Path | None = _scored("TREC judgements of the run's documents.")
-    complete: bool = _scored("Count judged queries that the run lacks as 0.", "--complete", default=False)
+    complete: bool = _scored("Count judged queries that the run lacks as 0.", default=False)
 
     def read(self, reading: opt.CsvOptions) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
@@ -44,23 +45,20 @@ class Inputs:
         of_run, of_scores = self.qrels is not None, self.scores is not None
         has_both = self.positive is not None and self.relevant is not None
         has_none = not of_run and not of_scores and self.test is None
-        opt.refuse(
-            {
-                "--positive names a class and --relevant a grade: give one of them": has_both,
-                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
-                "--weight": of_run and of_table.count(None) < len(of_table),
-                "a TREC run is not a CSV file: leave out --encoding and --sep": (
-                    of_run and reading != opt.CsvOptions()
-                ),
-                "--complete is about a TREC run: give --qrels, or leave it out": self.complete and not of_run,
-                "--scores names a column of the table itself: leave out the model": of_scores and self.test,
-                "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels "
-                "FILE": has_none,
-                "--groups goes with --scores: a model knows its own groups": self.groups and not of_scores,
-            }
-        )
+        of_both, as_csv = of_run and of_table.count(None) < len(of_table), reading != opt.CsvOptions()
+        alone = "TEST, --scores, --target, --positive, --groups and --weight"
+        ways = "a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
+        for wrong, message in (
+            (has_both, "--positive names a class and --relevant a grade: give one of them"),
+            (of_both, f"--qrels goes with a TREC run alone: leave out {alone}"),
+            (of_run and as_csv, "a TREC run is not a CSV file: leave out --encoding and --sep"),
+            (self.complete and not of_run, "--complete is about a TREC run: give --qrels, or leave it out"),
+            (of_scores and self.test, "--scores names a column of the table itself: leave out the model"),
+            (has_none, f"give {ways}"),
+            (self.groups and not of_scores, "--groups goes with --scores: a model knows its own groups"),
+        ):
+            opt.refuse(wrong, message)
         out.check_inputs(self.source, self.test, self.qrels)
-        from apexrank.io import load_model
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
@@ -71,15 +69,14 @@ class Inputs:
             groups = self.groups or table.roles.get("groups")
             if target is None:
                 raise InputError("--scores needs --target, the column with the answers")
-            return judge_scores(
-                table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
-            )
+            roles = {"groups": groups, "positive": self.positive, "weight": self.weight}
+            return judge_scores(table, self.scores, target, **roles)
         assert self.test is not None  # seen to above
-        ranker = load_model(self.source)
+        ranker = io.load_model(self.source)
         if self.test.is_dir():
             from apexrank.io.stream_fit import score_blocks
 
-            opt.refuse({opt.FOLDER_IS_UTF8: reading != opt.CsvOptions()})
+            opt.refuse(reading != opt.CsvOptions(), opt.FOLDER_IS_UTF8)
             asked = {"target": self.target or ranker.target, "weight": self.weight or ranker.weight}
             table, scores, notes = score_blocks(ranker, self.test, **asked)
         else:
@@ -102,22 +99,18 @@ class MeasureOptions:
     """Measures, and where they go."""
 
     measures: list[str] | None = opt.plain(
-        "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; "
-        "that of trec_eval's ndcg, the grade itself, is ndcg_linear."
+        "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; that of "
+        "trec_eval's ndcg, the grade itself, is ndcg_linear."
     )
-    empty: str = opt.plain(
-        "Groups without a relevant row: skip (leave out), zero, one or raise.", default="skip"
-    )
+    empty: str = opt.plain("Groups without a relevant row: skip, zero, one or raise.", default="skip")
     ties: str | None = opt.plain(
         "Rows of equal scores: average, pessimistic, optimistic, given (their order) or, for average precision, "
         "threshold (tied rows are one step); by default each measure has its own rule, runs have trec_eval's.",
         choices=("average", "pessimistic", "optimistic", "given", "threshold"),
     )
     confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
-    per_query: bool = opt.plain(
-        "Show the measures of each group instead of their means.", "--per-query", default=False
-    )
-    output: Path | None = opt.plain("CSV or Parquet file for --per-query.", "--output", "-o")
+    per_query: bool = opt.plain("Show the measures of each group instead of their means.", default=False)
+    output: Path | None = opt.plain("CSV or Parquet file for --per-query.")
     roc: Path | None = opt.plain("Picture of the ROC curve to write: .png, .svg or .pdf.")
 
 
@@ -133,29 +126,24 @@ def evaluate(
     """Measure a list on rows whose answer is known."""
     output, each, pair = options.output, options.per_query, costs.pair()
     out.check_picture(options.roc)
-    if each and pair is not None:
-        raise InputError("--cost-false-alarm and --gain-hit are about one list: leave out --per-query")
-    if each and options.confidence is not None:
-        raise InputError("--confidence is about means: leave it out, or leave out --per-query")
-    if output is not None and not each:
-        raise InputError("--output is for the table of --per-query: add that, or leave it out")
+    costs_given, of_means = each and pair is not None, each and options.confidence is not None
+    opt.refuse(costs_given, "--cost-false-alarm and --gain-hit are about one list: leave out --per-query")
+    opt.refuse(of_means, "--confidence is about means: leave it out, or leave out --per-query")
+    of_table = "--output is for the table of --per-query: add that, or leave it out"
+    opt.refuse(output is not None and not each, of_table)
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     judged = inputs.read(reading)
     from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures, label
-    from apexrank.metrics import per_group
 
-    if pair is not None and judged.groups is not None:
-        raise InputError(
-            "--cost-false-alarm and --gain-hit cut one list, but these rows are ranked inside groups"
-        )
-    if options.roc is not None and judged.groups is not None:
-        raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
-    if inputs.relevant is not None and not judged.graded:
-        raise InputError("--relevant is a grade, but the target is a class: leave it out")
+    if judged.groups is not None:
+        many = "one list, but these rows are ranked inside groups"
+        opt.refuse(pair is not None, f"--cost-false-alarm and --gain-hit cut {many}")
+        opt.refuse(options.roc is not None, f"--roc draws {many}: leave it out")
+    no_grade = inputs.relevant is not None and not judged.graded
+    opt.refuse(no_grade, "--relevant is a grade, but the target is a class: leave it out")
     relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
     positives = judged.y if not judged.graded else judged.y >= relevant
-    for sentence in judged.notes:
-        out.note(sentence)
+    out.note(*judged.notes)
     about: dict[str, Any] = {
         "groups": judged.groups,
         "sample_weight": judged.weight,
@@ -164,11 +152,11 @@ def evaluate(
     }
     chosen = opt.split_names(options.measures)
     precise = bool(chosen) and all(label(name).startswith("average precision") for name in chosen)
-    if options.ties == "threshold" and not precise:
-        raise InputError("--ties threshold is a rule of average precision alone: add --measures map")
+    alone = "--ties threshold is a rule of average precision alone: add --measures map"
+    opt.refuse(options.ties == "threshold" and not precise, alone)
     if each:
         names = chosen or default_measures(judged.y, judged.groups, judged.weight)
-        table = per_group(judged.y, judged.scores, names, **about)
+        table = metrics.per_group(judged.y, judged.scores, names, **about)
         out.write_frame(table, output)
     else:
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
@@ -194,10 +182,9 @@ def evaluate(
 def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Return the default measures that are defined on these rows, and those that the weights do not allow."""
     from apexrank.io.judging import default_measures, measurable
-    from apexrank.metrics import per_group
 
     names = default_measures(judged.y, judged.groups, judged.weight)
-    found = per_group(judged.y, judged.scores, names, **options)
+    found = metrics.per_group(judged.y, judged.scores, names, **options)
     kept = [name for name in names if found[name].null_count() < len(found)]
     if not kept:
         raise InputError("no measure is defined: the rows lack positive ones")
@@ -212,10 +199,10 @@ def _means(
     judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
     """Return the size of the lists, the means of the measures, and their intervals if wanted."""
-    from apexrank.metrics import bootstrap, per_group
     from apexrank.metrics import evaluate as evaluate_measures
 
-    counts = per_group(judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"])
+    given = {"groups": judged.groups, "relevant": about["relevant"]}
+    counts = metrics.per_group(judged.y, judged.scores, "mrr", **given)
     report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
@@ -229,7 +216,7 @@ def _means(
     report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
     if confidence is not None:
         with out.working("drawing rows or groups again and again"):
-            found: Any = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
+            found: Any = metrics.bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
         report |= {"confidence": confidence, "intervals": intervals, "drawn": found[names[0]].n}
     return report
@@ -244,11 +231,8 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     if "groups" in report:
         title += f", in {out.plural(report['groups'], 'group')}"
     if without := report.get("empty_groups"):
-        what = {
-            "skip": "left out; --empty zero counts them as 0",
-            "zero": "counted as 0",
-            "one": "counted as 1",
-        }
+        what = {"zero": "counted as 0", "one": "counted as 1"}
+        what["skip"] = "left out; --empty zero counts them as 0"
         title += f", {without} of them without a positive row ({what.get(empty, empty)})"
     if "left_out" in report:
         left_out = ", ".join(map(label, report["left_out"]))
@@ -260,9 +244,8 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     if intervals:
         drawn = "groups" if "groups" in report else "rows"
         if report["drawn"] == report.get("weight") and "groups" not in report:
-            drawn += (
-                f"; a weight is a number of equal rows, each drawn by itself: {report['weight']:.0f} in all"
-            )
+            each = f"each drawn by itself: {report['weight']:.0f} in all"
+            drawn += f"; a weight is a number of equal rows, {each}"
         typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
     if "best_cut" in report:
         cut = report["best_cut"]

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+import apexrank
+from apexrank import io
 from apexrank.atomic import write_bytes
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
-
-if TYPE_CHECKING:
-    from apexrank.io import TableRanker
 
 _CARDS = (".csv", ".parquet", ".md", ".html")
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", **dict.fromkeys(_CARDS, "scorecard")}
@@ -29,13 +28,11 @@ class ExportOptions:
     """The file to write, and its format."""
 
     output: Path | None = opt.plain(
-        "File to write: .onnx, .sql, or .html, .csv, .parquet or .md for a scorecard, which may go to .sql and .onnx, "
-        "too; SQL goes to the screen without it.",
-        "--output",
-        "-o",
+        "File to write: .onnx, .sql, or .html, .csv, .parquet or .md for a scorecard, which may go to .sql and "
+        ".onnx, too; SQL goes to the screen without it."
     )
     format: str | None = opt.plain(
-        "onnx, sql or scorecard; by default that of the file's name.", choices=("onnx", "sql", "scorecard")
+        "onnx, sql or scorecard; by default by the file's name.", choices=("onnx", "sql", "scorecard")
     )
 
 
@@ -46,9 +43,7 @@ class SqlOptions:
     table: str | None = _sql("Write a whole SELECT that ranks this table, not just an expression.")
     dialect: str | None = _sql("standard, sqlite, duckdb or postgresql.")
     score: str | None = _sql("What the SELECT calls the score; 'score' by default.")
-    id: str | None = _sql(
-        "Column that the SELECT shows beside the score; by default the model's id, or all columns."
-    )
+    id: str | None = _sql("Column of the SELECT beside the score; by default the model's id, or all columns.")
 
 
 @dataclass(frozen=True)
@@ -64,21 +59,15 @@ class CardOptions(opt.CsvOptions):
 
 @opt.option_groups
 def export(
-    model: opt.ModelFile,
-    *,
-    target: ExportOptions,
-    sql: SqlOptions,
-    card: CardOptions,
-    json: opt.Json = False,
+    model: opt.ModelFile, *, target: ExportOptions, sql: SqlOptions, card: CardOptions, json: opt.Json = False
 ) -> None:
     """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
     output, kind = target.output, target.format or _format(target.output)
     _check(kind, output, sql, card)
     out.check_file(output, model, card.data, card.test)
     out.check_inputs(model, card.data, card.test)
-    from apexrank.io import load_model
 
-    ranker = load_model(model)
+    ranker = io.load_model(model)
     export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
     found, tell = export_to(ranker, output, sql, card)
     if json:
@@ -103,27 +92,25 @@ def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions) -
     suffix = "" if output is None else output.suffix.lower()
     kinds = {kind, "sql"} if kind == "scorecard" and suffix == ".sql" else {kind}
     for owner, options in (("sql", given), ("scorecard", opt.given_options(card))):
-        for option in options if owner not in kinds else ():
-            raise InputError(f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out")
-    of_select = "is for a whole SELECT: name the table with --table"
-    needs_rows = "a scorecard is rounded on rows with the target: give them with --data train.csv"
-    opt.refuse(
-        {
-            f"--score {of_select}": "score" in given and sql.table is None,
-            f"--id {of_select}": "id" in given and sql.table is None,
-            "an ONNX graph goes to a file: name it with -o model.onnx": kind == "onnx" and output is None,
-            needs_rows: kind == "scorecard" and card.data is None,
-            f"a scorecard cannot be written to {str(output)!r}: use one of {', '.join(_SUFFIXES)}": (
-                kind == "scorecard" and suffix not in ("", *_SUFFIXES)
-            ),
-        }
-    )
+        for option in options:
+            other = f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out"
+            opt.refuse(owner not in kinds, other)
+    for name in ("score", "id"):
+        of_select = f"--{name} is for a whole SELECT: name the table with --table"
+        opt.refuse(name in given and sql.table is None, of_select)
+    to_file = "an ONNX graph goes to a file: name it with -o model.onnx"
+    opt.refuse(kind == "onnx" and output is None, to_file)
+    if kind == "scorecard":
+        rows = "a scorecard is rounded on rows with the target: give them with --data train.csv"
+        opt.refuse(card.data is None, rows)
+        others = f"use one of {', '.join(_SUFFIXES)}"
+        unknown = suffix not in ("", *_SUFFIXES)
+        opt.refuse(unknown, f"a scorecard cannot be written to {str(output)!r}: {others}")
 
 
-def _export_onnx(ranker: TableRanker, output: Path | None, *_: Any) -> Exported:
-    from apexrank.export import to_onnx
+def _export_onnx(ranker: io.TableRanker, output: Path | None, *_: Any) -> Exported:
 
-    graph = to_onnx(ranker, path=output).graph
+    graph = apexrank.export.to_onnx(ranker, path=output).graph
     inputs, outputs = ([one.name for one in ends] for ends in (graph.input, graph.output))
     for one in graph.input:
         if one.name != one.doc_string:
@@ -132,7 +119,7 @@ def _export_onnx(ranker: TableRanker, output: Path | None, *_: Any) -> Exported:
     return {"inputs": inputs, "outputs": outputs}, partial(out.print_written, output, about)
 
 
-def _export_sql(ranker: TableRanker, output: Path | None, options: Any, _: Any) -> Exported:
+def _export_sql(ranker: io.TableRanker, output: Path | None, options: Any, _: Any) -> Exported:
     sql, text = _write_sql(ranker, output, options)
     if output is None:
         return {"sql": sql}, partial(typer.echo, text, nl=False)
@@ -142,33 +129,26 @@ def _export_sql(ranker: TableRanker, output: Path | None, options: Any, _: Any) 
 
 def _write_sql(model: Any, output: Path | None, options: Any) -> tuple[str, str]:
     """SQL of a model or card, and the text of its file, which is written where it has a name."""
-    from apexrank.export import to_sql
-
-    sql = to_sql(model, **opt.given_options(options))
+    sql = apexrank.export.to_sql(model, **opt.given_options(options))
     text = sql + ("\n" if options.table is None else ";\n")
     if output is not None:
         write_bytes(output, text.encode())
     return sql, text
 
 
-def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: Any) -> Exported:
-    from apexrank.export import round_scorecard
+def _export_card(ranker: io.TableRanker, output: Path | None, sql: Any, options: Any) -> Exported:
 
-    if options.bins is not None and ranker.is_linear:
-        raise InputError("--bins is for additive models, but this one is linear: leave it out")
+    of_linear = options.bins is not None and ranker.is_linear
+    opt.refuse(of_linear, "--bins is for additive models, but this one is linear: leave it out")
     weight = options.weight or ranker.weight
     rows, held_out = (_read(ranker, options, path, weight) for path in (options.data, options.test))
     with out.working(f"rounding on {len(rows[0])} rows"):
         chosen: Any = {"max_points": options.max_points or 10, "n_bins": options.bins or 5}
-        card = round_scorecard(ranker, rows[0], sample_weight=rows[1], **chosen)
+        card = apexrank.export.round_scorecard(ranker, rows[0], sample_weight=rows[1], **chosen)
         loss = card.loss(held_out[0], sample_weight=held_out[1])
     _write_card(card, output, sql, loss, options.test)
-    found = {
-        "points": card.to_frame().to_dicts(),
-        "objective": card.objective._asdict(),
-        "measured_on": options.test or options.data,
-        "loss": loss.to_dicts(),
-    }
+    found = {"points": card.to_frame().to_dicts(), "objective": card.objective._asdict()}
+    found |= {"measured_on": options.test or options.data, "loss": loss.to_dicts()}
 
     def tell() -> None:
         typer.echo(str(card))
@@ -178,9 +158,8 @@ def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: An
         title = f"\nwhat rounding costs on {where} (95% interval of the difference):"
         out.print_table(loss.columns, cells, title)
         whole = getattr(card, "form", None)
-        about = (
-            f"features of {len(whole.features)}" if whole else f"lines for {len(set(card.features))} columns"
-        )
+        lines = f"lines for {len(set(card.features))} columns"
+        about = f"features of {len(whole.features)}" if whole else lines
         out.print_written(output, f", {len(card.points)} {about}")
 
     return found, tell
@@ -196,9 +175,7 @@ def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path 
 
         write_bytes(output, page(card, loss=loss, measured_on=test).encode())
     elif suffix == ".onnx":
-        from apexrank.export import to_onnx
-
-        to_onnx(card, path=output)
+        apexrank.export.to_onnx(card, path=output)
     elif suffix == ".sql":
         _write_sql(card, output, sql)
     elif suffix == ".md":
@@ -208,7 +185,7 @@ def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path 
 
 
 def _read(
-    ranker: TableRanker, options: CardOptions, path: Path | None, weight: str | None
+    ranker: io.TableRanker, options: CardOptions, path: Path | None, weight: str | None
 ) -> tuple[Any, Any]:
     """Read a table and its weights, if one is given."""
     from apexrank.io.columns import labelled_rows, row_weights
@@ -218,8 +195,7 @@ def _read(
     table, notes = options.read_table(path, index="index"), list[str]()
     if ranker.positive is not None and ranker.target in table.names:
         table, notes = labelled_rows(table, ranker.target)
-    for sentence in notes + ranker.check(table, known=[weight]):
-        out.note(sentence)
+    out.note(*notes, *ranker.check(table, known=[weight]))
     return table, None if weight is None else row_weights(table, weight)
 
 

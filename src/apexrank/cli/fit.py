@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from apexrank import io, metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.io import Recipe, Table, TableRanker
     from apexrank.io.judging import Judged
 
 _model = opt.panel("Model")
@@ -30,8 +30,8 @@ _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_
 class Model(NamedTuple):
     """A model of ``fit``: its class, its default scaling, and parameters of other names.
 
-    ``graded`` models learn from grades of relevance, the others from two classes, of which ``search`` is the class that
-    chooses p and alpha.
+    ``graded`` models learn from grades of relevance, the others from two classes. ``search`` is the class that chooses
+    p and alpha, of graded models alpha.
     """
 
     estimator: str
@@ -42,6 +42,12 @@ class Model(NamedTuple):
 
 
 _ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
+_BOOSTED = {
+    "loss": "objective",
+    "leaves": "max_leaves",
+    "rounds": "n_estimators",
+    "monotone": "monotonic_cst",
+}
 MODELS = {
     "push": Model("PNormPush", search="PNormPushCV"),
     "additive": Model("AdditivePush", renamed=_ADDITIVE, search="AdditivePushCV"),
@@ -50,10 +56,11 @@ MODELS = {
     "ir": Model("IRPush"),
     # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
-    "retarget": Model("MonotoneRetargeting", graded=True),
-    "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True),
-    "listwise": Model("ListwiseRanker", graded=True),
-    "pairs": Model("CrucialPairsPush", graded=True),
+    "retarget": Model("MonotoneRetargeting", graded=True, search="GridSearchCV"),
+    "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True, search="GridSearchCV"),
+    "boosted": Model("BoostedRanker", renamed=_BOOSTED, graded=True),
+    "listwise": Model("ListwiseRanker", graded=True, search="GridSearchCV"),
+    "pairs": Model("CrucialPairsPush", graded=True, search="GridSearchCV"),
 }
 ALPHAS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of graded models; of equals the first is taken
 
@@ -65,31 +72,25 @@ class ModelOptions:
     model: str = _model(
         "For two classes: push (P-Norm Push), additive (a P-Norm Push of curves, one for each column), logistic "
         "(logistic regression), trees (boosted trees; with -p pushed ones), ir (IR Push) or rankboost. For grades of "
-        "relevance: retarget (monotone retargeting), additive-retarget (the same of curves), pairs (P-Norm Push on "
-        "pairs) or listwise (baselines by --loss).",
+        "relevance: retarget (monotone retargeting), additive-retarget (the same of curves), boosted (boosted trees by "
+        "--loss), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
         default="push",
         choices=tuple(MODELS),
     )
-    cv: bool = _model("Choose alpha, and p of push and additive, by cross-validation.", "--cv", default=False)
+    cv: bool = _model("Choose alpha, and p of push and additive, by cross-validation.", default=False)
     calibrate: bool = _model(
-        "Learn probabilities of two classes, which rank then shows beside the scores: isotonic regression on "
-        "out-of-fold scores of five folds.",
-        "--calibrate",
+        "Learn probabilities of two classes, for rank to show: isotonic regression on out-of-fold scores.",
         default=False,
     )
-    group_split: str | None = _model(
-        "With --calibrate: column such as a customer, whose rows stay together in its folds; not a feature."
-    )
+    group_split: str | None = _model("With --calibrate: column, not a feature, whose rows stay in one fold.")
     p: float | None = _model(
-        "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
+        "How hard to push at the top: 1 is the whole list, inf only the highest negative."
     )
     alpha: float | None = _model("Weight of the penalty; push and ir take it from the rows by default.")
-    l1_ratio: float | None = _model(
-        "Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."
-    )
+    l1_ratio: float | None = _model("Share of |w| in the penalty: 0 ridge, 1 lasso; above 0: exact zeros.")
     loss: str | None = _model(
         "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
-        "pointwise, ndcg_consistent or unknown_link."
+        "pointwise, ndcg_consistent or unknown_link; of boosted these, retarget, pairs, push or lambdarank."
     )
     price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
     side: str | None = _model("Where to push: top, bottom or both.")
@@ -98,14 +99,12 @@ class ModelOptions:
     margin: float | None = _model("Of retarget: margin between the grades.")
     offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
     knots: int | None = _model("Of additive models: most knots of a curve.", min=2)
-    pairs: int | None = _model(
-        "Of additive models: how many pairs of columns have a joint effect; 0 by default.", min=0
-    )
+    pairs: int | None = _model("Of additive models: pairs of columns with joint effects; default 0.", min=0)
     monotone: list[str] | None = _model(
-        "Of additive models: columns of numbers whose curve only rises (+) or falls (-), such as amount=+,age=-."
+        "Of additive and boosted models: columns of numbers that only lift (+) or lower (-) scores, such as a=+,b=-."
     )
-    leaves: int | None = _model("Of trees: leaves of each.", min=2)
-    rounds: int | None = _model("Of trees: how many.", min=1)
+    leaves: int | None = _model("Of trees and boosted: leaves of each tree.", min=2)
+    rounds: int | None = _model("Of trees and boosted: how many trees.", min=1)
     max_iter: int | None = _model("Most iterations.")
     tol: float | None = _model("Stop at this gradient norm.")
     folds: int | None = _model("Folds of --cv; 5 by default.", min=2)
@@ -119,20 +118,9 @@ class FitColumns(opt.FeatureColumns):
     """Columns, and what is done with their values."""
 
     target: str | None = opt.plain(
-        "Column that says which rows are positive, or how relevant; LETOR files have one.", show_default=False
+        "Column that says which rows are positive, or how relevant; LETOR files have one."
     )
     groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
-    categorical: list[str] | None = opt.column(
-        "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
-    )
-    impute: str | None = opt.column(
-        "Fill missing numbers with the column's median (the default) or mean, or refuse them with none (the default "
-        "for grades)."
-    )
-    scale: str | None = opt.column(
-        "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
-        "(0 to 1 inside each group) or none; by default standard, for rankboost minmax."
-    )
 
 
 @dataclass(frozen=True)
@@ -140,14 +128,13 @@ class EngineOptions(opt.Workers):
     """How tables larger than memory are fitted."""
 
     engine: str | None = opt.large(
-        "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
-        "or dask (processes that keep their rows in memory). For linear models.",
+        "Read the table in passes: blocks (in one process; the default for a folder) or dask (processes that keep "
+        "their rows in memory). For linear models.",
         choices=("blocks", "dask"),
     )
     checkpoint: Path | None = opt.large(
-        "File that keeps what a long fit has found so far: the same command, given again after an "
-        "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
-        show_default=False,
+        "File that keeps the state of a long fit: after an interruption the same command resumes from it and gives "
+        "the same model, bit for bit. Removed when the model is written."
     )
 
 
@@ -172,8 +159,7 @@ def fit(
     out.check_file(engine.checkpoint, output, train, *files_of(train))
     out.check_inputs(train)
     from apexrank.checkpoints import checkpoint
-    from apexrank.io import Recipe, save_model
-    from apexrank.io.calibration import calibrate, check_one_list
+    from apexrank.io.calibration import check_one_list
     from apexrank.io.columns import numbers
     from apexrank.io.table_ranker import fit_table
 
@@ -181,37 +167,24 @@ def fit(
     calibrated, apart = given.pop("calibrate"), given.pop("group_split", None)
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
-    opt.refuse(
-        {
-            "--calibrate needs the table in memory: leave it out, or leave out --engine": (
-                calibrated and in_blocks
-            ),
-            "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop": (
-                apart is not None and not calibrated
-            ),
-            "--engine reads UTF-8 files: leave out --encoding and --sep": (
-                in_blocks and reading != opt.CsvOptions()
-            ),
-        }
-    )
+    in_memory = "--calibrate needs the table in memory: leave it out, or leave out --engine"
+    of_folds = "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop"
+    opt.refuse(calibrated and in_blocks, in_memory)
+    opt.refuse(apart is not None and not calibrated, of_folds)
+    opt.refuse(in_blocks and reading != opt.CsvOptions(), opt.ENGINE_IS_UTF8)
     table = None if in_blocks else reading.read_table(train, index="index")
     of_format = LETOR_ROLES if train.exists() and all(map(is_letor, files_of(train))) else {}
     roles = of_format if table is None else table.roles
     target, model = columns.target or roles.get("target"), MODELS[options.model]
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
-    chosen = {
-        "target": target,
-        "id": columns.id or roles.get("id"),
-        "groups": columns.groups or roles.get("groups"),
-        "categorical": opt.split_names(columns.categorical) or None,
-        "scale": columns.scale or model.scale,
-    }
-    recipe = Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
-    if recipe.graded and recipe.positive is not None:
-        raise InputError(
-            f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push"
-        )
+    chosen: dict[str, Any] = {"target": target, "scale": columns.scale or model.scale}
+    chosen |= {name: getattr(columns, name) or roles.get(name) for name in ("id", "groups")}
+    recipe = io.Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
+    opt.refuse(
+        recipe.graded and recipe.positive is not None,
+        f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push",
+    )
     if calibrated:
         check_one_list(recipe)
     if apart is not None and apart not in recipe.drop:
@@ -231,8 +204,8 @@ def fit(
                 ranker, judged = fit_table(table, recipe, estimator)
         if calibrated and table is not None:
             with out.working("fitting folds for probabilities"):
-                ranker.calibration = calibrate(ranker, table, recipe, group_split=apart)
-        save_model(output, ranker)
+                ranker.calibration = io.calibrate(ranker, table, recipe, group_split=apart)
+        io.save_model(output, ranker)
     report = {**_report(ranker, judged, output, table), "notes": list(judged.notes)}
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
@@ -243,8 +216,7 @@ def fit(
     if json:
         out.print_json(report)
     else:
-        for sentence in judged.notes:
-            out.note(sentence)
+        out.note(*judged.notes)
         _print(report, ranker, train)
 
 
@@ -262,9 +234,9 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     chosen_by_cv = ("alpha",) if model.graded else ("p", "alpha")
     if "p" in given and price != "power":
         raise InputError(f"--price {price} has no -p: leave out one of them")
-    if cv and not (model.search or model.graded):
-        known = ", ".join(other for other in MODELS if MODELS[other].search or MODELS[other].graded)
-        raise InputError(f"--cv is for the models {known}, not for {name}: give --alpha, or use compare")
+    if cv and not model.search:
+        known = ", ".join(other for other in MODELS if MODELS[other].search)
+        raise InputError(f"--cv is for the models {known}, not for {name}: leave it out, or use compare")
     if "monotone" in given:
         given["monotone"] = split_signs(given["monotone"])
     for option in chosen_by_cv if cv else ("folds", "scoring"):
@@ -303,19 +275,17 @@ def _search_alpha(estimator: Any, folds: int, scoring: str) -> Any:
     from sklearn import config_context
     from sklearn.model_selection import GridSearchCV, GroupKFold
 
-    from apexrank.metrics import get_scorer
-
     with config_context(enable_metadata_routing=True):
         estimator.set_fit_request(groups=True, sample_weight=True)
-        scorer: Any = get_scorer(scoring)
+        scorer: Any = metrics.get_scorer(scoring)
         scorer.set_score_request(groups=True, sample_weight=False)
         grid = {"alpha": list(ALPHAS)}
         return GridSearchCV(estimator, grid, scoring=scorer, cv=GroupKFold(folds), error_score="raise")
 
 
 def _fit_by_engine(
-    train: Path, recipe: Recipe, estimator: Any, options: EngineOptions
-) -> tuple[TableRanker, Judged]:
+    train: Path, recipe: io.Recipe, estimator: Any, options: EngineOptions
+) -> tuple[io.TableRanker, Judged]:
     """Fit on a file or folder in passes; what an engine cannot do is refused before anything is read."""
     from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
     from apexrank.io.tables import PARQUET, files_of
@@ -327,12 +297,9 @@ def _fit_by_engine(
     tried = getattr(estimator, "estimator", estimator)
     linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
     linear = linear and not hasattr(tried, "contributions")
-    opt.refuse(
-        {
-            "--engine takes linear models: others need the table in memory": not linear,
-            "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR": on_dask and is_text,
-        }
-    )
+    opt.refuse(not linear, "--engine takes linear models: others need the table in memory")
+    parquet = "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR"
+    opt.refuse(on_dask and is_text, parquet)
     if is_text and tried is not estimator:
         out.note("text is parsed again in every pass: for a faster --cv convert the files to Parquet")
     if not on_dask:
@@ -341,7 +308,7 @@ def _fit_by_engine(
         return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
 
 
-def _report(ranker: TableRanker, judged: Judged, output: Path, table: Table | None) -> dict[str, Any]:
+def _report(ranker: io.TableRanker, judged: Judged, output: Path, table: io.Table | None) -> dict[str, Any]:
     from apexrank.io.judging import top_measures
 
     features, estimator = ranker.encoder.features, ranker.estimator
@@ -360,7 +327,9 @@ def _report(ranker: TableRanker, judged: Judged, output: Path, table: Table | No
     }
 
 
-def _drivers(ranker: TableRanker, features: list[str], table: Table | None) -> dict[str, dict[str, float]]:
+def _drivers(
+    ranker: io.TableRanker, features: list[str], table: io.Table | None
+) -> dict[str, dict[str, float]]:
     """Return the coefficients, the effects of columns, or of trees how many of their questions are about a feature."""
     if hasattr(ranker.estimator, "shapes_") and table is not None:
         return {"effects": ranker.effects(table)}
@@ -370,12 +339,11 @@ def _drivers(ranker: TableRanker, features: list[str], table: Table | None) -> d
     return {"questions": dict(zip(features, asked.tolist(), strict=True))}
 
 
-def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
+def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None:
     from apexrank.io.judging import label
 
-    meaning = (
-        f"above 0 in {ranker.target}" if ranker.positive is None else f"{ranker.target} = {ranker.positive}"
-    )
+    known = f"{ranker.target} = {ranker.positive}"
+    meaning = f"above 0 in {ranker.target}" if ranker.positive is None else known
     typer.echo(
         f"{source}: {report['rows']} rows, {report['positives']} of them positive ({meaning}), "
         f"{out.plural(report['features'], 'feature')} ({report['scale']} scaling)"
@@ -385,7 +353,16 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     params, gap = report["params"], report.get("dual_gap")
     # Only the power price has a p.
     names = ["p" if params.get("price", "power") == "power" else "price", "divergence", "margin", "alpha"]
-    names += ["leaves", "rounds", "n_knots", "n_pairs", "monotonic_cst"]
+    names += [
+        "leaves",
+        "rounds",
+        "n_knots",
+        "n_pairs",
+        "objective",
+        "max_leaves",
+        "n_estimators",
+        "monotonic_cst",
+    ]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
     plain = {"loss": "exponential", "side": "top", "l1_ratio": 0}
     names += [name for name, usual in plain.items() if name not in names and params.get(name, usual) != usual]
@@ -397,9 +374,8 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
         certificate = f": {state} {after}{certificate}"
     typer.echo(f"{report['estimator']}({shown}){certificate}")
     if "probabilities" in report:
-        typer.echo(
-            "probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*report["probabilities"])
-        )
+        ends = report["probabilities"]
+        typer.echo("probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*ends))
     measures, what = report["measures"], next(key for key in _DRIVERS if key in report)
     coefficients = report[what]
     keys = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
@@ -410,7 +386,6 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     of, form = _DRIVERS[what]
     out.print_table([of, title], [[name, f"{value:{form}}"] for name, value in largest])
     if what == "effects":
-        typer.echo(
-            "an effect is the standard deviation of what a column adds to the scores of the training rows"
-        )
+        spread = "the standard deviation of what a column adds to the scores of the training rows"
+        typer.echo(f"an effect is {spread}")
     typer.echo(f"written: {report['model']}")

@@ -1,8 +1,9 @@
-"""``apexrank graph rank`` and ``graph inspect``: rank the vertices of a graph, describe a file of edges."""
+"""``apexrank graph``: rank the vertices of a graph, describe a file of edges, pack large ones into shards."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -12,31 +13,26 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.cli.graph_consensus import consensus
-from apexrank.cli.graph_pack import pack
 from apexrank.cli.graph_studies import attack, graph_compare
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.graph.graph import Graph
+    from apexrank.graph import Graph
 
 _LINKS_SHOWN = 10
 _SHOWN_PARAMS = ("p", "ratio", "k", "min_links", "truncate", "cap", "beta", "damping", "smoothing")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
-_COLUMNS = (
-    "trust",
-    "distrust",
-    "hubs",
-    "pagerank",
-    "absolute_mass",
-)  # written beside the score where they are known
+_COLUMNS = ("trust", "distrust", "hubs", "pagerank", "absolute_mass")  # written where a rank has them
 _ABOUT_SCORES = {
     "spam-mass": "score: minus the share of a vertex's PageRank that does not come from the trusted vertices, so -1 "
     "points to spam, 0 and above to good vertices; absolute_mass: that part of PageRank"
 }
 _ABOUT_LABELS = ("trust", "gamma", "distrust", "neutral")
+_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 class Method(NamedTuple):
@@ -79,23 +75,6 @@ METHODS = {
     "modified-pagerank": Method("ModifiedPageRank", ("teleport", "signed"), ("signed",)),
 }
 
-Signed = Annotated[
-    bool,
-    typer.Option(
-        "--signed",
-        help="Negative weights are distrust, not an error; rank such ratings with --method fairness-goodness.",
-        rich_help_panel="Reading",
-    ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        help="Iterate on a device of PyTorch, such as cuda; for pagerank, truncated and lpq.",
-        metavar="DEVICE",
-        rich_help_panel="Method",
-    ),
-]
 graph_app = typer.Typer(
     name="graph",
     help="Rank the vertices of a graph, and measure how far made-up links would lift them.",
@@ -118,52 +97,51 @@ class RankOptions:
         choices=tuple(METHODS),
     )
     p: float | None = opt.method(
-        "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
-        "-p",
+        "Weight of few strong links against many weak ones: 1 to inf; default 2, in top-mean 1."
     )
-    ratio: float | None = opt.method(
-        "q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."
-    )
+    ratio: float | None = opt.method("q/p of lpq and top-mean: above 1 further links add less; default 1.2.")
     k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
     truncate: int | None = opt.method(
-        "First steps of a walk that do not count in truncated and nonbacktracking, and little in guarded; 2 by "
-        "default."
+        "First steps of a walk that do not count in truncated and nonbacktracking, and little in guarded; default 2."
     )
     cap: float | None = opt.method("Most that a vertex contributes to another in robust; 0.01 by default.")
     alpha: float | None = opt.method(
-        "What a link hands on in katz; 0.85 over a bound of the spectral radius by default."
+        "Factor of a link in katz; by default 0.85 over a bound of the spectral radius."
     )
     damping: float | None = opt.method("Share that follows links; 0.85 by default.")
     teleport_as: str | None = opt.method(
-        "What the teleport of lpq is: one more in-link (inside, the default), a share added after the norm (outside), "
-        "or a weak link from every vertex to every vertex (weak-links).",
+        "Teleport of lpq: one more in-link (inside, the default), a share added after the norm (outside), or a weak "
+        "link between every two vertices (weak-links).",
         choices=PLACES,
     )
     smoothing: float | None = opt.method(
-        "Neutral ratings added to those of each vertex in fairness-goodness and mean-rating; 2 by default."
+        "Neutral ratings added to those of each vertex in fairness-goodness and mean-rating; default 2."
     )
     tol: float | None = opt.method(
-        "Stop when the scores are this near to the exact ones (L1; in fairness-goodness each score); 1e-9 by default, "
-        "1e-3 in robust."
+        "Largest error of the scores (L1; in fairness-goodness of each); default 1e-9, in robust 1e-3."
     )
     max_iter: int | None = opt.method("Most steps; 1000 by default.")
-    min_links: float | None = opt.method(
-        "Links that every vertex is taken to have at least in the guard of guarded; 20 by default."
-    )
-    keep: float | None = opt.method(
-        "Share of the vertices that keep their PageRank in guarded; 0.9 by default."
-    )
-    trust: str | None = opt.label(
-        "How labels spread in lpq: linear (the default), or same, as the rank does."
-    )
+    min_links: float | None = opt.method("Fewest links that guarded takes a vertex to have; 20 by default.")
+    keep: float | None = opt.method("Share of the vertices that keep their PageRank in guarded; default 0.9.")
+    trust: str | None = opt.label("Spread of labels in lpq: linear (the default), or same, as the rank does.")
     gamma: float | None = opt.label("What is left of them after a link; 0.85 by default.")
     distrust: str | None = opt.label("Distrust runs against the links (the default) or along them.")
     neutral: float | None = opt.label("Factor of vertices that no label reaches; 0.5 by default.")
     good_share: float | None = opt.label("Estimated share of good vertices in spam-mass; 0.85 by default.")
     beta: float | None = opt.label("Weight of distrust in demoted; 1 by default.")
     negative: str | None = opt.label(
-        "Negative edges make their targets distrusted by their sources' rank (edges, the default), or by their "
-        "weight alone (seeds), with which anybody can demote anybody."
+        "Negative edges demote their targets by the sources' rank (edges, the default), or by their weight alone "
+        "(seeds), with which anybody can demote anybody."
+    )
+
+
+@dataclass(frozen=True)
+class SignedEdges(opt.EdgeOptions):
+    """Format of a file of edges, which may be negative."""
+
+    signed: bool = opt.reading(
+        "Negative weights are distrust, not an error; rank such ratings with --method fairness-goodness.",
+        default=False,
     )
 
 
@@ -171,25 +149,25 @@ class RankOptions:
 class VertexFiles:
     """Files that name vertices."""
 
-    teleport: Path | None = opt.method(
-        "File of the vertices where the walk starts anew, in the form of --trusted; all by default."
-    )
+    teleport: Path | None = opt.method("File of vertices where walks restart, like --trusted; default: all.")
     trusted: Path | None = opt.label(
-        "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight; those that are not in "
-        "the graph are left out with a note. Without distrusted ones all that trust reaches count alike; trustrank "
-        "has degrees."
+        "File of trusted vertices, one a line, or CSV with vertex and maybe weight; unknown ones are left out with a "
+        "note. Without distrusted ones all that trust reaches count alike; trustrank has degrees."
     )
     distrusted: Path | None = opt.label("File of distrusted vertices, in the same form.")
     start: Path | None = opt.method("Ranks written earlier, to begin with: same answer, fewer steps.")
 
 
 @dataclass(frozen=True)
-class ShardOptions(opt.Workers):
-    """Who ranks a graph in shards."""
+class RankEngine(opt.Workers):
+    """Where the steps of a rank are computed."""
 
+    device: str | None = opt.method(
+        "Iterate on a device of PyTorch, such as cuda; for pagerank, truncated and lpq.", metavar="DEVICE"
+    )
     engine: str | None = opt.large(
-        "Rank a graph in shards, as graph pack writes it, by reading shard after shard (blocks, the default) or on "
-        "processes that keep the shards in memory (dask).",
+        "Rank a graph in shards, as graph pack writes it, shard after shard (blocks, the default) or on processes "
+        "that keep the shards in memory (dask).",
         choices=("blocks", "dask"),
     )
 
@@ -198,25 +176,30 @@ class ShardOptions(opt.Workers):
         from apexrank.graph.shards import is_shards
 
         self.check(self.engine == "dask")
-        if is_shards(edges):
-            if method not in _OF_SHARDS:
-                raise InputError(
-                    f"--method {method} takes a graph in memory, and {edges} is one in shards: use one of "
-                    f"{', '.join(_OF_SHARDS)}"
-                )
-        elif self.engine is not None:
-            raise InputError(
-                f"--engine is for graphs in shards: write one with apexrank graph pack {edges} -o edges.shards"
-            )
+        in_shards, others = is_shards(edges), f"use one of {', '.join(_OF_SHARDS)}"
+        in_memory = f"--method {method} takes a graph in memory, and {edges} is one in shards: {others}"
+        opt.refuse(in_shards and method not in _OF_SHARDS, in_memory)
+        pack = f"write one with apexrank graph pack {edges} -o edges.shards"
+        opt.refuse(self.engine and not in_shards, f"--engine is for graphs in shards: {pack}")
+
+
+@dataclass(frozen=True)
+class PackOptions:
+    """The folder to write, and the memory for it."""
+
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write, such as edges.shards.")]
+    memory: str = opt.plain(
+        "Memory for edges and names, such as 500MB; about 40 bytes a vertex come on top.",
+        metavar="SIZE",
+        default="2GB",
+    )
 
 
 @dataclass(frozen=True)
 class ExplainedOutput(opt.RankingOutput):
     """What is written, and what is explained."""
 
-    explain: list[str] | None = opt.written(
-        "Show the links that make up the score of this vertex; may be repeated.", metavar="VERTEX"
-    )
+    explain: list[str] | None = opt.written("Vertex to explain by its links; repeatable.", metavar="VERTEX")
 
 
 @graph_app.command()
@@ -226,36 +209,30 @@ def rank(
     *,
     options: RankOptions,
     vertex_files: VertexFiles,
-    reading: opt.EdgeOptions,
-    signed: Signed = False,
-    engine: ShardOptions,
-    device: Device = None,
+    reading: SignedEdges,
+    engine: RankEngine,
     shown: ExplainedOutput,
     json: opt.Json = False,
 ) -> None:
     """Rank the vertices of a graph, best first."""
-    files, output = opt.given_options(vertex_files), shown.output
+    files, output, signed = opt.given_options(vertex_files), shown.output, reading.signed
     out.check_table(output, edges, *files.values())
     out.check_inputs(edges, *files.values())
     from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame
 
-    flags = {"signed": signed, "explain": bool(shown.explain), "device": device is not None}
+    flags = {"signed": signed, "explain": shown.explain, "device": engine.device}
+    asked = {*files, *(name for name, value in flags.items() if value)}
     parameters = opt.given_options(options)
-    chosen = {*files, *parameters}
-    method = parameters.pop("method", None) or default_method(
-        {*chosen, *(name for name in flags if flags[name])}
-    )
-    estimator = build_method(method, {*files, *(name for name in flags if flags[name])}, **parameters)
+    method = parameters.pop("method", None) or default_method({*asked, *parameters})
+    estimator = build_method(method, asked, **parameters)
     engine.check_graph(edges, method)
     watch = out.Stopwatch()
     given = reading.read(edges, signed=signed)
     on_dask = engine.engine == "dask"
     if on_dask:
         given = replace(given, engine="dask")
-    if device is not None:
-        from apexrank.graph.device import to_device
-
-        given = to_device(given, device)
+    if engine.device is not None:
+        given = apexrank.graph.to_device(given, engine.device)
     graph = given.positive if signed else given
     arguments = {
         what: earlier_scores(path, graph) if what == "start" else opt.read_seeds(path, graph, what)
@@ -267,9 +244,9 @@ def rank(
     with engine.cluster() if on_dask else nullcontext():
         out.fit_with_progress(estimator, given, f"ranking {graph.n} vertices", "error at most", **arguments)
     watch.end("ranking")
-    labels = {name: getattr(estimator, f"{name}_", None) for name in _COLUMNS}
-    given_labels = {name: values for name, values in labels.items() if values is not None}
-    ranked = ranking_frame(estimator.graph_, estimator.scores_, shown.top, **given_labels)
+    found = {name: getattr(estimator, f"{name}_", None) for name in _COLUMNS}
+    columns = {name: values for name, values in found.items() if values is not None}
+    ranked = ranking_frame(estimator.graph_, estimator.scores_, shown.top, **columns)
     reasons = {str(vertex): estimator.explain(vertex, top=_LINKS_SHOWN) for vertex in vertices}
     explained = {str(vertex): estimator.explained(vertex) for vertex in vertices}
     out.write_frame(ranked, output)
@@ -323,33 +300,28 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     for option in sorted(given - {*method.takes}):
         raise InputError(f"--method {name} has no --{option}: leave it out")
     for option in method.needs:
-        if option not in given and option == "signed":
-            raise InputError(f"--method {name} is for ratings, some of them negative: add --signed")
-        if option not in given:
-            raise InputError(f"--method {name} needs --{option} FILE, the vertices it starts from")
+        needs = f"needs --{option} FILE, the vertices it starts from"
+        ratings = "is for ratings, some of them negative: add --signed"
+        opt.refuse(option not in given, f"--method {name} {ratings if option == 'signed' else needs}")
     estimator = getattr(import_module("apexrank.graph"), method.estimator)()
     opt.set_parameters(estimator, options, f"--method {name}", method.renamed)
     for option in _ABOUT_LABELS:
-        if option in options and not given & {*_LABELLED, "signed"}:
-            raise InputError(
-                f"--{option} is about labels: add --trusted, --distrusted or --signed, or leave it out"
-            )
-    if "negative" in options and "signed" not in given:
-        raise InputError("--negative is about negative edges: add --signed, or leave it out")
+        unlabelled = option in options and not given & {*_LABELLED, "signed"}
+        add = "add --trusted, --distrusted or --signed, or leave it out"
+        opt.refuse(unlabelled, f"--{option} is about labels: {add}")
+    unsigned = "negative" in options and "signed" not in given
+    opt.refuse(unsigned, "--negative is about negative edges: add --signed, or leave it out")
     return estimator
 
 
 def _report(estimator: Any) -> dict[str, Any]:
     """Return what is known of a fitted rank."""
+    given = {name: value for name, value in estimator.get_params().items() if name not in _QUIET_PARAMS}
     return {
         "vertices": estimator.graph_.n,
         "edges": estimator.graph_.n_edges,
         "estimator": type(estimator).__name__,
-        "params": {
-            name: "inf" if value == math.inf else value
-            for name, value in estimator.get_params().items()
-            if name not in _QUIET_PARAMS
-        },
+        "params": {name: "inf" if value == math.inf else value for name, value in given.items()},
         "steps": getattr(estimator, "n_iter_", None),
         "converged": getattr(estimator, "converged_", True),
         "error_bound": getattr(estimator, "error_bound_", None),
@@ -368,11 +340,8 @@ def _sentence(report: dict[str, Any]) -> str:
         size += f" and {report['negative_edges']} negative ones"
     found, bound = "", report["error_bound"]
     if report["steps"] is not None:
-        certificate = (
-            "no bound on the error"
-            if math.isnan(bound)
-            else f"error at most {bound:.1e} ({report['error_norm']})"
-        )
+        known = f"error at most {bound:.1e} ({report['error_norm']})"
+        certificate = "no bound on the error" if math.isnan(bound) else known
         certificate += " before labels" if report["error_bound_is_before_labels"] else ""
         found = f": {out.ended(report['converged'], report['steps'])}, {certificate}"
     return f"{report['edges_file']}: {size}; {report['estimator']}({params}){found}; {report['seconds']}"
@@ -380,11 +349,10 @@ def _sentence(report: dict[str, Any]) -> str:
 
 @graph_app.command()
 @opt.option_groups
-def inspect(
-    edges: opt.EdgePath, *, reading: opt.EdgeOptions, signed: Signed = False, json: opt.Json = False
-) -> None:
-    """Say what a file of edges holds: sizes, components, dangling vertices, largest degrees."""
+def inspect(edges: opt.EdgePath, *, reading: SignedEdges, json: opt.Json = False) -> None:
+    """Describe a file of edges: sizes, components, dangling vertices, largest degrees."""
     out.check_inputs(edges)
+    signed = reading.signed
     from apexrank.graph.reading import counts_both_ways
     from apexrank.kernels.edges import count_repeated, in_links
 
@@ -395,9 +363,8 @@ def inspect(
         both_ways = counts_both_ways(found, False if reading.undirected else None)
         undirected = reading.undirected or not found.directed
         reports = {name: _inspected(part, undirected) for name, part in (parts or {"value": graph}).items()}
-        drop_loops = reading.no_self_loops
         ends = found.sources, found.targets, found.weights, found.n
-        met = count_repeated(in_links(*ends, both_ways=both_ways, drop_loops=drop_loops, sign=0))
+        met = count_repeated(in_links(*ends, both_ways=both_ways, drop_loops=reading.no_self_loops, sign=0))
     if json:
         told = reports if signed else reports["value"]
         out.print_json({"edges_file": str(edges), "repeated": met, **told})
@@ -433,7 +400,60 @@ def _inspected(graph: Graph, undirected: bool) -> dict[str, Any]:
     return {**summary, "bytes": memory}
 
 
+@graph_app.command()
+@opt.option_groups
+def pack(
+    edges: Annotated[
+        list[Path],
+        opt.argument(
+            "Files of edges: CSV, TSV or a plain list, JSON lines (also .gz), Parquet; folders or quoted patterns of "
+            "such files; - for standard input."
+        ),
+    ],
+    *,
+    files: PackOptions,
+    reading: opt.EdgeOptions,
+    json: opt.Json = False,
+) -> None:
+    """Turn edge files of any size into shards on disk, with bounded memory.
+
+    Links are sorted by target, and ids of vertices, numbers or text, are replaced by numbers:
+
+        apexrank graph pack 'crawl/*.csv.gz' -o crawl.shards --memory 4GB
+    """
+    out.check_inputs(*edges)
+    output, size = files.output, parse_size(files.memory)
+
+    watch = out.Stopwatch()
+    with out.working(f"packing {edges[0]}") as status:
+        tell = None if status is None else status.update
+        graph = apexrank.graph.pack_graph(edges, output, **reading.rules(), memory=size, progress=tell)
+    watch.end("packing")
+    size_on_disk = sum(path.stat().st_size for path in output.iterdir())
+    if json:
+        sizes = {"vertices": graph.n, "edges": graph.n_edges, "weighted": graph.weighted}
+        shards = {"shards": len(graph.shards), "bytes": size_on_disk}
+        out.print_json({"output": output, **sizes, **shards, "seconds": watch})
+        return
+    counts = f"{out.plural(graph.n, 'vertex', 'vertices')}, {out.plural(graph.n_edges, 'edge')}"
+    shards_found = f"{out.plural(len(graph.shards), 'shard')} of {out.size(size_on_disk)} in all"
+    typer.echo(f"{output}: {counts}, {'un' * (not graph.weighted)}weighted, in {shards_found}; {watch}")
+
+
+def parse_size(text: str) -> float:
+    """Parse a size with its unit.
+
+    Examples
+    --------
+    >>> parse_size("2GB"), parse_size("1.5 mb")
+    (2000000000.0, 1500000.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt])i?b?", text.strip().lower())
+    if found is None or not float(found[1]):  # 10 may be meant as gigabytes, and would fill the disk as bytes
+        raise InputError(f"--memory is a number with a unit, such as 500MB or 2GB, got {text!r}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
 graph_app.command("compare")(graph_compare)
 graph_app.command()(attack)
 graph_app.command()(consensus)
-graph_app.command()(pack)

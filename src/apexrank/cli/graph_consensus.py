@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.graph.consensus import ConsensusRank
-    from apexrank.graph.layers import Layers
+    from apexrank.graph import Layers
 
 _ONLY = {"beta": "brew", "temperature": "corroborate"}  # options of one method
 
@@ -31,20 +31,17 @@ class ConsensusOptions:
         default="union",
     )
     half_life: float | None = opt.method(
-        "For layers in the order of time, the newest last: a layer's weight halves with every N layers of age; 0.5 "
-        "is a beginning. By default age does not count.",
+        "For layers in order of time, the newest last: the weight of a layer halves with every N layers of age, such "
+        "as 0.5. By default age does not count.",
         metavar="N",
     )
     divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
-    pull: float = opt.method(
-        "How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean.",
-        default=0.0,
-    )
+    pull: float = opt.method("Pull of the layer weights to the prior ones; inf: the mean.", default=0.0)
     entropy: float = opt.method(
-        "Below 1, layers that spread evenly, and so agree with everybody, count for less.", default=1.0
+        "Below 1, layers that spread evenly, and so agree with all, count less.", default=1.0
     )
     temperature: float | None = opt.method(
-        "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
+        "How mild corroborate is: towards 0 only the best supported layer counts; 0.3 by default."
     )
     beta: float | None = opt.method("Weight of stationarity in brew; 0.1 by default.")
     damping: float = opt.method("Share that follows links.", default=0.85)
@@ -53,15 +50,14 @@ class ConsensusOptions:
     tol: float = opt.method("Stop when the first-order gap is this small.", default=1e-8)
     max_iter: int = opt.method("Most steps.", default=5000)
 
-    def build(self) -> ConsensusRank:
+    def build(self) -> apexrank.graph.ConsensusRank:
         """Build the unfitted rank."""
-        from apexrank.graph.consensus import ConsensusRank
-
         given = opt.given_options(self)
         for option, only in _ONLY.items():
             if option in given and self.method != only:
                 raise InputError(f"--{option} is for --method {only}: leave it out")
-        return ConsensusRank(n_restarts=given.pop("restarts"), random_state=given.pop("seed"), **given)
+        renamed = {"n_restarts": given.pop("restarts"), "random_state": given.pop("seed")}
+        return apexrank.graph.ConsensusRank(**renamed, **given)
 
 
 @dataclass(frozen=True)
@@ -71,15 +67,11 @@ class LayerOptions:
     label: str | None = opt.reading(
         "Column of one table that tells the layers: networks, days, kinds of links."
     )
-    prior: str | None = opt.method(
-        "Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."
-    )
+    prior: str | None = opt.method("Prior weights of the layers, such as mon=2,tue=1; equal by default.")
     teleport: Path | None = opt.method(
-        "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
+        "File of the vertices where walks restart, one a line, or CSV with vertex and weight."
     )
-    keep: list[str] | None = opt.method(
-        "An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"
-    )
+    keep: list[str] | None = opt.method("Order of the ranks: A not below B; repeatable.", metavar="A>B")
 
 
 @opt.option_groups
@@ -139,7 +131,6 @@ def consensus(
 
 
 def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Layers:
-    from apexrank.graph.layers import as_layers
 
     if label is None and len(edges) == 1:
         raise InputError(
@@ -150,11 +141,9 @@ def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Lay
     which: Any = edges if label is None else edges[0]
     column = int(label) if label is not None and label.isdecimal() else label
     with out.working(f"reading {', '.join(map(str, edges))}"):
-        layers = as_layers(which, label=column, **reading.rules())
+        layers = apexrank.graph.as_layers(which, label=column, **reading.rules())
     if len(layers) == 1:
-        raise InputError(
-            f"the column {label!r} of {edges[0]} tells one layer only: name another with --label"
-        )
+        raise InputError(f"column {label!r} of {edges[0]} tells one layer only: name another with --label")
     return layers
 
 
@@ -185,25 +174,13 @@ def _pair(order: str) -> tuple[str, str]:
     return a, b
 
 
-def _report(rank: ConsensusRank, layers: Layers) -> dict[str, Any]:
+def _report(rank: apexrank.graph.ConsensusRank, layers: Layers) -> dict[str, Any]:
+    rows = zip(layers.names, layers.graphs, rank.layer_shares_.tolist(), strict=True)
     about = [
-        {
-            "layer": name,
-            "links": graph.n_edges,
-            "opinions": int((~graph.dangling).sum()),
-            "share": float(share),
-        }
-        for name, graph, share in zip(layers.names, layers.graphs, rank.layer_shares_, strict=True)
+        {"layer": name, "links": graph.n_edges, "opinions": int((~graph.dangling).sum()), "share": share}
+        for name, graph, share in rows
     ]
-    return {
-        "vertices": layers.n,
-        "layers": about,
-        "method": rank.method,
-        "divergence": rank.divergence,
-        "disagreement": rank.disagreement_,
-        "stationarity": rank.stationarity_,
-        "first_order_gap": rank.first_order_gap_,
-        "order_violation": rank.order_violation_,
-        "steps": rank.n_iter_,
-        "converged": rank.converged_,
-    }
+    names = ("disagreement", "stationarity", "first_order_gap", "order_violation")
+    report = {"vertices": layers.n, "layers": about, "method": rank.method, "divergence": rank.divergence}
+    report |= {name: getattr(rank, f"{name}_") for name in names}
+    return report | {"steps": rank.n_iter_, "converged": rank.converged_}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.graph.base import GraphRank
-    from apexrank.graph.graph import Graph
+    from apexrank.graph import Graph, GraphRank
     from apexrank.report import RankComparison
 
 _ROWS_SHOWN = 10
@@ -40,12 +40,10 @@ class CompareOptions:
     """Parameters of `apexrank.report.compare_ranks`."""
 
     ranks: list[str] | None = opt.method(
-        "Ranks to compare PageRank with: methods of graph rank that need no labels, such as guarded,nonbacktracking, "
-        "the default, with trustrank added by --trusted."
+        "Ranks to compare PageRank with: methods of graph rank that need no labels; guarded,nonbacktracking by "
+        "default, with --trusted also trustrank."
     )
-    p: str | None = opt.method(
-        "Powers of L_pq ranks to compare, too, from 1 to inf, such as 2,8.", "-p", "--p"
-    )
+    p: str | None = opt.method("Powers of L_pq ranks to compare, too, up to inf, such as 2,8.", "-p", "--p")
     ratio: float = opt.method("q/p of them: returns of further links diminish above 1.", default=1.2)
     damping: float = opt.method("Share that follows links.", default=0.85)
     tol: float = opt.method("Stop when the scores are this near to the exact ones (L1).", default=1e-7)
@@ -60,11 +58,11 @@ class LabelFiles:
     """Vertices known to be spam, or trusted."""
 
     spam: Path | None = opt.label(
-        "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: "
-        "no rank depends on them. Those that are not in the graph are left out."
+        "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: no rank "
+        "depends on them. Those that are not in the graph are left out."
     )
     trusted: Path | None = opt.label(
-        "File of trusted vertices, in the same form, for ranks that know of trust; never suspected."
+        "File of trusted vertices, in the same form, for ranks that use trust; never suspected."
     )
 
 
@@ -80,7 +78,6 @@ def graph_compare(
 ) -> None:
     """Compare PageRank with ranks that resist link farms, and list the vertices that look like targets of farms."""
     shown.check(edges, labels.spam, labels.trusted)
-    from apexrank.report import build, compare_ranks
 
     parameters = asdict(options)
     parameters["ranks"] = _ranks(options, labels.trusted is not None)
@@ -93,10 +90,11 @@ def graph_compare(
         parameters["trusted"] = opt.read_seeds(labels.trusted, graph, "trusted")
     read = time.perf_counter() - began
     with out.working(f"comparing ranks of {graph.n} vertices") as status:
-        found = compare_ranks(graph, progress=None if status is None else status.update, **parameters)
+        tell = None if status is None else status.update
+        found = apexrank.report.compare_ranks(graph, progress=tell, **parameters)
         found.seconds.update(reading=read, total=time.perf_counter() - began)
         if shown.report is not None:
-            build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
+            apexrank.report.build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
     found.seconds["total"] = time.perf_counter() - began
     out.write_frame(found.table(), shown.output)
     if json:
@@ -111,7 +109,6 @@ def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | No
     if options.ranks is None and options.p is None:
         return None
     from apexrank.cli.graph import METHODS, build_method
-    from apexrank.graph import LpqRank
 
     given = {name: getattr(options, name) for name in ("damping", "tol", "max_iter")}
     found: dict[str, GraphRank] = {}
@@ -124,7 +121,7 @@ def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | No
         taken = rank.get_params()
         found[METHODS[name].estimator] = rank.set_params(**{key: given[key] for key in given if key in taken})
     for p in opt.split_powers(options.p, "2,8") if options.p else []:
-        found[f"L_pq, p = {p:g}"] = LpqRank(p, options.ratio, **given)
+        found[f"L_pq, p = {p:g}"] = apexrank.graph.LpqRank(p, options.ratio, **given)
     return found
 
 
@@ -153,13 +150,11 @@ def _print(found: RankComparison, edges: Path, shown: opt.GraphStudyOutputs) -> 
     if found.measures:
         base, now = (found.measures[i]["spam_mass"] for i in (0, 1))
         typer.echo(f"spam holds {base:.1%} of PageRank's score, {now:.1%} of that of {other}")
-    for sentence in found.notes:
-        out.note(sentence)
+    out.note(*found.notes)
     typer.echo(out.in_options(found.verdict.text))
     seconds = found.seconds
-    typer.echo(
-        f"read in {seconds['reading']:.1f} s, ranked in {seconds['ranking']:.1f} s, {seconds['total']:.1f} s in all"
-    )
+    read, ranked, total = (f"{seconds[stage]:.1f} s" for stage in ("reading", "ranking", "total"))
+    typer.echo(f"read in {read}, ranked in {ranked}, {total} in all")
     suspects = f"{counted(table.height, 'suspect')}, the most suspicious first"
     out.print_written(shown.output, f", {suspects}")
     if shown.report is not None:
@@ -176,7 +171,7 @@ class AttackOptions:
         "clique, hijacked, hijacked-farm, exchange, expired."
     )
     targets: int | None = opt.method(
-        "Pages that are attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
+        "Pages attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
     )
     pages: int = opt.method("Pages of a farm where its size is not given.", metavar="N", min=1, default=200)
     seed: int = opt.method("Draws targets and hijacked pages.", default=0)
@@ -193,13 +188,12 @@ def attack(
 ) -> None:
     """Attack a graph with link spam: which rank resists which attack, and what it costs the attacker."""
     shown.check(edges)
-    from apexrank.graph.robustness import ATTACKS, attack_ranks
-    from apexrank.report import build
+    from apexrank.graph.robustness import ATTACKS
 
     attacks = opt.split_names(options.attacks) or ATTACKS
     graph = reading.read(edges)
     with out.working(f"attacking {graph.n} vertices") as status:
-        study = attack_ranks(
+        study = apexrank.graph.attack_ranks(
             graph,
             attacks=attacks,
             n_targets=options.targets,
@@ -208,12 +202,11 @@ def attack(
             progress=None if status is None else status.update,
         )
         if shown.report is not None:
-            build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
+            apexrank.report.build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
     out.write_frame(study.table(), shown.output)
     if json:
-        out.print_json(
-            {"edges_file": edges} | study.to_dict() | {"report": shown.report, "output": shown.output}
-        )
+        written = {"report": shown.report, "output": shown.output}
+        out.print_json({"edges_file": edges} | study.to_dict() | written)
         return
     size = f"{out.plural(study.vertices, 'vertex', 'vertices')}, {out.plural(study.edges, 'link')}"
     typer.echo(
@@ -228,8 +221,7 @@ def attack(
         places = [f"{each.after:,.0f}{_MARKS[study.outcome(each)]}".rjust(_WIDTH) for each in found]
         rows.append([name, found[0].pages, found[0].hijacked, *places])
     out.print_table(["attack", "pages", "hijacked", *names], rows)
-    for sentence in study.notes:
-        out.note(out.in_options(sentence))
+    out.note(*study.notes)
     for sentence in (*study.verdicts.values(), study.verdict):
         typer.echo(sentence)
     out.print_written(shown.output)

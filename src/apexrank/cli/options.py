@@ -15,32 +15,33 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import apexrank
+from apexrank import io
 from apexrank.cli import output as out
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile, BallotLayout
+    from apexrank.graph import Graph
     from apexrank.graph.edges import Edges
-    from apexrank.graph.graph import Graph
-    from apexrank.io import Table
 
 
 def panel(title: str | None = None) -> Callable[..., Any]:
     """Return a maker of options that the help page lists under one heading; each is a field of a dataclass.
 
-    ``choices`` are the values that an option may have.
+    ``names`` are its flags, by default that of the field; ``choices`` the values that it may have.
     """
 
     def option(help: str, *names: str, default: Any = None, choices: Sequence[str] = (), **more: Any) -> Any:
-        info = typer.Option(*names, help=help, rich_help_panel=title, **more)
-        return field(default=default, metadata={"option": info, "choices": choices})
+        info = partial(typer.Option, help=help, rich_help_panel=title, **more)
+        return field(default=default, metadata={"option": info, "names": names, "choices": choices})
 
     return option
 
@@ -55,6 +56,7 @@ worth = panel("Points")
 large = panel("Larger than memory")
 written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write; default: the screen."
+_FLAGS = {"output": ("--output", "-o")}  # of options whose flag is not their name alone
 
 
 def option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -67,11 +69,12 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter)
             continue
         groups[parameter.name] = group
-        options = {each.name: each.metadata.get("option") for each in fields(group)}
+        about = {each.name: each.metadata for each in fields(group)}
         for each in inspect.signature(group, eval_str=True).parameters.values():
-            option = options[each.name]
-            hint = each.annotation if option is None else Annotated[each.annotation, option]
-            parameters.append(each.replace(annotation=hint))
+            if own := about[each.name]:  # an argument has its annotation already
+                option = own["option"](*(own["names"] or _FLAGS.get(each.name, (flag(each.name),))))
+                each = each.replace(annotation=Annotated[each.annotation, option])
+            parameters.append(each)
 
     @wraps(command)
     def grouped(**given: Any) -> None:
@@ -106,6 +109,22 @@ def flag(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
 
 
+def as_words(options: Mapping[str, Any]) -> list[str]:
+    """Return options as the user types them; lists are repeated, and those of None left out.
+
+    Examples
+    --------
+    >>> as_words({"target": "fraud", "id": None, "drop": ["a", "b"], "p": 4.0})
+    ['--target', 'fraud', '--drop', 'a', '--drop', 'b', '-p', '4']
+    """
+    words: list[str] = []
+    for name, given in options.items():
+        for value in given if isinstance(given, list | tuple) else [given]:
+            text = f"{value:g}" if isinstance(value, int | float) else value
+            words += [] if value is None else [flag(name), str(text)]
+    return words
+
+
 def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list[str]:
     """Split column names given as ``--drop a,b --drop c``; quotes protect a comma in a name.
 
@@ -136,21 +155,19 @@ def split_powers(text: str, example: str) -> list[float]:
     try:
         return [float(part.replace("∞", "inf")) for part in text.split(",")]
     except ValueError:
-        raise InputError(
-            f"-p takes numbers with commas between them, such as {example}, got {text!r}"
-        ) from None
+        such_as = f"such as {example}, got {text!r}"
+        raise InputError(f"-p takes numbers with commas between them, {such_as}") from None
 
 
-def refuse(checks: Mapping[str, Any]) -> None:
-    """Raise InputError with the first message whose condition holds.
+def refuse(wrong: object, message: str) -> None:
+    """Raise InputError with a message about the options if something is wrong.
 
     Examples
     --------
-    >>> refuse({"--top counts rows: leave out --all": False})
+    >>> refuse(False, "--top counts rows: leave out --all")
     """
-    for message, wrong in checks.items():
-        if wrong:
-            raise InputError(message)
+    if wrong:
+        raise InputError(message)
 
 
 def set_parameters(
@@ -159,8 +176,7 @@ def set_parameters(
     """Set parameters of an estimator; options that it does not have are refused in the name of what was chosen."""
     for option, value in given.items():
         name = (renamed or {}).get(option, option)
-        if name not in estimator.get_params():
-            raise InputError(f"{chosen} has no {flag(option)}: leave it out")
+        refuse(name not in estimator.get_params(), f"{chosen} has no {flag(option)}: leave it out")
         estimator.set_params(**{name: value})
     return estimator
 
@@ -178,7 +194,7 @@ ModelFile = Annotated[Path, argument("Model file, written by 'apexrank fit'.")]
 class ReportOptions:
     """A report to write."""
 
-    report: Path | None = written("HTML file to write: everything in one page.", show_default=False)
+    report: Path | None = written("HTML file to write: everything in one page.")
     title: str | None = written("Title of the report.")
 
 
@@ -186,7 +202,7 @@ class ReportOptions:
 class GraphStudyOutputs(ReportOptions):
     """Files that a study of a graph writes."""
 
-    output: Path | None = written("CSV or Parquet file of the whole table to write.", "--output", "-o")
+    output: Path | None = written("CSV or Parquet file of the whole table to write.")
 
     def check(self, *inputs: Path | None) -> None:
         """Raise InputError unless the inputs are there and the files can be written."""
@@ -199,27 +215,24 @@ class GraphStudyOutputs(ReportOptions):
 class CsvOptions:
     """Format of CSV files."""
 
-    encoding: str | None = reading(
-        "Encoding of CSV files, such as latin-1, cp1252 or utf-16; default: UTF-8."
-    )
+    encoding: str | None = reading("Encoding of CSV files, such as latin-1, cp1252, utf-16; default: UTF-8.")
     sep: str | None = reading(
-        "Separator of CSV files, such as | or '\\t'; default: comma, semicolon or tab, as in their header.",
+        "Separator of CSV files, such as | or '\\t'; default: comma, semicolon or tab, by the header.",
         metavar="CHAR",
     )
 
-    def read_table(self, path: Path, **more: Any) -> Table:
+    def read_table(self, path: Path, **more: Any) -> io.Table:
         """Read a table."""
-        from apexrank.io import read_table
-
         separator = "\t" if self.sep == "\\t" else self.sep
         try:
-            return read_table(path, encoding=self.encoding, separator=separator, **more)
+            return io.read_table(path, encoding=self.encoding, separator=separator, **more)
         except NotUtf8Error as error:
             with path.open("rb") as file:
                 likely = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
             raise InputError(f"{error}, or name its encoding, such as --encoding {likely}") from None
 
 
+ENGINE_IS_UTF8 = "--engine reads UTF-8 files: leave out --encoding and --sep"
 FOLDER_IS_UTF8 = "the files of a folder are UTF-8: leave out --encoding and --sep"
 
 
@@ -231,19 +244,16 @@ class CostOptions:
         "Cost of a negative row of the list, which ends where it gains most; needs --gain-hit.",
         metavar="COST",
     )
-    gain_hit: float | None = costs(
-        "Gain of a positive row of the list; needs --cost-false-alarm.", metavar="GAIN"
-    )
+    gain_hit: float | None = costs("Gain of a positive row; needs --cost-false-alarm.", metavar="GAIN")
 
     def pair(self) -> tuple[float, float] | None:
         """Return cost and gain, checked; None where neither is given."""
         cost, gain = self.cost_false_alarm, self.gain_hit
-        if cost is None and gain is None:
-            return None
         if cost is None or gain is None:
-            raise InputError("--cost-false-alarm and --gain-hit go together: give both")
-        if not (0 <= cost < math.inf and 0 < gain < math.inf):
-            raise InputError("--cost-false-alarm must be a number of at least 0, --gain-hit one above 0")
+            refuse(cost != gain, "--cost-false-alarm and --gain-hit go together: give both")
+            return None
+        positive = 0 <= cost < math.inf and 0 < gain < math.inf
+        refuse(not positive, "--cost-false-alarm must be a number of at least 0, --gain-hit one above 0")
         return cost, gain
 
 
@@ -255,15 +265,26 @@ class FeatureColumns:
     id: str | None = column("Column that names the rows; not a feature.")
     weight: str | None = column("Column of row weights; not a feature.")
     features: list[str] | None = column(
-        "Columns to use, such as a,b; all others of use by default. 'all,a' keeps a, too, where it would be left out."
+        "Columns to use, such as a,b; all useful ones by default. 'all,a' keeps a even where it would be left out."
     )
     drop: list[str] | None = column("Columns to leave out, such as a,b.")
+    categorical: list[str] | None = column(
+        "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
+    )
+    impute: str | None = column(
+        "Fill missing numbers with the column's median (the default) or mean, or refuse them with none (the default "
+        "for grades)."
+    )
+    scale: str | None = column(
+        "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query (0 to 1 inside "
+        "each group; in fit) or none; by default standard, for rankboost minmax."
+    )
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the options as the library takes them; ``known`` are the columns of the table."""
-        given = asdict(self)
-        lists = [name for name in given if name in ("features", "drop") or isinstance(given[name], list)]
-        return given | {name: split_names(given[name], known) for name in lists}
+        names = ("features", "drop", "categorical")
+        lists = {name: split_names(getattr(self, name), known) for name in names}
+        return asdict(self) | lists | {"categorical": lists["categorical"] or None}
 
 
 EdgePath = Annotated[
@@ -285,7 +306,7 @@ class RankingOutput:
     """Output of a ranking of vertices."""
 
     top: int | None = written("Keep the best N vertices.", metavar="N", min=1)
-    output: Path | None = written(TABLE_OUTPUT, "--output", "-o")
+    output: Path | None = written(TABLE_OUTPUT)
 
 
 REPEATED = {"sum": " summed", "once": " kept once", "error": ""}
@@ -296,18 +317,15 @@ class EdgeOptions:
     """Format of a file of edges."""
 
     source: str | None = reading(
-        "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the "
-        "first."
+        "Column of the links' sources, by name or position from 0; by default source, src, from, or the first."
     )
     target: str | None = reading("Column of their targets; by default target, dst, to, or the second.")
-    weight: str | None = reading(
-        "Column of their weights; by default weight, rating, value, or none: links weigh 1."
-    )
-    undirected: bool = reading("Edges count in both directions.", "--undirected", default=False)
+    weight: str | None = reading("Column of weights; default: weight, rating, value, or none: links weigh 1.")
+    undirected: bool = reading("Edges count in both directions.", default=False)
     repeated: str = reading(
         "Repeated edges: sum (of their weights), once or error.", default="sum", choices=tuple(REPEATED)
     )
-    no_self_loops: bool = reading("Leave out links of a vertex to itself.", "--no-self-loops", default=False)
+    no_self_loops: bool = reading("Leave out links of a vertex to itself.", default=False)
     format: str | None = reading(
         f"Format of the file: {', '.join(_FORMATS)}; by default its content and name tell. An adjacency list "
         "('a b c' links a to b and to c) must be named.",
@@ -333,10 +351,8 @@ class EdgeOptions:
         from apexrank.graph.files import edges_of_file
         from apexrank.graph.shards import is_shards
 
-        if is_shards(path):
-            raise InputError(
-                f"{path} is a graph in shards, which only graph rank reads: give the edges it was made of"
-            )
+        only_rank = "is a graph in shards, which only graph rank reads: give the edges it was made of"
+        refuse(is_shards(path), f"{path} {only_rank}")
         with out.working(f"reading {path}"):
             edges = edges_of_file(path, **self.columns(), format=self.format)
         if edges.assumed is not None:
@@ -345,17 +361,14 @@ class EdgeOptions:
 
     def build(self, edges: Edges, *, signed: bool = False) -> Any:
         """Make a graph or a signed graph of edges."""
-        from apexrank.graph.reading import as_graph
-
-        return as_graph(edges, **self._links(), signed=signed)
+        return apexrank.graph.as_graph(edges, **self._links(), signed=signed)
 
     def read(self, path: Path, *, signed: bool = False) -> Any:
         """Read a graph or a signed graph; one in shards is opened."""
-        from apexrank.graph.reading import as_graph
         from apexrank.graph.shards import is_shards
 
         if is_shards(path):
-            return as_graph(path, **self.rules(), signed=signed)
+            return apexrank.graph.as_graph(path, **self.rules(), signed=signed)
         return self.build(self.read_edges(path), signed=signed)
 
 
@@ -366,9 +379,9 @@ class Workers:
     workers: int | None = large("Processes of --engine dask; one per core by default.")
 
     def check(self, on_dask: bool) -> None:
-        """Refuse a number of workers that are none."""
-        if self.workers is not None and not (on_dask and self.workers >= 1):
-            raise InputError("--workers is a number of processes of --engine dask, at least 1")
+        """Refuse workers without Dask, and a number of them that is none."""
+        wrong = self.workers is not None and not (on_dask and self.workers >= 1)
+        refuse(wrong, "--workers is a number of processes of --engine dask, at least 1")
 
     @contextmanager
     def cluster(self) -> Iterator[None]:
@@ -400,13 +413,6 @@ def read_seeds(path: Path, graph: Graph, what: str) -> dict[Any, float]:
     return seeds
 
 
-RULE_DEFAULTS: dict[str, Any] = {
-    "normalize": None,
-    "points": None,
-    "k": 60.0,
-    "max_exact": 40,
-    "time_limit": 60.0,
-}
 BallotPath = Annotated[
     Path,
     argument(
@@ -426,7 +432,7 @@ class BallotOptions(CsvOptions):
         choices=("scores", "ranks", "orders"),
     )
     items_in: str | None = reading(
-        "Where the items are: columns (the default), or rows of a table with one column per voter.",
+        "Where the items are: columns (the default), or rows, with one column per voter.",
         choices=("columns", "rows"),
     )
     long: str | None = reading(
@@ -435,12 +441,11 @@ class BallotOptions(CsvOptions):
         metavar="VOTER,ITEM,SCORE",
     )
     id: str | None = reading(
-        "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text, or "
-        "has a name such as id, voter or item, or none."
+        "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text or "
+        "named id, voter or item, or none."
     )
     weights: str | None = reading(
-        "Column that says how often each ballot was cast; with --items-in rows weights of the columns, such as "
-        "a=2,b=1."
+        "Column of how often each ballot was cast; with --items-in rows weights such as a=2,b=1."
     )
     drop: list[str] | None = reading("Columns to leave out, such as a,b.")
     engine: str | None = reading(
@@ -457,13 +462,11 @@ class BallotOptions(CsvOptions):
         """Read a file of ballots."""
         from apexrank.aggregation import ballot_files
 
-        long = self._check()
-        if self.in_blocks(path):
-            if self.encoding or self.sep:
-                raise InputError("--engine reads UTF-8 files: leave out --encoding and --sep")
-            with out.working(f"reading {path}"):
-                return ballot_files.BallotBlocks(path, self._layout(long)).profile()
+        long, in_blocks = self._check(), self.in_blocks(path)
+        refuse(in_blocks and (self.encoding or self.sep), ENGINE_IS_UTF8)
         with out.working(f"reading {path}"):
+            if in_blocks:
+                return ballot_files.BallotBlocks(path, self._layout(long)).profile()
             if ballot_files.is_preflib(path):
                 self._refuse(f"{path} is a PrefLib file, which says all of itself", *asdict(self))
                 return ballot_files.read_preflib_ballots(path)
@@ -479,24 +482,19 @@ class BallotOptions(CsvOptions):
 
     def _check(self) -> tuple[str, str, str] | None:
         """Refuse options that contradict each other; return the three columns of ``--long``."""
-        if self.kind == "orders" and self.items_in == "rows":
-            raise InputError("an order has its items in its cells: leave out --items-in, one row per voter")
+        of_orders, rows = "an order has its items in its cells: leave out", "one row per voter"
+        refuse(self.kind == "orders" and self.items_in == "rows", f"{of_orders} --items-in, {rows}")
         if self.long is None:
             return None
-        names = split_names([self.long])
-        if len(names) != 3 or len(set(names)) < 3:
-            raise InputError(
-                f"--long must name the columns of voter, item and score such as user,film,stars, got {self.long!r}"
-            )
+        names, such_as = split_names([self.long]), "columns of voter, item and score such as user,film,stars"
+        refuse(len(names) != 3 or len(set(names)) < 3, f"--long must name the {such_as}, got {self.long!r}")
         self._refuse("--long names the columns itself", "items_in", "id", "drop")
-        if self.kind == "orders":
-            raise InputError("an order has its items in its cells: leave out --long, one row per voter")
+        refuse(self.kind == "orders", f"{of_orders} --long, {rows}")
         return names[0], names[1], names[2]
 
     def _refuse(self, reason: str, *names: str) -> None:
         for name in names:
-            if getattr(self, name):
-                raise InputError(f"{reason}: leave out {flag(name)}")
+            refuse(getattr(self, name), f"{reason}: leave out {flag(name)}")
 
 
 @dataclass(frozen=True)
@@ -504,13 +502,13 @@ class PointOptions:
     """Values of the scores and places of a ballot."""
 
     normalize: str | None = worth(
-        "Put each voter on a scale of its own: minmax, sum, zscore, rank or borda; scores are raw by default."
+        "Scale the scores of each voter: minmax, sum, zscore, rank or borda; raw by default."
     )
     points: str | None = worth(
-        "What a place is worth with ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
+        "Worth of a place in ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
     )
     missing: str | None = worth(
-        "What a missing score means: ignore (no opinion), or last (below all others; the default of orders).",
+        "Missing scores: ignore (no opinion), or last (below all others; default of orders).",
         choices=("ignore", "last"),
     )
 
@@ -528,10 +526,9 @@ class PointOptions:
 
         if self.points is None:
             return None
-        if (kind or "scores") == "scores" and not is_preflib(path):
-            raise InputError(
-                "--points are for --kind ranks and orders: of scores use --normalize borda or another"
-            )
+        of_scores = (kind or "scores") == "scores" and not is_preflib(path)
+        others = "of scores use --normalize borda or another"
+        refuse(of_scores, f"--points are for --kind ranks and orders: {others}")
         try:
             return [float(part) for part in self.points.split(",")]
         except ValueError:
@@ -555,8 +552,7 @@ def errors_about(ballots: BallotFile) -> Iterator[None]:
 def note_ballots(ballots: BallotFile, *, scales: bool) -> None:
     """Print what was guessed about a file and, if asked, that its voters use different scales."""
     uneven = ballots.uneven_scales() if scales else None
-    for sentence in (*ballots.notes, *([uneven] if uneven else [])):
-        out.note(f"{ballots.source}: {sentence}")
+    out.note(*(f"{ballots.source}: {each}" for each in (*ballots.notes, uneven) if each))
 
 
 def note_gaps(ballots: BallotFile, missing: str) -> None:
@@ -572,5 +568,5 @@ def check_tables(ballots: Path, *outputs: Path | None) -> None:
     given = [output for output in outputs if output is not None]
     for output in given:
         out.check_table(output, ballots, *files_of(ballots))
-    if len({output.resolve() for output in given}) < len(given):
-        raise InputError(f"two outputs are named {str(given[0])!r}: give each a name of its own")
+    twice = len({output.resolve() for output in given}) < len(given)
+    refuse(twice, f"two outputs are named {str(outputs[0])!r}: give each a name of its own")

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from apexrank import io
 from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.progress import listening
@@ -54,6 +55,7 @@ _WORDS = {
     ),
     r"repeated='sum' or 'once'": "--repeated sum or once",
     r"relevant=(?=\d)": "--relevant ",
+    r"unknown objective\b": "unknown --loss",
     r"separator=": "--sep",
     r"n_restarts\b": "--restarts",
     r"n_targets\b": "--targets",
@@ -123,10 +125,11 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.3g} {unit}"
 
 
-def note(message: str) -> None:
-    """Print one line on stderr, beside the result."""
-    with suppress(OSError):  # a full or closed stderr is no reason to stop
-        typer.echo(f"note: {' '.join(in_options(message).split())}", err=True)
+def note(*messages: str) -> None:
+    """Print each message as one line on stderr, beside the result."""
+    for message in messages:
+        with suppress(OSError):  # a full or closed stderr is no reason to stop
+            typer.echo(f"note: {' '.join(in_options(message).split())}", err=True)
 
 
 class Stopwatch(dict[str, float]):
@@ -263,10 +266,8 @@ def print_frame(frame: pl.DataFrame) -> None:
 
 def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
     """Write a frame to a CSV or Parquet file, if one is wanted."""
-    from apexrank.io import write_table
-
     if output is not None:
-        write_table(frame, output)
+        io.write_table(frame, output)
 
 
 def write_frames(frames: Iterable[pl.DataFrame], output: Path) -> None:
@@ -319,8 +320,8 @@ def _warnings_as_notes(about: str) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-        note(about + text)
+    texts = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    note(*(about + text for text in texts))
 
 
 class Progress:
@@ -366,9 +367,11 @@ def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **argu
     """Fit an estimator, and show each of its steps."""
     with working(what) as status:
         if status is not None and "callback" in estimator.get_params():
-            estimator.set_params(
-                callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
-            )
+
+            def tell(step: int, value: float) -> None:
+                status.update(f"{what}: step {step}, {measure} {value:.1e}")
+
+            estimator.set_params(callback=tell)
         estimator.fit(data, **arguments)
 
 
@@ -394,12 +397,11 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
 
 def check_table(path: Path | None, *inputs: Path | None) -> None:
     """Check a CSV or Parquet file to write; see `check_file`."""
-    if path is None:
-        return
-    from apexrank.io.tables import check_suffix
+    if path is not None:
+        from apexrank.io.tables import check_suffix
 
-    check_suffix(path)
-    check_file(path, *inputs)
+        check_suffix(path)
+        check_file(path, *inputs)
 
 
 def check_report(path: Path | None, *inputs: Path | None) -> None:

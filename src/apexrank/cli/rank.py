@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apexrank import io
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -21,21 +22,17 @@ if TYPE_CHECKING:
 class RankOptions:
     """Rows and columns to keep, and where they go."""
 
-    top: str | None = opt.plain(
-        "Keep the best N rows (of each group), or a share of all rows such as 5%.", metavar="N|N%"
-    )
-    fpr: float | None = opt.plain(
-        "Keep rows above the score that this share of the training negatives exceeded."
-    )
-    explain: bool = opt.plain("Add the three columns that lift each row most.", "--explain", default=False)
-    keep: bool = opt.plain("Keep all columns of the table.", "--keep", default=False)
+    top: str | None = opt.plain("Best N rows (of each group) to keep, or a share such as 5%.", metavar="N|N%")
+    fpr: float | None = opt.plain("Keep rows above the score that this share of training negatives exceeded.")
+    explain: bool = opt.plain("Add the three columns that lift each row most.", default=False)
+    keep: bool = opt.plain("Keep all columns of the table.", default=False)
     id: str | None = opt.plain("Column that names the rows; default: the model's.")
     format: str = opt.plain(
         "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.",
         default="table",
         choices=("table", "trec"),
     )
-    output: Path | None = opt.plain("File to write; default: the screen.", "--output", "-o")
+    output: Path | None = opt.plain("File to write; default: the screen.")
 
 
 @opt.option_groups
@@ -57,25 +54,17 @@ def rank(
     """
     output, trec, pair = options.output, options.format == "trec", costs.pair()
     (out.check_file if trec else out.check_table)(output, model, new)
-    opt.refuse(
-        {
-            "a run has no room for other columns: leave out --explain and --keep": (
-                trec and (options.explain or options.keep)
-            ),
-            "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr": (
-                pair is not None and (options.top is not None or options.fpr is not None)
-            ),
-            "a folder is ranked without its table in memory: leave out --explain and --keep": (
-                new.is_dir() and (options.explain or options.keep)
-            ),
-            opt.FOLDER_IS_UTF8: new.is_dir() and reading != opt.CsvOptions(),
-        }
-    )
+    wider, shorter = options.explain or options.keep, options.top is not None or options.fpr is not None
+    opt.refuse(trec and wider, "a run has no room for other columns: leave out --explain and --keep")
+    length = "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr"
+    opt.refuse(pair is not None and shorter, length)
+    in_memory = "a folder is ranked without its table in memory: leave out --explain and --keep"
+    opt.refuse(new.is_dir() and wider, in_memory)
+    opt.refuse(new.is_dir() and reading != opt.CsvOptions(), opt.FOLDER_IS_UTF8)
     out.check_inputs(model, new)
-    from apexrank.io import load_model, rank_table, write_run
     from apexrank.io.trec import run_text
 
-    ranker = load_model(model)
+    ranker = io.load_model(model)
     if new.is_dir():
         from apexrank.io.stream_fit import score_blocks
 
@@ -86,9 +75,8 @@ def rank(
     chosen["top"] = None if options.top is None else _places(options.top, len(table), ranker.groups)
     if pair is not None:  # p·gain ≥ (1 − p)·cost
         chosen["min_probability"] = pair[0] / sum(pair)
-    ranked = rank_table(ranker, table, scores=scores, **chosen)
-    for sentence in ranker.check(table, known=[options.id]) if notes is None else notes:
-        out.note(sentence)
+    ranked = io.rank_table(ranker, table, scores=scores, **chosen)
+    out.note(*(ranker.check(table, known=[options.id]) if notes is None else notes))
     if options.id is None and ranker.id not in (None, *table.names):
         out.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
     found: dict[str, Any] = {"rows": len(ranked), "output": output}
@@ -102,7 +90,7 @@ def rank(
     if trec:
         ranked = _run(ranked, ranker.groups, options.id or ranker.id)
     if output is not None and trec:
-        write_run(ranked, output, _tag(model))
+        io.write_run(ranked, output, _tag(model))
     else:
         out.write_frame(ranked, output)
     if json:

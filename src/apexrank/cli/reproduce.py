@@ -20,20 +20,16 @@ class ReproduceOptions:
 
     n_splits: int | None = opt.plain("Random splits to average over.", min=1)
     data: Path | None = opt.plain(
-        "Folder of five LETOR folds, for 'letor'; of WEBSPAM-UK, for 'linkfarm', 'spam-labels' and 'trust'; "
-        "cnr-2000 or synthetic, for the first two of these; bitcoin-otc or epinions, for 'trust'; folder of tables "
-        "or 'packages', for 'additive-study'.",
-        show_default=False,
+        "Folder of five LETOR folds, for 'letor'; of WEBSPAM-UK, for 'linkfarm', 'spam-labels' and 'trust'; cnr-2000 "
+        "or synthetic, for the first two of these; bitcoin-otc or epinions, for 'trust'; folder of tables or "
+        "'packages', for 'additive-study'."
     )
     cells: Path | None = opt.plain(
-        "File that keeps what 'additive-study' has finished; it goes on from there, and without --data only "
-        "summarises it.",
-        show_default=False,
+        "File of the finished cells of 'additive-study', which it resumes from; without --data it only summarises "
+        "them."
     )
-    paper: str | None = opt.plain(
-        "Whose printed numbers 'letor' sets beside: mq2007, mq2008 or ohsumed.", show_default=False
-    )
-    n_jobs: int | None = opt.plain("Processes to use, -1 for all cores.", show_default=False)
+    paper: str | None = opt.plain("Paper whose figures 'letor' prints, too: mq2007, mq2008 or ohsumed.")
+    n_jobs: int | None = opt.plain("Processes to use, -1 for all cores.")
 
 
 @dataclass(frozen=True)
@@ -42,9 +38,7 @@ class RunOptions:
 
     list_names: bool = opt.plain("List the names there are.", "--list", default=False)
     out: Path | None = opt.plain("Folder for the table as CSV and, where there is one, the figure as PNG.")
-    resume: bool = opt.plain(
-        "With 'all': keep what an earlier run into the folder has finished.", "--resume", default=False
-    )
+    resume: bool = opt.plain("With 'all': keep what an earlier run into the folder finished.", default=False)
 
 
 @opt.option_groups

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from apexrank.comparison.compare import compare_rankers as compare_rankers
     from apexrank.comparison.result import Comparison as Comparison
     from apexrank.comparison.result import Verdict as Verdict
-    from apexrank.comparison.splits import Top as Top
     from apexrank.comparison.table import compare_table as compare_table
+    from apexrank.comparison.trials import Top as Top
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -124,10 +124,8 @@ class LinearPush(Candidate):
         self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
     ) -> np.ndarray:
         with quietly():
-            paths = [
-                push_path(X, y, self.ps, sample_weight=weight, alpha=alpha, **self.search)
-                for alpha in self.alphas
-            ]
+            given = {"sample_weight": weight, **self.search}
+            paths = [push_path(X, y, self.ps, alpha=alpha, **given) for alpha in self.alphas]
         return np.array([ranker.decision_function(X_test) for path in paths for ranker in path])
 
     def estimator(self, setting: Setting) -> Any:
@@ -148,10 +146,8 @@ class Additive(Candidate):
 
     @property
     def settings(self) -> list[Setting]:
-        return [
-            {"p": p, "alpha": alpha, **({"pairs": pairs} if pairs else {})}
-            for pairs, alpha, p in product(self.pairs, self.alphas, self.ps)
-        ]
+        grid = product(self.pairs, self.alphas, self.ps)
+        return [{"p": p, "alpha": alpha} | ({"pairs": pairs} if pairs else {}) for pairs, alpha, p in grid]
 
     def scores(
         self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
@@ -162,13 +158,8 @@ class Additive(Candidate):
         return np.array([ranker.decision_function(X_test) for ranker in path])
 
     def estimator(self, setting: Setting) -> AdditivePush:
-        return AdditivePush(**_additive(setting))
-
-
-def _additive(setting: Setting) -> dict[str, Any]:
-    """Parameters of a setting, which has the names of the command line."""
-    given = dict(setting)
-    return {"n_pairs": given.pop("pairs", 0), **given}
+        given = dict(setting)  # with the names of the command line
+        return AdditivePush(n_pairs=given.pop("pairs", 0), **given)
 
 
 @dataclass(frozen=True)
@@ -187,10 +178,8 @@ class Trees(Candidate):
 
     @property
     def settings(self) -> list[Setting]:
-        return [
-            {"p": p, "leaves": leaves, "rounds": rounds}
-            for p, leaves, rounds in product(self.ps, self.leaves, self.rounds)
-        ]
+        grid = product(self.ps, self.leaves, self.rounds)
+        return [{"p": p, "leaves": leaves, "rounds": rounds} for p, leaves, rounds in grid]
 
     def scores(
         self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray

@@ -16,11 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
+from apexrank.comparison import trials
 from apexrank.comparison.candidates import Candidate, Estimator, default_candidates, model_size
-from apexrank.comparison.engine import Progress, Rows, gains_of, measures_of, run_trials
 from apexrank.comparison.profile import ColumnProfile, explain_rows, later_effects
 from apexrank.comparison.result import Comparison, too_few
-from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
 from apexrank.metrics.confidence import resample_weights
@@ -49,7 +48,7 @@ class Options:
     repeats: int | None = None
     confidence: float = 0.95
     random_state: int | None = 0
-    progress: Progress | None = None
+    progress: trials.Progress | None = None
     tell: Tell | None = None
 
     def checked(self) -> list[Candidate]:
@@ -64,9 +63,8 @@ class Options:
         found = [each if isinstance(each, Candidate) else _wrapped(each) for each in given]
         names = [candidate.name for candidate in found]
         if not names or len(set(names)) < len(names):
-            raise InputError(
-                f"candidates need names of their own, got {', '.join(map(repr, names)) or 'none'}"
-            )
+            listed = ", ".join(map(repr, names)) or "none"
+            raise InputError(f"candidates need names of their own, got {listed}")
         return found
 
 
@@ -82,7 +80,7 @@ class Data:
 
     y: np.ndarray
     weight: np.ndarray | None
-    rows: Rows
+    rows: trials.Rows
     n_features: int
     row_names: list[str]
     groups: np.ndarray | None = None
@@ -193,45 +191,42 @@ def compare_rankers(
         test = np.arange(len(matrix) + len(extra)) >= len(matrix)
         known, _ = _positives(y_test, classes)
         if len(known) != len(extra) or extra.shape[1] != matrix.shape[1]:
-            raise InputError(
-                f"X_test needs the {matrix.shape[1]} columns of X, and y_test a label for each row"
-            )
+            of_X = f"the {matrix.shape[1]} columns of X"
+            raise InputError(f"X_test needs {of_X}, and y_test a label for each row")
         matrix, positive = np.vstack([matrix, extra]), np.append(positive, known)
         weight = None if weight is None else np.append(weight, np.ones(len(extra)))
 
+    def scaler_of(some: np.ndarray) -> StandardScaler:
+        return StandardScaler().fit(matrix[some], sample_weight=None if weight is None else weight[some])
+
     def rows(train: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scaler = StandardScaler().fit(matrix[train], sample_weight=None if weight is None else weight[train])
+        scaler = scaler_of(train)
         return scaler.transform(matrix[train]), scaler.transform(matrix[tested])
 
-    shown = (
-        [f"row {place + 1}" for place in places] if row_names is None else [str(name) for name in row_names]
-    )
+    names_of_rows = [f"row {place + 1}" for place in places] if row_names is None else row_names
+    shown = [str(name) for name in names_of_rows]
     if len(shown) != len(positive):
         raise InputError(f"row_names needs {len(positive)} names, those of X_test last")
-    data = Data(positive, weight, rows, matrix.shape[1], shown, test=test, notes=notes)
-    data.groups = None if groups is None else np.asarray(groups)
-    data.time = None if time is None else np.asarray(time)
+    given_groups, times = (None if column is None else np.asarray(column) for column in (groups, time))
+    data = Data(positive, weight, rows, matrix.shape[1], shown, given_groups, times, test, notes)
     found = compare_data(data, candidates, given)
     fitted = np.flatnonzero(~test) if test is not None else np.arange(len(positive))
-    own = None if weight is None else weight[fitted]
-    scaler = StandardScaler().fit(matrix[fitted], sample_weight=own)
+    own, scaler = None if weight is None else weight[fitted], scaler_of(fitted)
 
     def fit(i: int) -> Pipeline:
         X = scaler.transform(matrix[fitted])
         return make_pipeline(scaler, candidates[i].fit(X, positive[fitted], own, found.settings[i]))
 
     ranker = fit(found.recommended)
-    effects = later_effects(
-        found, ranker, fit, matrix[fitted], positive[fitted], sample_weight=own, feature_names=names
-    )
+    rest: dict[str, Any] = {"sample_weight": own, "feature_names": names}
+    effects = later_effects(found, ranker, fit, matrix[fitted], positive[fitted], **rest)
     tested = matrix[found.rows]
     frame = pl.DataFrame(tested, schema=names)
-    found = explain_rows(
-        found,
-        lambda some: frame[some],
-        lambda some: frame[some],
-        lambda some: _contributions(ranker[-1], scaler.transform(tested[some])),
-    )
+
+    def parts_of(some: np.ndarray) -> np.ndarray:
+        return _contributions(ranker[-1], scaler.transform(tested[some]))
+
+    found = explain_rows(found, frame.__getitem__, frame.__getitem__, parts_of)
     return replace(
         found,
         feature_names=names,
@@ -276,9 +271,8 @@ def drawn_rows(
     if total > MOST_ROWS:
         rows = np.sort(rng.choice(total, MOST_ROWS, replace=False, shuffle=False))
     if blocks is None:
-        labels, weight, ids = (
-            None if column is None else to_host(column)[rows] for column in (y, sample_weight, groups)
-        )
+        columns = (y, sample_weight, groups)
+        labels, weight, ids = (None if each is None else to_host(each)[rows] for each in columns)
         return Drawn(to_host(X[to_device(rows, X)]), labels, weight, ids, rows, total)
     own = np.split(rows, np.searchsorted(rows, np.cumsum(sizes)[:-1]))
     inside = [some - first for some, first in zip(own, np.cumsum([0, *sizes[:-1]]), strict=True)]
@@ -333,11 +327,11 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     listed = known if data.test is None else np.flatnonzero(data.test)
     counted = np.ones(len(y)) if weight is None else weight
     total, positives = float(counted[listed].sum()), float(counted[listed] @ y[listed])
-    top = Top.of(options.top, total, positives, options.fpr)
+    top = trials.Top.of(options.top, total, positives, options.fpr)
     _foretell(top, total, positives, options, notes)
     threads = int(np.clip(_MOST_NUMBERS / (len(known) * data.n_features), 1, n_threads()))
-    trials = run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
-    settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, trials, strict=True)]
+    tried = trials.run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
+    settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, tried, strict=True)]
     ratio = float(np.mean([len(split.test) / len(split.train) for split in splits]))
     n_train, draws = int(np.mean([len(split.train) for split in splits])), None
     X, X_test = data.rows(known, known[:1] if data.test is None else listed)
@@ -346,20 +340,19 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
         fits = [c.fit(X, y[known], own, setting) for c, setting in zip(candidates, settings, strict=True)]
     if data.test is None:
         numbers = np.arange(len(splits))
-        chosen = [trial.chosen(splits) for trial in trials]
-        pairs = list(zip(trials, chosen, strict=True))
+        chosen = [trial.chosen(splits) for trial in tried]
+        pairs = list(zip(tried, chosen, strict=True))
         values = np.array([trial.values[setting, numbers] for trial, setting in pairs])
         gains = np.array([trial.gains[setting, numbers] for trial, setting in pairs])
-        scores = np.array([trial.scores[trial.best(), listed] for trial in trials])
+        scores = np.array([trial.scores[trial.best(), listed] for trial in tried])
         if np.isnan(scores).any():  # rows that no split tests, such as the earliest
             tested = ~np.isnan(scores).any(axis=0)
             listed, scores = listed[tested], scores[:, tested]
     else:
         n_train, how = len(known), f"tested on {len(listed):,} rows of their own"
         scores = np.array([class_scores(fitted, X_test) for fitted in fits])
-        values, gains, draws = _tested(
-            y[listed], scores, None if weight is None else weight[listed], top, options
-        )
+        own = None if weight is None else weight[listed]
+        values, gains, draws = _tested(y[listed], scores, own, top, options)
     return Comparison(
         candidates=candidates,
         settings=settings,
@@ -382,31 +375,29 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     )
 
 
-def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[Split], str]:
+def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[trials.Split], str]:
     """Splits of the known rows, and in words."""
     y, n = data.y[known], len(known)
     if data.time is not None:
-        splits = later_rows(y, data.time[known], folds=options.folds)
+        splits = trials.later_rows(y, data.time[known], folds=options.folds)
         how = f"trained on the past, tested on {len(splits)} later parts"
     else:
         repeats = options.repeats or (5 if n < 3000 else 3 if n < 8000 else 2)
         groups = None if data.groups is None else data.groups[known]
-        splits = repeated_folds(
-            y, folds=options.folds, repeats=repeats, groups=groups, seed=options.random_state
-        )
+        seed, folds = options.random_state, options.folds
+        splits = trials.repeated_folds(y, folds=folds, repeats=repeats, groups=groups, seed=seed)
         how = f"{options.folds} folds, {'once' if repeats == 1 else f'{repeats} times'}"
-    return [Split(known[train], known[test], repeat) for train, test, repeat in splits], how
+    return [trials.Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
 
-def _foretell(top: Top, total: float, positives: float, options: Options, notes: list[str]) -> None:
+def _foretell(top: trials.Top, total: float, positives: float, options: Options, notes: list[str]) -> None:
     """Say what can be told, before the work starts."""
     few = too_few(positives, total - positives, top.places(total, positives))
     # a false positive rate is measured on the positives
     seen = positives if top.share is None else top.places(total, positives)
     least = min(1.0, 1 / np.sqrt(max(seen, 1.0)))
-    sentence = (
-        f"differences of less than about {100 * least:.0f} points at the top cannot be told from chance"
-    )
+    points = f"{100 * least:.0f} points at the top"
+    sentence = f"differences of less than about {points} cannot be told from chance"
     if few is not None:
         sentence = f"too few to tell rankers apart ({few}): what follows is a hint at most"
         notes.append(sentence)
@@ -415,16 +406,18 @@ def _foretell(top: Top, total: float, positives: float, options: Options, notes:
 
 
 def _tested(
-    y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, top: Top, options: Options
+    y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, top: trials.Top, options: Options
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Measures and gains of a test set, and those of bootstrap samples of its rows."""
-    values = np.array([[measures_of(y, row, weight, top)] for row in scores])
-    gains = np.array([[gains_of(y, row, weight)] for row in scores])
+    values = np.array([[trials.measures_of(y, row, weight, top)] for row in scores])
+    gains = np.array([[trials.gains_of(y, row, weight)] for row in scores])
     rng = np.random.default_rng(options.random_state)
     number = int(np.clip(_MOST_DRAWN / scores.size, 100, _DRAWS))
     draws: list[list[tuple[float, ...]]] = []
     while len(draws) < number:
         drawn = resample_weights(weight, len(y), rng)
         if drawn[y].any() and drawn[~y].any():
-            draws.append([(*measures_of(y, row, drawn, top), *gains_of(y, row, drawn)) for row in scores])
+            draws.append(
+                [(*trials.measures_of(y, row, drawn, top), *trials.gains_of(y, row, drawn)) for row in scores]
+            )
     return values, gains, np.moveaxis(np.array(draws), 0, 1)

@@ -36,12 +36,8 @@ class ColumnProfile(NamedTuple):
         """Profile of the parsed values of a table's column."""
         parsed = cells[column.name]
         missing = column.is_missing(parsed)
-        values = (
-            len(np.unique(parsed[~missing, 0]))
-            if column.kind != "category"
-            else parsed.drop_nulls().n_unique()
-        )
-        return cls(column.name, column.kind, float(np.average(missing, weights=weight)), values)
+        known = parsed.drop_nulls() if column.kind == "category" else pl.Series(parsed[~missing, 0])
+        return cls(column.name, column.kind, float(np.average(missing, weights=weight)), known.n_unique())
 
 
 @dataclass(frozen=True)

@@ -100,19 +100,13 @@ def compare_table(
     leaks = deciding_notes(deciding_columns(whole, whole.transform(cells), y, weight))
     names = [column.name for column in prepared.columns]
     repeats = row_groups(table, names)
-    notes = (
-        leaks
-        + notes
-        + negative_notes(table, recipe.target, positive)
-        + prepared.notes
-        + row_notes(y, repeats)
-    )
+    negatives = negative_notes(table, recipe.target, positive)
+    notes = [*leaks, *notes, *negatives, *prepared.notes, *row_notes(y, repeats)]
 
     def rows(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         own = take_rows(cells, train)
-        encoder = Encoder.fit(
-            own, prepared.columns, sample_weight=None if weight is None else weight[train], **learn
-        )
+        weights = None if weight is None else weight[train]
+        encoder = Encoder.fit(own, prepared.columns, sample_weight=weights, **learn)
         other = take_rows(cells, test) if test[-1] < len(y) else take_rows(test_cells or {}, test - len(y))
         return encoder.transform(own), encoder.transform(other)
 
@@ -132,10 +126,9 @@ def compare_table(
     best = found.recommended
     ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))
     caveats = leaks + _same_rows(table, tested, names)
+    listed = (table, cells, 0) if tested is None or test_cells is None else (tested, test_cells, len(y))
     return replace(
-        _explained(found, ranker, table, cells)
-        if tested is None
-        else _explained(found, ranker, tested, test_cells or {}, len(y)),
+        _explained(found, ranker, *listed),
         model=ranker,
         feature_names=whole.features,
         left_out=prepared.left_out,
@@ -165,9 +158,7 @@ def copied(y: np.ndarray, repeats: np.ndarray) -> bool:
     return bool(again.any() and (few or np.mean(y[again] == y[repeats[again]]) >= _AGREE))
 
 
-def _explained(
-    found: Comparison, ranker: TableRanker, table: Table, cells: Cells, before: int = 0
-) -> Comparison:
+def _explained(found: Comparison, ranker: TableRanker, table: Table, cells: Cells, before: int) -> Comparison:
     """Explain rows of the table that was tested; ``before`` rows of the data come before it."""
     columns, place = ranker.encoder.columns, found.rows - before
     values = pl.DataFrame([table.column(column.name).alias(column.name) for column in columns])
@@ -231,9 +222,8 @@ def _same_rows(table: Table, tested: Table | None, names: Sequence[str]) -> list
     """Caveat if most test rows are training rows; rows that the training table has twice meet by chance."""
     if tested is None:
         return []
-    own, other = (
-        part.frame.select(pl.col(list(names)).cast(pl.String, strict=False)) for part in (table, tested)
-    )
+    texts_of = pl.col(list(names)).cast(pl.String, strict=False)
+    own, other = (part.frame.select(texts_of) for part in (table, tested))
     once = own.filter(own.is_unique())
     again = other.join(once, on=list(names), how="semi", nulls_equal=True).height
     if own.equals(other) or 2 * again > other.height:

@@ -171,9 +171,7 @@ def load_preflib(name: str, folder: str | Path | None = None) -> PreferenceProfi
     if len(found) > 1:
         raise InputError(f"{name!r} is the name of several files: give one of {', '.join(found)}")
     if not found:
-        raise InputError(
-            f"{where} holds no PrefLib file {name!r}: preflib_names() lists the {len(names)} it has"
-        )
+        raise InputError(f"{where} has no PrefLib file {name!r}: preflib_names() lists its {len(names)}")
     return read_preflib(where / found[0])
 
 
@@ -248,9 +246,7 @@ class _VoteFile:
         numbered = enumerate(StringIO(read_text(path)), 1)
         lines = [(number, text) for number, line in numbered if (text := line.strip())]
         if not lines:
-            raise InputError(
-                f"{path} is empty: it needs the names of the alternatives and orders such as '3: 1,2'"
-            )
+            raise InputError(f"{path} is empty: it needs names of alternatives and orders such as '3: 1,2'")
         is_current = lines[0][1].startswith("#")
         (self._read_current if is_current else self._read_old)(lines)
 
@@ -283,9 +279,8 @@ class _VoteFile:
         self._check("NUMBER UNIQUE ORDERS", len(distinct), "different orders follow")
         metadata = {key: value for key, (_, value) in self.claims.items()}
         items = tuple(self.names[item] for item in index)
-        return PreferenceProfile(
-            items, orders, np.array(counts), metadata.get("TITLE", ""), metadata, str(self.path)
-        )
+        title, source = metadata.get("TITLE", ""), str(self.path)
+        return PreferenceProfile(items, orders, np.array(counts), title, metadata, source)
 
     def _error(self, number: int, what: str) -> InputError:
         return InputError(f"{self.path} line {number}: {what}")

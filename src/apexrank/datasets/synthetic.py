@@ -167,14 +167,10 @@ def make_letor_example(
     ((20, 2), ['q1', 'q2', 'q3'], 'q1-1')
     """
     if n_queries < 3 or n_features < 1 or max_documents < 2:
-        raise InputError(
-            "needs n_queries >= 3, n_features >= 1 and max_documents >= 2, "
-            f"got {n_queries}, {n_features} and {max_documents}"
-        )
+        got = f"{n_queries}, {n_features} and {max_documents}"
+        raise InputError(f"needs n_queries >= 3, n_features >= 1 and max_documents >= 2, got {got}")
     if not (0 <= noise < math.inf and 0 <= spread < math.inf):
-        raise InputError(
-            f"noise and spread must be finite numbers of at least 0, got {noise!r} and {spread!r}"
-        )
+        raise InputError(f"noise and spread must be finite and at least 0, got {noise!r} and {spread!r}")
     rng = check_random_state(random_state)
     sizes = rng.randint(2, max_documents + 1, size=n_queries)
     sizes[0] = 1

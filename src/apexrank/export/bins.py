@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.export.additive import AdditiveForm, Curve, Levels, additive_form
 from apexrank.export.cards import Card, Losses, check_training, chosen_features
-from apexrank.export.linear import Feature, as_table, last_step
+from apexrank.export.features import Feature, as_table, last_step
+from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.io.judging import Judged
 from apexrank.io.table_ranker import TableRanker
@@ -114,7 +114,7 @@ class BinnedScorecard(Card):
     """
 
     cells: list[Cell]
-    points_form: AdditiveForm = field(repr=False)
+    points_form: Form = field(repr=False)
 
     def score(self, X: Any) -> np.ndarray:
         """Points of each row of a table, frame or array; the higher, the nearer to the top."""
@@ -142,9 +142,8 @@ class BinnedScorecard(Card):
     def rules(self) -> list[str]:
         """Conditions of the points in words, one line each even where a name has several."""
         texts = (f"is {cell.text}" if isinstance(cell.value, str) else cell.text for cell in self.cells)
-        return [
-            " ".join(f"{name} {text}".splitlines()) for name, text in zip(self.features, texts, strict=True)
-        ]
+        pairs = zip(self.features, texts, strict=True)
+        return [" ".join(f"{name} {text}".splitlines()) for name, text in pairs]
 
 
 def round_bins(
@@ -160,7 +159,7 @@ def round_bins(
 ) -> BinnedScorecard:
     """Round an additive ranker to points of bins; see :func:`apexrank.export.round_scorecard`."""
     check_count("n_bins", n_bins)
-    form = additive_form(model, names)
+    form = model_form(model, names)
     if form.pairs:
         a, b = (side.feature.label for side in form.pairs[0].sides)
         raise InputError(
@@ -193,18 +192,16 @@ def round_bins(
     W, signs = _rises(columns, cells.starts, wanted, mass)
     coef, sizes = model_coefficients(ranker)
     penalties = _penalty(ranker, sizes), _penalty(ranker, [own.width - (not own.keys) for own in columns])
-    objective = CardObjective(
-        ranker, judged, cells, W, judged.scores - form.intercept, coef, signs, penalties
-    )
+    scores = judged.scores - form.intercept
+    objective = CardObjective(ranker, judged, cells, W, scores, coef, signs, penalties)
     check_training(model, objective.of_model, judged)
     best = search_points(objective, wanted, max_points)
     for each, (first, last) in zip(columns, pairwise(cells.starts.tolist()), strict=True):
         if isinstance(each.effect, Curve):
             best.points[first:last] = levelled(best.points[first:last], mass[first:last], max_points)
     naive = objective.best(naive_points(wanted, max_points))
-    order = sorted(
-        range(len(columns)), key=lambda e: -np.ptp(best.points[cells.starts[e] : cells.starts[e + 1]])
-    )
+    spans = [slice(*ends) for ends in pairwise(cells.starts.tolist())]
+    order = sorted(range(len(columns)), key=lambda e: -np.ptp(best.points[spans[e]]))
     lines: list[tuple[Cell, int]] = []
     effects: list[Curve | Levels] = []
     for e in order:
@@ -222,7 +219,7 @@ def round_bins(
         model=model,
         training=(judged, cells @ best.points),
         cells=[cell for cell, _ in lines],
-        points_form=AdditiveForm(effects, [], 0.0),
+        points_form=Form(effects, [], 0.0),
     )
 
 
@@ -279,9 +276,8 @@ def find_bins(
 ) -> Bins:
     """Cells of a column: bins in which its function varies least, or its categories."""
     if isinstance(effect, Levels):
-        return Bins(
-            effect, np.empty(0), tuple(effect.weights), effect.unknown != 0 and not effect.column.shares
-        )
+        gap = effect.unknown != 0 and not effect.column.shares
+        return Bins(effect, np.empty(0), tuple(effect.weights), gap)
     known = ~np.isnan(values) & (weight > 0)
     edges = np.empty(0)
     if known.any():

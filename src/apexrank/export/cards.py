@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from apexrank.errors import InputError
-from apexrank.export.linear import as_table, first_fitted, last_step
+from apexrank.export.features import as_table, first_fitted, last_step
 from apexrank.export.sql import to_sql
 from apexrank.io.columns import read_target
 from apexrank.io.judging import ABOVE_ZERO, Judged, measurable
@@ -111,9 +111,8 @@ class Card:
             random_state=random_state,
         )
         before, after = table.partition_by("ranker", maintain_order=True)
-        after = after.select(
-            "measure", "difference", scorecard="value", low="difference_low", high="difference_high"
-        )
+        ends = {"low": "difference_low", "high": "difference_high"}
+        after = after.select("measure", "difference", scorecard="value", **ends)
         joined = before.select("measure", model="value").join(after, on="measure", maintain_order="left")
         return joined.select("measure", "model", "scorecard", "difference", "low", "high")
 
@@ -125,22 +124,14 @@ class Card:
         ]
         return "\n".join(["| points | |", "|---:|:---|", *rows, ""])
 
-    def to_sql(
-        self,
-        *,
-        table: str | None = None,
-        score: str = "score",
-        id: str | Sequence[str] | None = None,
-        dialect: str | None = None,
-    ) -> str:
-        """The points as SQL; arguments as in :func:`apexrank.export.to_sql`."""
-        return to_sql(self, table=table, score=score, id=id, dialect=dialect)
+    def to_sql(self, **options: Any) -> str:
+        """The points as SQL; options as in :func:`apexrank.export.to_sql`."""
+        return to_sql(self, **options)
 
     def __str__(self) -> str:
         width = max(len(f"{points:+d}") for points in self.points)
-        lines = [
-            f"  {points:+{width}d}  {rule}" for points, rule in zip(self.points, self.rules(), strict=True)
-        ]
+        pairs = zip(self.points, self.rules(), strict=True)
+        lines = [f"  {points:+{width}d}  {rule}" for points, rule in pairs]
         return "\n".join(["Add up the points; the highest sum comes first.", *lines])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import MissingExtraError
-from apexrank.export.linear import found
+from apexrank.export.features import found
 from apexrank.io.table_ranker import TableRanker
 
 if TYPE_CHECKING:

@@ -19,12 +19,7 @@ from scipy import sparse
 from skl2onnx import convert_sklearn, update_registered_converter
 from skl2onnx._supported_operators import sklearn_operator_name_map
 from skl2onnx.common._registration import get_shape_calculator
-from skl2onnx.common.data_types import (
-    DoubleTensorType,
-    FloatTensorType,
-    Int64TensorType,
-    StringTensorType,
-)
+from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -32,34 +27,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from apexrank import rankers
 from apexrank.errors import InputError
-from apexrank.export.additive import (
-    AdditiveForm,
-    Curve,
-    Levels,
-    Pair,
-    Side,
-    additive_form,
-    is_additive,
-    pieces,
-)
-from apexrank.export.linear import (
-    LINEAR,
-    LinearForm,
-    TableColumn,
-    as_table,
-    check_categories,
-    check_imputer,
-    check_linear,
-    check_no_dates,
-    coefficients,
-    first_fitted,
-    is_placeholder,
-    kept_categories,
-    last_step,
-    linear_form,
-    refusal,
-    spellings,
-)
+from apexrank.export import features, forms
 from apexrank.validation import is_missing
 
 OUTPUTS = ("score", "label")
@@ -82,7 +50,7 @@ class Input(NamedTuple):
 def register_converters() -> None:
     """Register converters of the linear rankers and of a table's linear form with skl2onnx."""
     public = (getattr(rankers, name) for name in dir(rankers))
-    linear = [kind for kind in public if isinstance(kind, type) and issubclass(kind, LINEAR)]
+    linear = [kind for kind in public if isinstance(kind, type) and issubclass(kind, forms.LINEAR)]
     for kind, convert in [*((kind, convert_ranker) for kind in linear), (TableForm, convert_table)]:
         alias = f"Apexrank{kind.__name__}"
         update_registered_converter(kind, alias, ranker_shapes, convert, parser=parse_ranker, overwrite=True)
@@ -93,12 +61,9 @@ def table_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto
     opset = _TABLE_OPSET if target_opset is None else target_opset
     if opset < _OLDEST_OPSET:
         raise InputError(f"target_opset must be at least {_OLDEST_OPSET}, got {opset}")
-    make = additive_form if is_additive(model) else linear_form
     labelled = getattr(model, "positive", None) is not None
-    form = TableForm(
-        getattr(model, "points_form", None) or make(model), np.array([0, 1]) if labelled else None
-    )
-    check_no_dates(form.form.columns, "ONNX")
+    form = TableForm(forms.model_form(model), np.array([0, 1]) if labelled else None)
+    features.check_no_dates(form.form.columns, "ONNX")
     for column in form.columns:
         if not column.as_text and any(
             value is not None and not isinstance(value, str) for value in column.values
@@ -106,7 +71,7 @@ def table_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto
             raise InputError(
                 f"column {column.name!r} has categories that are no text: export the card as SQL"
             )
-    schema = {} if X is None else as_table(X).frame.schema
+    schema = {} if X is None else features.as_table(X).frame.schema
     inputs = []
     for column in form.columns:
         number = FloatTensorType if schema.get(column.name) == pl.Float32 else DoubleTensorType
@@ -117,14 +82,14 @@ def table_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto
 
 def model_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto:
     """Graph of a ranker or pipeline."""
-    if not is_additive(model):
-        coefficients(last_step(model))
+    if not forms.is_additive(model):
+        forms.coefficients(features.last_step(model))
     _check_steps(model)
     if isinstance(model, Pipeline):
-        model = Pipeline([(name, step) for name, step in model.steps if not is_placeholder(step)])
+        model = Pipeline([(name, step) for name, step in model.steps if not features.is_placeholder(step)])
     if not hasattr(X, "columns"):
-        return _convert(model, _array_type(first_fitted(model), X), target_opset)
-    inputs = _frame_inputs(first_fitted(model), X)
+        return _convert(model, _array_type(features.first_fitted(model), X), target_opset)
+    inputs = _frame_inputs(features.first_fitted(model), X)
     if _selects(model) or len({one.inner_type for one in inputs}) == 2:
         types = [(one.name, one.inner_type([None, 1])) for one in inputs]
     else:  # one tensor where it will do, as most converters of skl2onnx read only one
@@ -160,7 +125,7 @@ def _check_steps(model: Any, outermost: bool = True) -> None:
     parts: list[Any] = []
     if isinstance(model, Pipeline):
         parts = [step for _, step in model.steps]
-        if not outermost and any(map(is_placeholder, parts)):
+        if not outermost and any(map(features.is_placeholder, parts)):
             raise InputError("a passthrough step inside another step cannot be exported: leave it out")
     elif isinstance(model, ColumnTransformer):
         parts = [step for _, step, _ in model.transformers_]
@@ -169,7 +134,7 @@ def _check_steps(model: Any, outermost: bool = True) -> None:
     elif isinstance(model, FeatureUnion):
         parts = [step for _, step in model.transformer_list]
     elif type(model).__module__.split(".")[0] == "apexrank":
-        check_linear(model)
+        forms.check_linear(model)
     for part in parts:
         _check_steps(part, outermost=False)
 
@@ -226,7 +191,7 @@ def _tensor_type(name: str, values: np.ndarray) -> Any:
 
 def _selects(model: Any) -> bool:
     """Whether the first step takes columns by name or place."""
-    first = first_fitted(model)
+    first = features.first_fitted(model)
     if isinstance(first, FeatureUnion) and any(_selects(part) for _, part in first.transformer_list):
         raise InputError("a ColumnTransformer inside a FeatureUnion cannot be exported: put it outside")
     return isinstance(first, ColumnTransformer)
@@ -345,10 +310,10 @@ def ranker_shapes(operator: Any) -> None:
 def convert_ranker(scope: Any, operator: Any, container: Any) -> None:
     """``score = Cast(X)·w + b`` in doubles; ``label`` says whether it is above 0."""
     write = Writer(scope, container)
-    if is_additive(operator.raw_operator):
+    if forms.is_additive(operator.raw_operator):
         _additive_ranker(write, operator)
         return
-    coef, intercept = coefficients(operator.raw_operator)
+    coef, intercept = forms.coefficients(operator.raw_operator)
     X = write.joined(operator.inputs, TensorProto.DOUBLE)
     _write_score(write, operator, [write("MatMul", X, coef[:, None])], intercept)
 
@@ -376,7 +341,7 @@ def _additive_ranker(write: Writer, operator: Any) -> None:
     for shape, (is_text, x) in zip(ranker.shapes_, _each_column(write, operator.inputs), strict=True):
         x = _place(write, x, shape.levels) if is_text else write("Cast", x, to=TensorProto.DOUBLE)
         columns.append(x)
-        parts.append(_curve(write, x, *pieces(shape.knots, shape.values), shape.missing))
+        parts.append(_curve(write, x, forms.pieces(shape.knots, shape.values), shape.missing))
     for pair in ranker.pairs_:
         sides = [(columns[j], knots) for j, knots in zip(pair.features, pair.knots, strict=True)]
         parts.append(_bilinear(write, sides, pair.values))
@@ -386,21 +351,18 @@ def _additive_ranker(write: Writer, operator: Any) -> None:
 
 def _place(write: Writer, text: str, levels: tuple[str, ...]) -> str:
     """Place of a text among the levels as a double; NaN where it is none of them."""
-    code = write(
-        "Cast", write.lookup(text, {word: k for k, word in enumerate(levels)}, -1), to=TensorProto.DOUBLE
-    )
+    found = write.lookup(text, {word: k for k, word in enumerate(levels)}, -1)
+    code = write("Cast", found, to=TensorProto.DOUBLE)
     return write("Where", write("Less", code, np.array([0.0])), np.array([np.nan]), code)
 
 
-def _curve(
-    write: Writer, x: str, bounds: np.ndarray, values: np.ndarray, slopes: np.ndarray, missing: float | None
-) -> str:
+def _curve(write: Writer, x: str, parts: forms.Pieces, missing: float | None) -> str:
     """Value of a function in pieces, found by the number of bounds that x has reached; NaN for an infinite x."""
+    bounds, values, slopes = parts
     reached = write("Cast", write("GreaterOrEqual", x, bounds[None, :]), to=TensorProto.DOUBLE)
     piece = write("Cast", write("MatMul", reached, np.ones((len(bounds), 1))), to=TensorProto.INT64)
-    start, height, slope = (
-        write("Gather", part, piece, axis=0) for part in (np.append(0.0, bounds), values, slopes)
-    )
+    tables = np.append(0.0, bounds), values, slopes
+    start, height, slope = (write("Gather", table, piece, axis=0) for table in tables)
     value = write("Add", height, write("Mul", slope, write("Sub", x, start)))
     gap = np.nan if missing is None else missing
     return write("Where", write("IsNaN", x), np.array([[gap]]), value)
@@ -419,7 +381,7 @@ def _bilinear(write: Writer, sides: list[tuple[str, np.ndarray]], values: np.nda
     return write("Where", write("IsNaN", total), np.array([[0.0]]), total)
 
 
-def _is_text(column: TableColumn) -> bool:
+def _is_text(column: features.TableColumn) -> bool:
     return column.as_text or any(isinstance(value, str) for value in column.values)
 
 
@@ -427,65 +389,54 @@ def _is_text(column: TableColumn) -> bool:
 class TableForm:
     """Form of a table's ranker as a model for skl2onnx; its inputs are the table's columns."""
 
-    form: LinearForm | AdditiveForm
+    form: forms.Form
     classes_: np.ndarray | None
 
     @property
-    def columns(self) -> list[TableColumn]:
-        """The columns in their order; that of missing numbers is the one of the numbers before it."""
-        found: dict[str, TableColumn] = {}
-        for column in self.form.columns:
-            found.setdefault(column.name, column)
-        return list(found.values())
+    def columns(self) -> list[features.TableColumn]:
+        """The columns in their order."""
+        return list({column.name: column for column in self.form.columns}.values())
 
 
 def convert_table(scope: Any, operator: Any, container: Any) -> None:
-    """Impute, centre and sum the numbers; look up the categories."""
+    """Sum the functions of the columns: straight lines at once, others and those of pairs one by one."""
     model, write = operator.raw_operator, Writer(scope, container)
-    inputs = dict(zip(model.columns, operator.inputs, strict=True))
-    if isinstance(model.form, AdditiveForm):
-        by_name = {column.name: variable.full_name for column, variable in inputs.items()}
-        parts = [_effect(write, effect, by_name[effect.column.name]) for effect in model.form.effects]
-        parts += [_pair(write, pair, by_name) for pair in model.form.pairs]
-        _write_score(write, operator, parts, model.form.intercept)
-        return
-    weighted = list(zip(model.form.features, model.form.weights.tolist(), strict=True))
-    numbers = [(feature, weight) for feature, weight in weighted if feature.is_number]
-    parts, intercept = [], model.form.intercept
-    if numbers:
-        X = write.joined([inputs[feature.column] for feature, _ in numbers], TensorProto.DOUBLE)
-        fills = np.array([[feature.column.fill for feature, _ in numbers]], dtype=float)  # None becomes NaN
-        X = write("Where", write("IsNaN", X), fills, X)
-        X = write("Sub", X, np.array([[feature.center for feature, _ in numbers]]))
-        parts.append(write("MatMul", X, np.array([[weight] for _, weight in numbers])))
-    for column, variable in inputs.items():
-        own = {f.value: weight for f, weight in weighted if f.column.name == column.name and not f.is_number}
-        if column.as_text:
-            rest = sum(share * own[value] for value, share in column.shares)
-            parts.append(_category(write, column, variable.full_name, own, rest))
-        elif own:  # the indicator of missing numbers
-            missing = write("Cast", write("IsNaN", variable.full_name), to=TensorProto.DOUBLE)
-            parts.append(write("MatMul", missing, np.array([[own[None]]])))
-    # The center of an indicator is a constant of its own.
-    intercept -= sum(weight * feature.center for feature, weight in weighted if not feature.is_number)
-    _write_score(write, operator, parts, intercept)
+    inputs = {column.name: v for column, v in zip(model.columns, operator.inputs, strict=True)}
+    names = {name: variable.full_name for name, variable in inputs.items()}
+    effects = model.form.effects
+    lines = [effect for effect in effects if isinstance(effect, forms.Curve) and not len(effect.bounds)]
+    parts = [_lines(write, lines, [inputs[line.column.name] for line in lines])] if lines else []
+    parts += [_effect(write, each, names[each.column.name]) for each in effects if each not in lines]
+    parts += [_pair(write, pair, names) for pair in model.form.pairs]
+    _write_score(write, operator, parts, model.form.intercept)
 
 
-def _effect(write: Writer, effect: Curve | Levels, x: str) -> str:
+def _lines(write: Writer, lines: list[forms.Curve], variables: list[Any]) -> str:
+    """Sum of straight lines."""
+    X = write.joined(variables, TensorProto.DOUBLE)
+    start, slope, center, missing = np.array(
+        [[line.values[0], line.slopes[0], line.center, line.missing] for line in lines], dtype=float
+    ).T[:, None, :]  # None becomes NaN
+    value = write("Add", write("Mul", write("Sub", X, center), slope), start)
+    value = write("Where", write("IsNaN", X), missing, value)
+    return write("MatMul", value, np.ones((len(lines), 1)))
+
+
+def _effect(write: Writer, effect: forms.Curve | forms.Levels, x: str) -> str:
     """Function of a column of a table."""
-    if isinstance(effect, Levels):
+    if isinstance(effect, forms.Levels):
         return _category(write, effect.column, x, effect.weights, effect.unknown)
     x = write("Sub", x, np.array([effect.center])) if effect.center else x
-    return _curve(write, x, effect.bounds, effect.values, effect.slopes, effect.missing)
+    return _curve(write, x, (effect.bounds, effect.values, effect.slopes), effect.missing)
 
 
-def _pair(write: Writer, pair: Pair, inputs: dict[str, str]) -> str:
+def _pair(write: Writer, pair: forms.Pair, inputs: dict[str, str]) -> str:
     """Function of two columns of a table."""
     sides = [(_side(write, side, inputs[side.feature.column.name]), side.knots) for side in pair.sides]
     return _bilinear(write, sides, pair.values)
 
 
-def _side(write: Writer, side: Side, x: str) -> str:
+def _side(write: Writer, side: forms.Side, x: str) -> str:
     """Value of the feature of a table that the knots of a pair are compared with."""
     feature, column = side.feature, side.feature.column
     if feature.is_number:
@@ -498,12 +449,14 @@ def _side(write: Writer, side: Side, x: str) -> str:
     return _category(write, column, x, own, dict(column.shares).get(feature.value, 0.0))
 
 
-def _category(write: Writer, column: TableColumn, text: str, own: dict[Any, float], rest: float) -> str:
+def _category(
+    write: Writer, column: features.TableColumn, text: str, own: dict[Any, float], rest: float
+) -> str:
     """Weight of each row's category; a missing one is NaN where the model needs a value."""
     known = [value for value in own if isinstance(value, str)]
     keys = {value: j for j, value in enumerate(known)}
     for j, value in enumerate(known):
-        for spelling in spellings(value, known):
+        for spelling in features.spellings(value, known):
             keys.setdefault(spelling, j)
     keys[""] = len(known)
     missing = np.nan if column.needs_value else own.get(None, rest)
@@ -517,7 +470,7 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
     A missing number is NaN (or what the imputer says), a missing text is empty.
     """
     imputer, write, inputs = operator.raw_operator, Writer(scope, container), operator.inputs
-    check_imputer(imputer)
+    features.check_imputer(imputer)
     gap = imputer.missing_values
     if isinstance(inputs[0].type, StringTensorType):
         X, fills = write.joined(inputs, TensorProto.STRING), imputer.statistics_.astype(str)
@@ -534,7 +487,7 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
 def one_hot_shapes(operator: Any) -> None:
     """Set the output type: doubles, one per category that is not dropped."""
     encoder = operator.raw_operator
-    width = sum(len(kept_categories(encoder, j)) for j in range(len(encoder.categories_)))
+    width = sum(len(features.kept_categories(encoder, j)) for j in range(len(encoder.categories_)))
     operator.outputs[0].type = DoubleTensorType([operator.inputs[0].get_first_dimension(), width])
 
 
@@ -544,7 +497,7 @@ def convert_one_hot(scope: Any, operator: Any, container: Any) -> None:
     A value that is not known makes the whole row NaN where the encoder would refuse it.
     """
     encoder, write = operator.raw_operator, Writer(scope, container)
-    check_categories(encoder)
+    features.check_categories(encoder)
     blocks = []
     for j, (is_text, column) in enumerate(_each_column(write, operator.inputs)):
         found = (_is_text_of if is_text else _is_number_of)(write, column, encoder, encoder.categories_[j])
@@ -552,7 +505,7 @@ def convert_one_hot(scope: Any, operator: Any, container: Any) -> None:
         if encoder.handle_unknown == "error":
             # 0/0 where no category was found
             block = write("Div", block, write("MatMul", block, np.ones((len(encoder.categories_[j]), 1))))
-        blocks.append(write("Gather", block, np.array(kept_categories(encoder, j)), axis=1))
+        blocks.append(write("Gather", block, np.array(features.kept_categories(encoder, j)), axis=1))
     write("Concat", *blocks, output=operator.outputs[0].full_name, axis=1)
 
 
@@ -567,7 +520,7 @@ def _each_column(write: Writer, variables: list[Any]) -> Iterator[tuple[bool, st
 def _is_text_of(write: Writer, column: str, encoder: Any, categories: np.ndarray) -> str:
     words = ["" if is_missing(value) else str(value) for value in categories.tolist()]
     if len(set(words)) < len(words):
-        raise refusal(
+        raise features.refusal(
             encoder, "it knows both a missing and an empty text, which are one in ONNX; fill the gaps"
         )
     code = write.lookup(column, {word: k for k, word in enumerate(words)}, -1)
@@ -575,9 +528,8 @@ def _is_text_of(write: Writer, column: str, encoder: Any, categories: np.ndarray
 
 
 def _is_number_of(write: Writer, column: str, encoder: Any, categories: np.ndarray) -> str:
-    values = np.array(
-        [[np.nan if is_missing(value) else value for value in categories.tolist()]], dtype=float
-    )
+    known = [np.nan if is_missing(value) else value for value in categories.tolist()]
+    values = np.array([known], dtype=float)
     X = write("Cast", column, to=TensorProto.DOUBLE)
     is_gap = write("And", write("IsNaN", X), np.isnan(values))
     return write("Or", write("Equal", X, values), is_gap)

@@ -10,19 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.export.additive import is_additive
 from apexrank.export.bins import BinnedScorecard, round_bins
 from apexrank.export.cards import Card, Losses, check_training, chosen_features, default_names, judge_rows
-from apexrank.export.linear import (
-    Feature,
-    LinearForm,
-    TableColumn,
-    found,
-    last_step,
-    linear_form,
-    raw_matrix,
-)
+from apexrank.export.features import Feature, TableColumn, found, last_step, raw_matrix
+from apexrank.export.forms import Form, LinearForm, is_additive, linear_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
+from apexrank.io.table_ranker import TableRanker
 from apexrank.metrics.evaluation import find_measures
 from apexrank.validation import check_count
 
@@ -55,7 +48,7 @@ class Scorecard(Card):
 
     def score(self, X: Any) -> np.ndarray:
         """Points of each row of a table, frame or array; the higher, the nearer to the top."""
-        U = _indicators(self.form, raw_matrix(self.model, self.form, X))
+        U = _indicators(self.form, raw_matrix(self.model, self.form.features, X))
         return add_up(U[:, self.kept], self.points, self.units)
 
     def to_frame(self) -> pl.DataFrame:
@@ -69,11 +62,12 @@ class Scorecard(Card):
         )
 
     @property
-    def points_form(self) -> LinearForm:
-        """The points as a linear form of the columns in their own units."""
+    def points_form(self) -> Form:
+        """The points as functions of the columns in their own units."""
         features = (self.form.features[j] for j in self.kept)
         raw = tuple(Feature(_without_shares(feature.column), feature.value) for feature in features)
-        return LinearForm(raw, self.points / self.units, 0.0)
+        of_table = isinstance(self.model, TableRanker)
+        return LinearForm(raw, self.points / self.units, 0.0).form(of_table)
 
     def rules(self) -> list[str]:
         """Rules in words, one line each even where a name has several."""
@@ -168,7 +162,7 @@ def round_scorecard(
         wanted_bins: Any = {"n_bins": n_bins, "features": features, "measures": measures}
         return round_bins(model, X, judged, names, max_points=int(max_points), **wanted_bins)
     form = linear_form(model, names)
-    raw = raw_matrix(model, form, X)
+    raw = raw_matrix(model, form.features, X)
     U = _indicators(form, raw)
     judged = judge_rows(model, X, y, groups, sample_weight)
     if len(U) != len(judged.y):
@@ -178,16 +172,13 @@ def round_scorecard(
     deviations = (U - np.average(U, axis=0, weights=judged.weight)) ** 2
     spread = np.sqrt(np.average(deviations, axis=0, weights=judged.weight))
     spread[np.ptp(counted, axis=0) == 0] = 0.0  # rounding gives equal numbers a spread
-    units = np.array(
-        [1.0 if there or sd == 0 else nice_unit(sd) for there, sd in zip(present, spread, strict=True)]
-    )
+    plain = present | (spread == 0)
+    units = np.array([1.0 if one else nice_unit(sd) for one, sd in zip(plain, spread, strict=True)])
     labels = [(feature.label, feature.column.name) for feature in form.features]
     kept = chosen_features(labels, np.abs(form.weights) * spread, features)
     wanted = np.where(kept, form.weights * units, 0.0)
     if not wanted.any():
-        raise InputError(
-            "no feature with a coefficient and different values is left: there is nothing to round"
-        )
+        raise InputError("no feature with a coefficient and several values is left: nothing to round")
     slopes = np.array([feature.slope for feature in form.features])
     centers = np.array([feature.center for feature in form.features])
     objective = CardObjective(

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from math import isfinite
 from numbers import Integral
 from textwrap import indent
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from apexrank.errors import InputError
-from apexrank.export.additive import (
-    AdditiveForm,
-    Curve,
-    Levels,
-    Pair,
-    Side,
-    additive_form,
-    is_additive,
-    pieces,
-)
-from apexrank.export.linear import (
-    LinearForm,
-    TableColumn,
-    are_booleans,
-    as_number,
-    check_no_dates,
-    is_whole,
-    linear_form,
-    spellings,
-)
+from apexrank.export import features, forms
 
-FAR = 1e3  # units of a column from zero beyond which its centre stays in the expression
 _ROWS = "r"  # what the table is called inside the statement
 
 
@@ -143,10 +121,9 @@ def to_sql(
         raise InputError(f"unknown dialect {kind!r}: use one of {', '.join(DIALECTS)}")
     if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
         raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
-    make = additive_form if is_additive(model) else linear_form
-    form: Any = getattr(model, "points_form", None) or make(model, feature_names)
+    form = forms.model_form(model, feature_names)
     model = getattr(model, "model", model)  # a card knows its model
-    check_no_dates(form.columns, "SQL")
+    features.check_no_dates(form.columns, "SQL")
     writer = _Writer(DIALECTS[kind], int(digits), "" if table is None else f"{_ROWS}.")
     columns = list(dict.fromkeys(column.name for column in form.columns))
     seen: dict[str, str] = {}
@@ -156,7 +133,7 @@ def to_sql(
             raise InputError(
                 f"columns {other!r} and {name!r} differ only by case, and most databases cannot tell: rename one"
             )
-    expression = writer.additive(form) if isinstance(form, AdditiveForm) else writer.expression(form)
+    expression = writer.expression(form)
     if table is None:
         return expression
     id = getattr(model, "id", None) if id is None else id
@@ -197,55 +174,38 @@ class _Writer:
             raise InputError(f"{value} cannot be written with digits={self.digits}: use more")
         return literal(rounded)
 
-    def expression(self, form: LinearForm) -> str:
-        """Sum over all features; terms of weight 0 are left out."""
-        constant, terms = float(form.intercept), []
-        weighted = zip(form.features, form.weights.tolist(), strict=True)
-        for column, run in groupby(weighted, lambda pair: pair[0].column):
-            own = [(feature, weight) for feature, weight in run if weight]
-            if own and not own[0][0].is_number:
-                constant -= sum(weight * feature.center for feature, weight in own)
-                weights: dict[Any, float] = {}
-                for feature, weight in own:  # a column may have been encoded twice
-                    weights[feature.value] = weights.get(feature.value, 0.0) + weight
-                unknown = sum(share * weights.get(value, 0.0) for value, share in column.shares)
-                terms.append(self._category(column, weights, unknown))
-                continue
-            for feature, weight in own:
-                value = self._filled(column)
-                if abs(feature.center * feature.slope) > FAR:
-                    value = f"({_nested_sum([value, self.number(-feature.center)])})"
-                else:
-                    constant -= weight * feature.center
-                terms.append(f"{self.number(weight)} * {value}")
-        total = _nested_sum([self.number(constant), *terms])
-        for value in self.dialect.not_finite:
-            total = f"NULLIF({total}, {value})"
-        return total
-
-    def additive(self, form: AdditiveForm) -> str:
+    def expression(self, form: forms.Form) -> str:
         """Sum over the functions of all columns and pairs; those of one value are added to the constant."""
-        constant, terms = form.intercept, []
+        constant, terms, lines = form.intercept, [], False
         for effect in form.effects:
-            if isinstance(effect, Levels):
+            if isinstance(effect, forms.Levels):
                 if effect.unknown or any(effect.weights.values()):
                     terms.append(self._category(effect.column, effect.weights, effect.unknown))
             elif effect.is_constant:
                 constant += float(effect.values[0])
+            elif effect.is_line:
+                lines, value = True, self._filled(effect.column)
+                if effect.center:
+                    value = f"({_nested_sum([value, self.number(-effect.center)])})"
+                constant += float(effect.values[0])
+                terms.append(f"{self.number(float(effect.slopes[0]))} * {value}")
             else:
                 terms.append(self._curve(effect))
         terms += [self._pair(pair) for pair in form.pairs if pair.values.any()]
-        return _nested_sum([self.number(constant), *terms], "\n")
+        total = _nested_sum([self.number(constant), *terms], " " if lines else "\n")
+        for value in self.dialect.not_finite if lines else ():
+            total = f"NULLIF({total}, {value})"
+        return total
 
-    def _double(self, column: TableColumn) -> str:
+    def _double(self, column: features.TableColumn) -> str:
         value = f"CAST({self.column(column.name)} AS DOUBLE PRECISION)"
         return value if self.dialect.nan is None else f"NULLIF({value}, {self.dialect.nan})"
 
-    def _filled(self, column: TableColumn) -> str:
+    def _filled(self, column: features.TableColumn) -> str:
         value = self._double(column)
         return value if column.fill is None else f"COALESCE({value}, {self.number(column.fill)})"
 
-    def _curve(self, curve: Curve) -> str:
+    def _curve(self, curve: forms.Curve) -> str:
         value = f"CAST({self.column(curve.column.name)} AS DOUBLE PRECISION)"
         nan = self.dialect.nan
         cases = [f"{value} IS NULL" if nan is None else f"{value} IS NULL OR {value} = {nan}"]
@@ -253,47 +213,40 @@ class _Writer:
         infinite = [one for one in self.dialect.not_finite if one != nan]
         if infinite:  # beyond the last knot its function is constant, but the model refuses it
             cases.append(f"WHEN {value} IN ({', '.join(infinite)}) THEN NULL")
-        return self._pieces(self._less(value, curve.center), curve.bounds, curve.values, curve.slopes, cases)
+        parts = (curve.bounds, curve.values, curve.slopes)
+        return self._pieces(self._less(value, curve.center), parts, cases)
 
-    def _pieces(
-        self,
-        value: str,
-        bounds: np.ndarray,
-        values: np.ndarray,
-        slopes: np.ndarray,
-        cases: Sequence[str] = (),
-    ) -> str:
+    def _pieces(self, value: str, parts: forms.Pieces, cases: Sequence[str] = ()) -> str:
         """One case for each piece; neighbours of one constant are joined."""
+        bounds, values, slopes = parts
         lines, last = list(cases), len(bounds)
         for i, (height, slope) in enumerate(zip(values.tolist(), slopes.tolist(), strict=True)):
             if i < last and not slope and not slopes[i + 1] and height == values[i + 1]:
                 continue
             worth = self.number(height)
             if slope:
-                worth = _nested_sum([worth, f"{self.number(slope)} * ({self._less(value, bounds[i - 1])})"])
-            lines.append(
-                f"ELSE {worth}" if i == last else f"WHEN {value} < {literal(float(bounds[i]))} THEN {worth}"
-            )
+                start = bounds[i - 1] if i else 0.0
+                worth = _nested_sum([worth, f"{self.number(slope)} * ({self._less(value, start)})"])
+            below = f"WHEN {value} < {literal(float(bounds[i]))} THEN" if i < last else "ELSE"
+            lines.append(f"{below} {worth}")
         return _case(lines)
 
     def _less(self, value: str, center: float) -> str:
         return f"{value} {'-' if center > 0 else '+'} {literal(abs(float(center)))}" if center else value
 
-    def _pair(self, pair: Pair) -> str:
+    def _pair(self, pair: forms.Pair) -> str:
         """Cases of the first column, whose values are functions of the second."""
         (x, y), (outer, inner) = map(self._side, pair.sides), (side.knots for side in pair.sides)
-        ends = [self._pieces(y, *pieces(inner, pair.values[k])) for k in (0, -1)]
-        lines = [
-            f"WHEN {x} IS NULL OR {y} IS NULL THEN 0e0",
-            f"WHEN {x} < {literal(float(outer[0]))} THEN {ends[0]}",
-        ]
+        ends = [self._pieces(y, forms.pieces(inner, pair.values[k])) for k in (0, -1)]
+        lines = [f"WHEN {x} IS NULL OR {y} IS NULL THEN 0e0"]
+        lines.append(f"WHEN {x} < {literal(float(outer[0]))} THEN {ends[0]}")
         for a, (low, high) in enumerate(pairwise(outer.tolist())):
-            rise = self._pieces(y, *pieces(inner, (pair.values[a + 1] - pair.values[a]) / (high - low)))
-            start = self._pieces(y, *pieces(inner, pair.values[a]))
+            rise = self._pieces(y, forms.pieces(inner, (pair.values[a + 1] - pair.values[a]) / (high - low)))
+            start = self._pieces(y, forms.pieces(inner, pair.values[a]))
             lines.append(f"WHEN {x} < {literal(high)} THEN {start}\n+ ({self._less(x, low)}) * {rise}")
         return _case([*lines, f"ELSE {ends[1]}"])
 
-    def _side(self, side: Side) -> str:
+    def _side(self, side: forms.Side) -> str:
         """Number of a row that the knots of a pair are compared with; NULL where it is missing."""
         feature, column = side.feature, side.feature.column
         if side.levels:
@@ -303,17 +256,17 @@ class _Writer:
         value = self._less(self._filled(column), side.center)
         return f"({value})" if side.center else value
 
-    def _category(self, column: TableColumn, weights: dict[Any, float], unknown: float) -> str:
+    def _category(self, column: features.TableColumn, weights: dict[Any, float], unknown: float) -> str:
         cases = self._missing_case(column, weights)
         for value in column.values:
-            if value is not None and (column.knows_all or unknown or value in weights):
+            if value is not None and (column.knows_all or unknown or weights.get(value)):
                 cases.append(f"WHEN {self._is(column, value)} THEN {self.number(weights.get(value, 0.0))}")
         if not cases:
             return self.number(unknown)
         end = "" if column.knows_all else f" ELSE {self.number(unknown)}"
         return f"CASE {' '.join(cases)}{end} END"
 
-    def _missing_case(self, column: TableColumn, weights: dict[Any, float]) -> list[str]:
+    def _missing_case(self, column: features.TableColumn, weights: dict[Any, float]) -> list[str]:
         """Case for a missing value; without it, a missing value counts as an unknown one."""
         value, values = self._category_value(column), column.values
         worth = self.number(weights.get(column.fill, 0.0))
@@ -325,25 +278,26 @@ class _Writer:
             return [f"WHEN {value} IS NULL THEN {worth}"]
         return []
 
-    def _category_value(self, column: TableColumn) -> str:
+    def _category_value(self, column: features.TableColumn) -> str:
         if column.as_text:
             return f"TRIM(CAST({self.column(column.name)} AS VARCHAR))"
         numeric = all(isinstance(value, int | float) for value in column.values if value is not None)
         return self._double(column) if numeric else self.column(column.name)
 
-    def _is(self, column: TableColumn, value: Any) -> str:
+    def _is(self, column: features.TableColumn, value: Any) -> str:
         """Condition that the column has this value."""
         name = self._category_value(column)
         if not isinstance(value, str):
             return f"{name} = {literal(float(value))}"
         if not column.as_text:
             return f"{name} = {text(value)}"
-        if are_booleans([one for one in column.values if one is not None]):
-            return f"{name} IN ({', '.join(map(text, spellings(value, [one for one in column.values if one])[:2]))})"
+        known = [one for one in column.values if one is not None]
+        if features.are_booleans(known):
+            return f"{name} IN ({', '.join(map(text, features.spellings(value, known)[:2]))})"
         ways = [f"{name} = {text(value)}"]
-        if is_whole(value):
+        if features.is_whole(value):
             ways.append(f"RTRIM({name}, '0') = {text(f'{value}.')}")  # 3.0, and 3.00 of a decimal
-        number = as_number(value)
+        number = features.as_number(value)
         if number is not None and self.dialect.number is not None:
             ways.append(f"{self.dialect.number.format(self.column(column.name))} = {literal(number)}")
         return " OR ".join(ways)
@@ -364,9 +318,8 @@ def _nested_sum(terms: list[str], gap: str = " ") -> str:
     """
     if len(terms) <= 16:
         head, *rest = terms
-        return head + "".join(
-            f"{gap}- {term[1:]}" if term.startswith("-") else f"{gap}+ {term}" for term in rest
-        )
+        signed = (f"- {term[1:]}" if term.startswith("-") else f"+ {term}" for term in rest)
+        return head + "".join(f"{gap}{term}" for term in signed)
     half = len(terms) // 2
     return f"({_nested_sum(terms[:half], gap)})\n+ ({_nested_sum(terms[half:], gap)})"
 

@@ -150,6 +150,9 @@ class BoosterObjective:
     ``xgboost.XGBRegressor(objective=o)``           no groups there: ``groups=ids`` here
     =============================================== ======================================
 
+    ``xgboost.XGBRanker`` takes no custom objective. :class:`apexrank.rankers.BoostedRanker` has all of this in one
+    estimator.
+
     **Units.** Slope and curvature are multiplied by one number, for which the mean curvature of the rows that have a
     say is 1 at equal scores. So a leaf of m rows has a curvature of about m whatever the objective, as with the
     squared error, and the packages' defaults for learning rate, least curvature of a leaf and penalty fit.

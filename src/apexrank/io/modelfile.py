@@ -11,8 +11,8 @@ A file is
 The header holds
 
 * ``apexrank``: the version of the library that wrote the file;
-* ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers` or ``TreeRanker``, and its
-  ``params``; ``monotonic_cst`` of an additive one names columns of the table, or lists a sign for each feature;
+* ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers`, ``TreeRanker`` or
+  ``BoostedRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign for each feature;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
   :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
   as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), the ``values`` of a category;
@@ -34,7 +34,7 @@ knots, ``shape_missing`` and ``shape_missing_counts`` the effect and the trainin
 ``shape_counts`` the training weights between them, one fewer than knots and at least one for each feature. Of pairs of
 features ``pair_features`` and ``pair_sizes`` have two numbers each, the features and how many knots they have;
 ``pair_knots`` are those of the first feature, then of the second, and ``pair_values`` the grid of effects, row by row.
-The arrays ``tree_*`` are the fields of :class:`~apexrank.rankers.trees.Forest`.
+The arrays ``tree_*`` are the fields of :class:`~apexrank.rankers.forest.Forest`.
 
 JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
 
@@ -62,7 +62,7 @@ from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, 
 from apexrank.io.prepare import DATE_FORMATS, UNITS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
 from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
-from apexrank.rankers.trees import Forest, TreeRanker
+from apexrank.rankers.forest import Forest, ForestRanker
 from apexrank.textfile import reason_of
 
 FORMAT = 4
@@ -123,7 +123,7 @@ _ARRAY: Fields = {"name": _TEXT, "dtype": _TEXT, "shape": (list,)}
 _OF_FEATURES = ("coef", "center", "scale", "mean")
 _ARRAYS = {*_OF_FEATURES, "intercept", "scores", "counts", "knots", "values"}
 _CALIBRATION = ("calibration_scores", "calibration_probabilities")  # there or not, in every format
-_TREES = tuple(f"tree_{name}" for name in Forest._fields)  # of a TreeRanker
+_TREES = tuple(f"tree_{name}" for name in Forest._fields)  # of a ForestRanker
 _SHAPES = (  # of an additive ranker
     *(f"shape_{name}" for name in ("sizes", "knots", "values", "missing", "counts", "missing_counts")),
     *(f"pair_{name}" for name in ("features", "sizes", "knots", "values")),
@@ -485,13 +485,13 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
     estimator.set_params(**{key: value for key, value in params.items() if key in known})
     estimator.n_features_in_ = len(arrays["coef"])
     _require(
-        isinstance(estimator, TreeRanker) == (_TREES[0] in arrays)
+        isinstance(estimator, ForestRanker) == (_TREES[0] in arrays)
         and isinstance(estimator, AdditiveFit) == (not arrays.keys().isdisjoint(_SHAPES)),
         "its estimator does not fit its arrays",
     )
     if is_classifier(estimator):
         estimator.classes_ = np.array([0, 1])
-    if isinstance(estimator, TreeRanker):
+    if isinstance(estimator, ForestRanker):
         estimator.forest_ = _build_forest(arrays)
         return estimator
     estimator.intercept_ = arrays["intercept"] if is_classifier(estimator) else float(arrays["intercept"][0])

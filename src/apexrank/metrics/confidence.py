@@ -275,9 +275,7 @@ def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     except (TypeError, ValueError):
         raise InputError("a and b must be numbers, one for each query") from None
     if first.shape != second.shape or first.ndim != 1:
-        raise InputError(
-            f"a and b need one value for each query, got shapes {first.shape} and {second.shape}"
-        )
+        raise InputError(f"a and b need one value per query, got shapes {first.shape} and {second.shape}")
     difference = first - second
     difference = difference[~np.isnan(difference)]
     if len(difference) < 2:
@@ -424,9 +422,7 @@ def compare(
     check_choice("test", test, Test)
     check_level(confidence, n_resamples)
     if not isinstance(rankers, Mapping):
-        raise InputError(
-            "rankers must be a mapping from names to estimators or scores, such as {'mine': ranker}"
-        )
+        raise InputError("rankers must map names to estimators or scores, such as {'mine': ranker}")
     if not rankers:
         raise InputError("there is nothing to compare: give at least one ranker")
     baseline = next(iter(rankers)) if baseline is None else baseline
@@ -443,9 +439,8 @@ def compare(
 
     def interval(sample: np.ndarray) -> Interval:
         if groups is None:
-            return interval_of_draws(
-                sample[0], sample[1:], confidence, "percentile", n_units(lists[baseline])
-            )
+            n = n_units(lists[baseline])
+            return interval_of_draws(sample[0], sample[1:], confidence, "percentile", n)
         known = sample[~np.isnan(sample)]
         return interval_of_mean(known, n_resamples, confidence, "percentile", random_state)
 

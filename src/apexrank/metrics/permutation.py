@@ -313,10 +313,8 @@ def read_lists(scores: TwoLists, rankings: TwoLists, orders: TwoLists) -> Compar
     pairs = {"scores": scores, "rankings": rankings, "orders": orders}
     given = [name for name, pair in pairs.items() if pair is not None]
     if len(given) != 1:
-        raise InputError(
-            "pass exactly one of scores=(a, b), rankings=(a, b) and orders=(a, b), "
-            f"got {' and '.join(given) or 'none'}"
-        )
+        got = " and ".join(given) or "none"
+        raise InputError(f"pass exactly one of scores=(a, b), rankings=(a, b) and orders=(a, b), got {got}")
     name, pair = given[0], pairs[given[0]]
     if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
         raise InputError(f"{name} must be a pair of lists, {name}=(first, second)")
@@ -345,9 +343,7 @@ def _same_shape(name: str, first: np.ndarray, second: np.ndarray) -> tuple[np.nd
     if lengths[0] != lengths[1]:
         if name == "orders" and len(first) and len(second):
             _match(first[0].tolist(), second[0].tolist(), of)  # names the item that one of them lacks
-        raise InputError(
-            f"{name} must be of the same items: the first list has {lengths[0]}, the second {lengths[1]}"
-        )
+        raise InputError(f"{name} must be of the same items, got lists of {lengths[0]} and {lengths[1]}")
     return first, second
 
 
@@ -370,9 +366,7 @@ def _numbers(name: str, which: str, values: Any) -> np.ndarray:
 
 def _check_dimensions(name: str, which: str, array: np.ndarray) -> None:
     if array.ndim not in (1, 2):
-        raise InputError(
-            f"{name}: the {which} list must have shape (items,) or (rows, items), got {array.shape}"
-        )
+        raise InputError(f"{name}: the {which} list must have one or two dimensions, got shape {array.shape}")
 
 
 def _items(name: str, which: str, values: Any) -> np.ndarray:
@@ -391,9 +385,7 @@ def _items(name: str, which: str, values: Any) -> np.ndarray:
     except TypeError:
         raise InputError(f"{name}: the {which} list must hold items, best first") from None
     if len(lengths) > 1:
-        raise InputError(
-            f"{name}: the {which} table must have as many items in each row, got {sorted(lengths)}"
-        )
+        raise InputError(f"{name}: rows of the {which} table must be of one length, got {sorted(lengths)}")
     shape = len(rows), lengths.pop()
     return np.fromiter(chain.from_iterable(rows), dtype=object, count=shape[0] * shape[1]).reshape(shape)
 
@@ -459,9 +451,7 @@ def item_weights(weights: Any, lists: Comparison) -> np.ndarray:
 def _given_weights(weights: Any, lists: Comparison) -> Any:
     if isinstance(weights, Mapping):
         if lists.items is None:
-            raise InputError(
-                "weights by label need orders=: with scores or rankings give one weight per item"
-            )
+            raise InputError("weights by label need orders=: for scores or rankings give one weight per item")
         try:
             return [[weights[item] for item in row] for row in lists.items.tolist()]
         except KeyError as error:
@@ -469,7 +459,5 @@ def _given_weights(weights: Any, lists: Comparison) -> Any:
     if callable(weights):
         return weights(mean_ranks(lists.first))
     if lists.items is not None:
-        raise InputError(
-            "with orders, weights must be a mapping from item to weight or a function of the rank"
-        )
+        raise InputError("with orders, weights must map items to weights, or be a function of the rank")
     return weights

@@ -94,9 +94,9 @@ class AggregationDisplay:
     ) -> None:
         self.names = [item_label(name) for name in names]
         n = len(self.names)
-        self.ranks = _column("ranks", ranks, n)
+        self.ranks = number_column("ranks", ranks, n)
         self.scores, self.low, self.high, self.first = (
-            None if values is None else _column(what, values, n)
+            None if values is None else number_column(what, values, n)
             for what, values in (("scores", scores), ("low", low), ("high", high), ("first", first))
         )
         if (self.low is None) != (self.high is None):
@@ -166,8 +166,7 @@ class AggregationDisplay:
         """Draw into matplotlib axes, replacing an earlier picture of this kind, or into a new figure."""
         k = len(self.items)
         letters = max(len(self._label(item)) for item in self.items)
-        self.ax_ = one_axes(ax, (6.0 + 0.085 * letters, min(1.8 + _ROW * k, _HIGHEST)))
-        self.figure_ = self.ax_.figure
+        self.figure_, self.ax_ = one_axes(ax, (6.0 + 0.085 * letters, min(1.8 + _ROW * k, _HIGHEST)))
         erase(self.ax_, _GID)
         height = np.arange(k)
         self.bubbles_ = self._draw_voters(height)
@@ -276,13 +275,6 @@ class AggregationDisplay:
                 self.ax_.annotate(text, (1, row), (offset, 0), fontweight=weight, **place, **style)
 
 
-def _column(what: str, values: ArrayLike, n: int) -> np.ndarray:
-    column = number_column(values)
-    if column is None or len(column) != n:
-        raise InputError(f"{what} needs one number for each of the {n} items, none of them missing")
-    return column
-
-
 def _written(values: np.ndarray) -> list[str]:
     """Numbers with the same decimals, four digits for the largest unless fewer say the same."""
     largest = float(np.abs(values).max())
@@ -300,4 +292,4 @@ def _voters(voter_ranks: ArrayLike | None, weights: ArrayLike | None, n: int) ->
     ranks = np.asarray(voter_ranks, dtype=float)
     if ranks.ndim != 2 or ranks.shape[1] != n:
         raise InputError(f"voter_ranks must be a table of voters × {n} items, got shape {ranks.shape}")
-    return ranks, np.ones(len(ranks)) if weights is None else _column("weights", weights, len(ranks))
+    return ranks, np.ones(len(ranks)) if weights is None else number_column("weights", weights, len(ranks))

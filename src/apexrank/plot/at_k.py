@@ -11,9 +11,8 @@ from scipy.special import stdtrit
 
 from apexrank.errors import InputError
 from apexrank.metrics import per_group
-from apexrank.plot.style import RankerDisplay, legend, light, line_style, lines_of, one_axes
+from apexrank.plot.style import RankerDisplay, draw_line, legend, light, one_axes
 
-_LINE = "apexrank-line"
 _CAPITALS = {"ndcg", "dcg", "err", "map", "mrr"}
 _MOST_MARKERS = 20
 
@@ -136,10 +135,8 @@ class MeasureAtKDisplay(RankerDisplay):
         cuts = _cut_offs(k)
         names = [f"{measure}_at_{cut}" for cut in cuts]
         options = {"ties": ties, "relevant": relevant, "pos_label": pos_label, "sample_weight": sample_weight}
-        tables = {
-            name: per_group(y_true, values, names, groups=groups, **options)
-            for name, values in scores.items()
-        }
+        options["groups"] = groups
+        tables = {name: per_group(y_true, values, names, **options) for name, values in scores.items()}
         spans = {
             name: np.transpose([_interval(table[column].to_numpy(), confidence) for column in names])
             for name, table in tables.items()
@@ -156,23 +153,17 @@ class MeasureAtKDisplay(RankerDisplay):
 
     def plot(self, ax: Any = None, **line_options: Any) -> MeasureAtKDisplay:
         """Draw into matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""
-        self.ax_ = one_axes(ax, (6.4, 4.2))
-        self.figure_ = self.ax_.figure
-        drawn = [self._draw(name, line_options) for name in self.mean]
-        self.lines_, self.bands_ = [line for line, _ in drawn], [band for _, band in drawn]
+        self.figure_, self.ax_ = one_axes(ax, (6.4, 4.2))
+        self.lines_, self.bands_ = [], []
+        order = np.argsort(self.k)
+        for name, mean in self.mean.items():
+            ends = (self.low[name][order], self.high[name][order]) if name in self.low else None
+            options = {"label": name, "markevery": -(-len(order) // _MOST_MARKERS)} | line_options
+            line, band = draw_line(self.ax_, self.k[order], mean[order], ends, **options)
+            self.lines_.append(line)
+            self.bands_.append(band)
         self._dress()
         return self
-
-    def _draw(self, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
-        number = len(lines_of(self.ax_, _LINE))
-        order = np.argsort(self.k)
-        k = self.k[order]
-        style = line_style(number) | {"markevery": -(-len(k) // _MOST_MARKERS)}
-        (line,) = self.ax_.plot(k, self.mean[name][order], label=name, gid=_LINE, **(style | options))
-        if name not in self.low:
-            return line, None
-        ends = self.low[name][order], self.high[name][order]
-        return line, self.ax_.fill_between(k, *ends, color=line.get_color(), alpha=0.15, linewidth=0)
 
     def _dress(self) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -182,9 +173,8 @@ class MeasureAtKDisplay(RankerDisplay):
         self.ax_.set(xlabel="k, rows from the top", ylabel=f"{label} at k")
         if self.title is not None:
             self.ax_.set_title(self.title)
-        self.ax_.xaxis.set_major_locator(
-            MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
-        )
+        locator = MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
+        self.ax_.xaxis.set_major_locator(locator)
         light(self.ax_)
         legend(self.ax_)
 

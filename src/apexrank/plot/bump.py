@@ -10,24 +10,14 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics._labels import check_rows
-from apexrank.plot.style import (
-    COLOURS,
-    bump_heights,
-    erase,
-    estimator_scores,
-    legend,
-    number_column,
-    one_axes,
-    places_of,
-    short_name,
-)
+from apexrank.plot import style
 
 _GID = "apexrank-bump"
 _ROW, _HIGHEST = 0.17, 20.0  # inches a row, inches a figure
 # A direction shows in colour, line style and marker, so that any one of them tells it.
 _LOOKS: dict[str, dict[str, Any]] = {
-    "up": {"color": COLOURS[0], "linestyle": "-", "marker": "^", "zorder": 2.2},
-    "down": {"color": COLOURS[1], "linestyle": "--", "marker": "v", "zorder": 2.1},
+    "up": {"color": style.COLOURS[0], "linestyle": "-", "marker": "^", "zorder": 2.2},
+    "down": {"color": style.COLOURS[1], "linestyle": "--", "marker": "v", "zorder": 2.1},
     "stays": {"color": "0.4", "linestyle": ":", "marker": "o", "zorder": 2.0},
 }
 
@@ -78,7 +68,7 @@ class BumpDisplay:
         positive: ArrayLike | None = None,
         top: int = 50,
     ) -> None:
-        self.ranks = {str(name): _ranks_or_scores(name, values) for name, values in ranks.items()}
+        self.ranks = {str(name): style.number_column(repr(name), values) for name, values in ranks.items()}
         if len(self.ranks) != 2:
             raise InputError(f"a bump chart compares two rankers, got {len(self.ranks)}")
         n = len(next(iter(self.ranks.values())))
@@ -96,11 +86,11 @@ class BumpDisplay:
     def _place(self) -> None:
         """Find who is drawn and how high: the place for the top, then one row each below it."""
         left, right = self.ranks.values()
-        places = np.column_stack([places_of(left, right), places_of(right, left)])
+        places = np.column_stack([style.places_of(left, right), style.places_of(right, left)])
         shown = np.flatnonzero(places.min(axis=1) <= self.top)
         self.items = shown[np.argsort(places[shown, 0])]
         self._places = places[self.items]
-        self._heights = np.column_stack([bump_heights(side, self.top, 1.0) for side in self._places.T])
+        self._heights = np.column_stack([style.bump_heights(side, self.top, 1.0) for side in self._places.T])
         self._moves = [_move(*pair) for pair in self._places.tolist()]
         beyond = self._places > self.top
         directions = {name: self._moves.count(name) for name in _LOOKS}
@@ -133,9 +123,8 @@ class BumpDisplay:
         """
         from scipy.stats import rankdata
 
-        ranks = {
-            name: rankdata(-_ranks_or_scores(name, values), method="min") for name, values in scores.items()
-        }
+        columns = {name: style.number_column(repr(name), values) for name, values in scores.items()}
+        ranks = {name: rankdata(-column, method="min") for name, column in columns.items()}
         any_scores: ArrayLike = next(iter(scores.values()), [])
         positive = None if y_true is None else check_rows(y_true, any_scores, pos_label=pos_label).positive
         return cls(ranks, names=names, positive=positive, top=top).plot(ax, **line_options)
@@ -161,7 +150,7 @@ class BumpDisplay:
         >>> len(BumpDisplay.from_estimators(push, X, y, top=4, ax=Figure().subplots()).items)
         4
         """
-        scores = {name: estimator_scores(model, X, pos_label) for name, model in estimators.items()}
+        scores = {name: style.estimator_scores(model, X, pos_label) for name, model in estimators.items()}
         return cls.from_scores(scores, y_true=y, pos_label=pos_label, **options)
 
     def plot(self, ax: Any = None, **line_options: Any) -> BumpDisplay:
@@ -172,9 +161,8 @@ class BumpDisplay:
         """
         rows = self._heights.max()
         letters = max(len(self._name(item)) for item in self.items) + 6
-        self.ax_ = one_axes(ax, (4.4 + 0.13 * letters, min(1.9 + _ROW * rows, _HIGHEST)))
-        self.figure_ = self.ax_.figure
-        erase(self.ax_, _GID)
+        self.figure_, self.ax_ = style.one_axes(ax, (4.4 + 0.13 * letters, min(1.9 + _ROW * rows, _HIGHEST)))
+        style.erase(self.ax_, _GID)
         self.lines_ = [self._draw(number, line_options) for number in range(len(self.items))]
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(rows + 0.6, 0.4))
         self.ax_.set_axis_off()
@@ -205,7 +193,7 @@ class BumpDisplay:
         return texts
 
     def _name(self, item: int) -> str:
-        return f"row {item}" if self.names is None else short_name(str(self.names[item]))
+        return f"row {item}" if self.names is None else style.short_name(str(self.names[item]))
 
     def _has_mark(self, height: float, step: int) -> bool:
         near_the_border = bool(self.counts["left"]) and abs(height - self.top - 1) < step / 2
@@ -227,23 +215,19 @@ class BumpDisplay:
 
     def _dress(self) -> None:
         first, second = self.ranks
-        self.ax_.set_title(
-            f"Top {self.top}: from {short_name(first)} to {short_name(second)}",
-            pad=26 if self.positive is None else 38,
-            parse_math=False,
-        )
+        title = f"Top {self.top}: from {style.short_name(first)} to {style.short_name(second)}"
+        self.ax_.set_title(title, pad=26 if self.positive is None else 38, parse_math=False)
         for side, name in enumerate(self.ranks):
             place = {"xytext": (0, 8), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-            text = short_name(name) + self._positives_on_top(side)
+            text = style.short_name(name) + self._positives_on_top(side)
             options = {"fontweight": "bold", "fontsize": 9, "parse_math": False, "gid": _GID}
             self.ax_.annotate(text, (side, 0.4), annotation_clip=False, **place, **options)
         if self.counts["left"]:
             grey = {"color": "0.45", "fontsize": 7, "fontstyle": "italic"}
             for side in (0, 1):
                 self._write(side, self.top + 1, f"beyond {self.top}", **grey)
-            self.ax_.axhline(
-                self.top + 1, color="0.7", linewidth=0.8, linestyle=(0, (1, 3)), zorder=1, gid=_GID
-            )
+            look = {"color": "0.7", "linewidth": 0.8, "linestyle": (0, (1, 3)), "zorder": 1}
+            self.ax_.axhline(self.top + 1, gid=_GID, **look)
         self._legend()
 
     def _positives_on_top(self, side: int) -> str:
@@ -268,14 +252,7 @@ class BumpDisplay:
             dot: dict[str, Any] = {"color": "0.2", "linestyle": "", "marker": "o", "markersize": 5}
             handles.append(Line2D([], [], label="filled: positive", **dot))
             handles.append(Line2D([], [], label="hollow: negative", markerfacecolor="white", **dot))
-        legend(self.ax_, handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), fontsize=8)
-
-
-def _ranks_or_scores(name: object, values: ArrayLike) -> np.ndarray:
-    column = number_column(values)
-    if column is None:
-        raise InputError(f"{name!r} needs one number for each item, none of them missing")
-    return column
+        style.legend(self.ax_, handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), fontsize=8)
 
 
 def _move(left: int, right: int) -> str:

@@ -288,9 +288,8 @@ def date_text(day: float) -> str:
 
 def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
     """Ends of an axis that holds all effects with their bands, and 0."""
-    values = [
-        np.append(effect.effect, [] if effect.missing is None else effect.missing) for effect in effects
-    ]
+    gaps = [effect.missing for effect in effects if effect.missing is not None]
+    values = [effect.effect.ravel() for effect in effects] + gaps
     together = np.append(np.concatenate(values), 0.0)
     low, high = float(np.nanmin(together)), float(np.nanmax(together))
     room = 0.06 * (high - low) or 1.0

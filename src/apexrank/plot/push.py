@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +15,9 @@ from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.metrics import bootstrap
 from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import find_measures
-from apexrank.plot.style import estimator_scores, legend, light, line_style, lines_of, one_axes, panels
+from apexrank.plot.style import draw_line, estimator_scores, legend, light, one_axes, panels
 from apexrank.prices import PRICES, Price
 from apexrank.validation import check_choice
-
-_LINE = "apexrank-line"
 
 
 class PTradeoffDisplay:
@@ -69,19 +67,11 @@ class PTradeoffDisplay:
             raise InputError("there is nothing to draw: give at least one measure, and powers above 0")
 
     @classmethod
-    def from_values(
-        cls,
-        ps: ArrayLike,
-        values: Mapping[str, ArrayLike],
-        *,
-        name: str | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> PTradeoffDisplay:
-        """Draw measures given as arrays of shape (splits, powers)."""
+    def from_values(cls, ps: ArrayLike, values: Mapping[str, ArrayLike], **options: Any) -> Self:
+        """Draw measures given as arrays of shape (splits, powers); ``options`` are ``name`` and those of `plot`."""
         arrays = {measure: np.atleast_2d(np.asarray(v, dtype=float)) for measure, v in values.items()}
         columns = {measure: [_summary(column) for column in array.T] for measure, array in arrays.items()}
-        return cls._from_summaries(ps, columns, name).plot(axes, **line_options)
+        return cls._draw_summaries(ps, columns, **options)
 
     @classmethod
     def from_scores(
@@ -94,7 +84,7 @@ class PTradeoffDisplay:
         name: str | None = None,
         axes: Sequence[Any] | None = None,
         **options: Any,
-    ) -> PTradeoffDisplay:
+    ) -> Self:
         """Draw measures of the same rows ranked with each p, with a band of one bootstrap standard error.
 
         Parameters
@@ -108,7 +98,7 @@ class PTradeoffDisplay:
         n_resamples : int
             Draws of rows, or of ``groups`` where they are given.
         name, axes
-            As in `from_values`.
+            Name in the legend, and one matplotlib axes for each measure.
         **options
             Passed to `apexrank.metrics.bootstrap`: ``groups``, ``pos_label``, ``relevant``, ``ties``, ….
 
@@ -125,16 +115,14 @@ class PTradeoffDisplay:
             p: bootstrap(names, y_true, values, n_resamples=n_resamples, **options)
             for p, values in scores.items()
         }
-        columns = {
-            m.label: [(drawn[p][m.name].value, drawn[p][m.name].standard_error) for p in scores]
-            for m in found
-        }
-        return cls._from_summaries(list(scores), columns, name).plot(axes)
+        found_at = {m.label: [drawn[p][m.name] for p in scores] for m in found}
+        columns = {label: [(one.value, one.standard_error) for one in row] for label, row in found_at.items()}
+        return cls._draw_summaries(list(scores), columns, name=name, axes=axes)
 
     @classmethod
     def from_estimators(
         cls, estimators: Mapping[float, Any], X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
-    ) -> PTradeoffDisplay:
+    ) -> Self:
         """Draw rankers fitted with each p, such as `apexrank.push_path` gives; ``options`` as in `from_scores`.
 
         Examples
@@ -151,19 +139,11 @@ class PTradeoffDisplay:
 
     @classmethod
     def from_table(
-        cls,
-        table: Any,
-        *,
-        p: str = "p",
-        measure: str = "measure",
-        value: str = "value",
-        name: str | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> PTradeoffDisplay:
+        cls, table: Any, *, p: str = "p", measure: str = "measure", value: str = "value", **options: Any
+    ) -> Self:
         """Draw a tidy table with a row for each split, p and measure; ``p``, ``measure``, ``value`` name columns.
 
-        The table is a polars or pandas frame or a dict of columns.
+        The table is a polars or pandas frame or a dict of columns; ``options`` are ``name`` and those of `plot`.
 
         Examples
         --------
@@ -178,16 +158,16 @@ class PTradeoffDisplay:
             str(m): [_summary(numbers[(powers == power) & (measures == m)]) for power in ps]
             for m in dict.fromkeys(measures.tolist())
         }
-        return cls._from_summaries(ps, columns, name).plot(axes, **line_options)
+        return cls._draw_summaries(ps, columns, **options)
 
     @classmethod
-    def _from_summaries(
-        cls, ps: ArrayLike, columns: dict[str, list[tuple[float, float]]], name: str | None
-    ) -> PTradeoffDisplay:
-        parts = [{m: [summary[part] for summary in c] for m, c in columns.items()} for part in (0, 1)]
-        return cls(ps, *parts, name=name)
+    def _draw_summaries(
+        cls, ps: Any, columns: dict[str, list[Any]], name: str | None = None, axes: Any = None, **options: Any
+    ) -> Self:
+        mean, error = ({m: [one[part] for one in c] for m, c in columns.items()} for part in (0, 1))
+        return cls(ps, mean, error, name=name).plot(axes, **options)
 
-    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> PTradeoffDisplay:
+    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> Self:
         """Draw into one matplotlib axes for each measure, or into a new figure.
 
         ``line_options`` go to ``Axes.plot``.
@@ -201,22 +181,18 @@ class PTradeoffDisplay:
         return self
 
     def _draw(self, ax: Any, measure: str, options: dict[str, Any]) -> tuple[Any, Any]:
-        number = len(lines_of(ax, _LINE))
         order = np.argsort(self.ps)
         x, mean, error = _positions(self.ps)[order], self.mean[measure][order], self.error[measure][order]
-        (line,) = ax.plot(x, mean, label=self.name, gid=_LINE, **(line_style(number) | options))
-        band = ax.fill_between(x, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
+        drawn = draw_line(ax, x, mean, (mean - error, mean + error), **{"label": self.name} | options)
         ax.set_xticks(x, ["∞" if p == inf else f"{p:g}" for p in self.ps[order]])
         ax.set(title=measure, xlabel="p")
         light(ax)
-        return line, band
+        return drawn
 
 
 def _summary(values: np.ndarray) -> tuple[float, float]:
     if len(values) < 2:
-        raise InputError(
-            f"a spread needs each measure from at least two splits at every p, got {len(values)}"
-        )
+        raise InputError(f"a spread of a measure needs at least two splits at every p, got {len(values)}")
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -273,9 +249,8 @@ def pair_contributions(
     log_loss = _log_losses(y_true, scores, LOSSES.get(loss), pos_label)
     priced = PRICES.get(price, p=p)
     factors = _SIDES[side] * np.array([1.0, balance])
-    logs = [
-        np.log(factor) + _log_parts(log_loss, priced, axis) for axis, factor in enumerate(factors) if factor
-    ]
+    sides = [(axis, factor) for axis, factor in enumerate(factors) if factor]
+    logs = [np.log(factor) + _log_parts(log_loss, priced, axis) for axis, factor in sides]
     contribution = np.logaddexp.reduce(logs)
     highest = contribution.max()
     if highest == -np.inf:
@@ -387,32 +362,23 @@ class PairContributionDisplay:
 
     def plot(self, ax: Any = None, *, colorbar: bool = True, **image_options: Any) -> PairContributionDisplay:
         """Draw into matplotlib axes, or into a new figure; ``image_options`` go to ``Axes.imshow``."""
-        self.ax_ = one_axes(ax, (5.4, 4.6))
-        self.figure_ = self.ax_.figure
+        self.figure_, self.ax_ = one_axes(ax, (5.4, 4.6))
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
+
         n_positives, n_negatives = self.contributions.shape
         options = {"cmap": "viridis", "vmin": 0.0, "aspect": "auto", "interpolation": "nearest"}
         extent = (0.5, n_negatives + 0.5, 0.5, n_positives + 0.5)
-        self.image_ = self.ax_.imshow(
-            self.contributions, origin="lower", extent=extent, **(options | image_options)
-        )
-        self.colorbar_: Any = self._colorbar() if colorbar else None
-        self._dress()
-        return self
-
-    def _colorbar(self) -> Any:
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-        options = {"ticks": MaxNLocator(5), "format": FuncFormatter(lambda share, _: f"{100 * share:.4g} %")}
-        bar = self.figure_.colorbar(self.image_, ax=self.ax_, **options)
-        bar.set_label("Share of the objective")
-        bar.outline.set_visible(False)
-        return bar
-
-    def _dress(self) -> None:
-        from matplotlib.ticker import MaxNLocator
-
-        self.ax_.set(xlabel="Negatives, highest score on the left")
-        self.ax_.set(ylabel="Positives, highest score at the bottom")
-        self.ax_.set_title(self.name or "")
-        for axis, n in zip((self.ax_.xaxis, self.ax_.yaxis), self.contributions.shape[::-1], strict=True):
+        options |= {"origin": "lower", "extent": extent} | image_options
+        self.image_ = self.ax_.imshow(self.contributions, **options)
+        self.colorbar_: Any = None
+        if colorbar:
+            percent = FuncFormatter(lambda share, _: f"{100 * share:.4g} %")
+            ticks = {"ticks": MaxNLocator(5), "format": percent}
+            self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, **ticks)
+            self.colorbar_.set_label("Share of the objective")
+            self.colorbar_.outline.set_visible(False)
+        across, up = "Negatives, highest score on the left", "Positives, highest score at the bottom"
+        self.ax_.set(xlabel=across, ylabel=up, title=self.name or "")
+        for axis, n in ((self.ax_.xaxis, n_negatives), (self.ax_.yaxis, n_positives)):
             axis.set_major_locator(MaxNLocator(nbins=min(n, 8), integer=True))
+        return self

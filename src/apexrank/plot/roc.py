@@ -10,37 +10,26 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
-from apexrank.plot.style import (
-    Curve,
-    RankerDisplay,
-    corners,
-    curve_style,
-    drawn_counts,
-    erase,
-    legend,
-    light,
-    lines_of,
-    panels,
-)
+from apexrank.plot import style
 
 _CURVE, _FRAME = "apexrank-curve", "apexrank-zoom"
-_PRECISION, _CHANCE, _CUT = "apexrank-precision", "apexrank-chance", "apexrank-cut"
+_PRECISION, _CUT = "apexrank-precision", "apexrank-cut"
 Points = tuple[np.ndarray, ...]
 
 
-class TwoPanelDisplay(RankerDisplay):
+class TwoPanelDisplay(style.RankerDisplay):
     """Base class of displays of ROC curves in counts: one panel for the whole list, one for its top."""
 
     _kind: str  # of its lines, matplotlib's gid
     _reach: str  # option that says how far the second panel goes
 
-    def __init__(self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], **reach: float | None) -> None:
+    def __init__(self, curves: style.Curves, extent: float | None) -> None:
         if not curves:
             raise InputError("there is no curve to draw: give the scores of at least one ranker")
-        self.curves = {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
-        self._extent = reach[self._reach]
-        if self._extent is not None and not 0 < self._extent < np.inf:
-            raise InputError(f"{self._reach} must be a number above 0, got {self._extent!r}")
+        self.curves = {str(name): style.Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
+        self._extent = extent
+        if extent is not None and not 0 < extent < np.inf:
+            raise InputError(f"{self._reach} must be a number above 0, got {extent!r}")
 
     @classmethod
     def from_scores(
@@ -60,8 +49,7 @@ class TwoPanelDisplay(RankerDisplay):
         """
         rows = {"pos_label": pos_label, "sample_weight": sample_weight}
         curves = {name: roc_points(y_true, values, **rows)[:2] for name, values in scores.items()}
-        display = cls(curves, **{cls._reach: options.pop(cls._reach, None)})
-        return display.plot(axes, **options)
+        return cls(curves, **{cls._reach: options.pop(cls._reach, None)}).plot(axes, **options)
 
     def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> Self:
         """Draw into two matplotlib axes, or into a new figure.
@@ -79,18 +67,18 @@ class TwoPanelDisplay(RankerDisplay):
         TwoPanelDisplay
             The display itself.
         """
-        self.axes_ = tuple(panels(axes, 2, 4.8, 4.4))
+        self.axes_ = tuple(style.panels(axes, 2, 4.8, 4.4))
         self.figure_ = self.axes_[0].figure
         self.lines_ = []
         for name, curve in self.curves.items():
-            style = curve_style(len(lines_of(self.axes_[0], self._kind))) | line_options
+            look = style.curve_style(len(style.lines_of(self.axes_[0], self._kind))) | line_options
             drawn = zip(self.axes_, self._points(curve), strict=True)
-            lines = (ax.plot(*points, label=name, gid=self._kind, **style)[0] for ax, points in drawn)
+            lines = (ax.plot(*points, label=name, gid=self._kind, **look)[0] for ax, points in drawn)
             self.lines_.append(tuple(lines))
         self._finish()
         return self
 
-    def _points(self, curve: Curve) -> tuple[Points, Points]:
+    def _points(self, curve: style.Curve) -> tuple[Points, Points]:
         """Points of a curve in both panels."""
         raise NotImplementedError
 
@@ -142,17 +130,12 @@ class RocTopDisplay(TwoPanelDisplay):
 
     _kind, _reach = _CURVE, "max_false_positives"
 
-    def __init__(
-        self,
-        curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
-        *,
-        max_false_positives: float | None = None,
-    ) -> None:
-        super().__init__(curves, max_false_positives=max_false_positives)
+    def __init__(self, curves: style.Curves, *, max_false_positives: float | None = None) -> None:
+        super().__init__(curves, max_false_positives)
         self.max_false_positives = max_false_positives
 
-    def _points(self, curve: Curve) -> tuple[Points, Points]:
-        points = corners(curve)
+    def _points(self, curve: style.Curve) -> tuple[Points, Points]:
+        points = style.corners(curve)
         return points, points
 
     def _finish(self) -> None:
@@ -161,7 +144,7 @@ class RocTopDisplay(TwoPanelDisplay):
 
         whole, top = self.axes_
         width = self._top(max(curve.false_positives[-1] for curve in self.curves.values()), 10.0)
-        curves = [line.get_xydata().T for line in lines_of(whole, _CURVE)]
+        curves = [line.get_xydata().T for line in style.lines_of(whole, _CURVE)]
         # Before the first false positive every curve is a vertical line, of which only the upper end tells.
         low = min(np.interp(0, x, y) for x, y in curves)
         high = max(np.interp(width, x, y) for x, y in curves)
@@ -171,14 +154,14 @@ class RocTopDisplay(TwoPanelDisplay):
         limits = {"xlim": (-0.02 * right, 1.02 * right), "ylim": (-0.02 * highest, 1.04 * highest)}
         whole.set(title="Whole list", **limits)
         top.set(title=f"Top: the first {width:,g} false positives", xlim=xlim, ylim=ylim)
-        erase(whole, _FRAME)
+        style.erase(whole, _FRAME)
         corner, size = (xlim[0], ylim[0]), (xlim[1] - xlim[0], ylim[1] - ylim[0])
         frame = Rectangle(corner, *size, gid=_FRAME, facecolor="0.95", edgecolor="0.7", zorder=0.5)
         whole.add_patch(frame)
-        legend(whole, loc="lower right")
+        style.legend(whole, loc="lower right")
         for ax in self.axes_:
             ax.set(xlabel="False positives", ylabel="True positives")
-            light(ax)
+            style.light(ax)
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_major_locator(MaxNLocator(nbins=7, integer=True, steps=[1, 2, 5, 10]))
                 axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -229,15 +212,13 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
 
     _kind, _reach = _PRECISION, "top"
 
-    def __init__(
-        self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, top: float | None = None
-    ) -> None:
-        super().__init__(curves, top=top)
+    def __init__(self, curves: style.Curves, *, top: float | None = None) -> None:
+        super().__init__(curves, top)
         self.top = top
 
-    def _points(self, curve: Curve) -> tuple[Points, Points]:
+    def _points(self, curve: style.Curve) -> tuple[Points, Points]:
         """Precision against recall and against the rows looked at, from the share of positives in the first tie on."""
-        rows, true = drawn_counts(curve.false_positives + curve.true_positives, curve.true_positives)
+        rows, true = style.drawn_counts(curve.false_positives + curve.true_positives, curve.true_positives)
         precision = true[1:] / rows[1:]
         precision = np.concatenate([precision[:1], precision])
         return (true / true[-1], precision), (rows, precision)
@@ -246,38 +227,37 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
         from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
         for curve in self.curves.values():
-            self._draw_chance(curve)
+            share = curve.true_positives[-1] / (curve.true_positives[-1] + curve.false_positives[-1])
+            if any(
+                np.isclose(line.get_ydata()[0], share) for line in style.lines_of(self.axes_[0], style.CHANCE)
+            ):
+                continue  # drawn for another ranker of the same rows
+            for ax in self.axes_:
+                ax.axhline(share, label=f"chance, {100 * share:.3g} % positive", **style.CHANCE_LOOK)
         whole, first = self.axes_
         top = self._top(max(np.sum(curve, axis=0)[-1] for curve in self.curves.values()), 20.0)
-        visible = [line.get_ydata()[line.get_xdata() <= top] for line in lines_of(first, _PRECISION)]
-        drawn = [line.get_ydata() for line in lines_of(whole, _PRECISION)]
-        chance = max(line.get_ydata()[0] for line in lines_of(whole, _CHANCE))
+        visible = [line.get_ydata()[line.get_xdata() <= top] for line in style.lines_of(first, _PRECISION)]
+        drawn = [line.get_ydata() for line in style.lines_of(whole, _PRECISION)]
+        chance = max(line.get_ydata()[0] for line in style.lines_of(whole, style.CHANCE))
         whole.set(title=f"Whole list, dot: the first {top:,g} rows", xlabel="Recall", xlim=(-0.02, 1.02))
         first.set(title=f"Top: the first {top:,g} rows", xlabel="Rows looked at", xlim=(0, top))
         for ax, values in ((whole, drawn), (first, visible)):
             highest = max(chance, *(precision.max() for precision in values))
             ax.set(ylabel="Precision", ylim=(-0.02 * highest, 1.04 * highest))
-            light(ax)
+            style.light(ax)
         first.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=top >= 2, steps=[1, 2, 5, 10]))
         first.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         self._mark_cuts(top)
-        handles = lines_of(whole, _PRECISION) + lines_of(whole, _CHANCE)
-        legend(whole, handles=handles, loc="best")
-
-    def _draw_chance(self, curve: Curve) -> None:
-        """Draw the share of positives, once for all rankers of the same rows."""
-        share = curve.true_positives[-1] / (curve.true_positives[-1] + curve.false_positives[-1])
-        if any(np.isclose(line.get_ydata()[0], share) for line in lines_of(self.axes_[0], _CHANCE)):
-            return
-        style = {"color": "0.55", "linewidth": 0.9, "zorder": 1.5}
-        for ax in self.axes_:
-            ax.axhline(share, label=f"chance, {100 * share:.3g} % positive", gid=_CHANCE, **style)
+        handles = style.lines_of(whole, _PRECISION) + style.lines_of(whole, style.CHANCE)
+        style.legend(whole, handles=handles, loc="best")
 
     def _mark_cuts(self, top: float) -> None:
         """Replace the dots at the last row that the second panel shows."""
         whole, first = self.axes_
-        erase(whole, _CUT)
-        for line, counted in zip(lines_of(whole, _PRECISION), lines_of(first, _PRECISION), strict=True):
+        style.erase(whole, _CUT)
+        for line, counted in zip(
+            style.lines_of(whole, _PRECISION), style.lines_of(first, _PRECISION), strict=True
+        ):
             rows, precision = counted.get_data()
             cut = min(top, rows[-1])
             point = np.interp(cut, rows, line.get_xdata()), np.interp(cut, rows, rows * precision) / cut

@@ -158,23 +158,11 @@ def _draw_curve(ax: Any, effect: Effect) -> None:
     small = {"fontsize": "small", "color": "0.35", "va": "top"}
     at = ax.get_xaxis_transform()
     if last < end:
-        ax.text(
-            last,
-            0.99,
-            f"to {value_text(end)}: {effect.effect[0, -1]:+.2g} ",
-            transform=at,
-            ha="right",
-            **small,
-        )
+        text = f"to {value_text(end)}: {effect.effect[0, -1]:+.2g} "
+        ax.text(last, 0.99, text, transform=at, ha="right", **small)
     if first > start:
-        ax.text(
-            first,
-            0.99,
-            f" from {value_text(start)}: {effect.effect[0, 0]:+.2g}",
-            transform=at,
-            ha="left",
-            **small,
-        )
+        text = f" from {value_text(start)}: {effect.effect[0, 0]:+.2g}"
+        ax.text(first, 0.99, text, transform=at, ha="left", **small)
     right = last + 0.04 * span
     if effect.missing is not None:
         ax.axvspan(last + 0.06 * span, last + 0.24 * span, color="0.97", zorder=0)

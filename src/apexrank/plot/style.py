@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,6 +25,8 @@ STYLES: tuple[Any, ...] = (
     (0, (4, 1, 1, 1)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINE, CHANCE = "apexrank-line", "apexrank-chance"  # kinds of lines, matplotlib's gid
+CHANCE_LOOK = {"gid": CHANCE, "color": "0.55", "linewidth": 0.9, "zorder": 1.5}
 _MOST_POINTS, _CELLS, _CELLS_PER_DOUBLING, _GRID = 4000, 1000, 50, 512
 
 
@@ -39,11 +41,8 @@ def pyplot() -> Any:
 
 def curve_style(number: int) -> dict[str, Any]:
     """Colour and line style of a curve of many points: either tells it from its neighbours."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": STYLES[number % len(STYLES)],
-        "linewidth": 1.8,
-    }
+    colour, line = COLOURS[number % len(COLOURS)], STYLES[number % len(STYLES)]
+    return {"color": colour, "linestyle": line, "linewidth": 1.8}
 
 
 def line_style(number: int) -> dict[str, Any]:
@@ -51,10 +50,10 @@ def line_style(number: int) -> dict[str, Any]:
     return curve_style(number) | {"marker": MARKERS[number % len(MARKERS)], "markersize": 5}
 
 
-def one_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the axes given, or those of a new figure of this size in inches."""
+def one_axes(ax: Any, size: tuple[float, float]) -> tuple[Any, Any]:
+    """Return the axes given with their figure, or those of a new figure of this size in inches."""
     plt = pyplot()
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return plt.subplots(figsize=size, layout="constrained") if ax is None else (ax.figure, ax)
 
 
 def light(ax: Any) -> None:
@@ -97,6 +96,14 @@ def legend(ax: Any, **options: Any) -> None:
 def lines_of(ax: Any, *kinds: str) -> list[Any]:
     """Lines of the axes that displays have drawn, by their kind (matplotlib's gid); user's own lines have none."""
     return [line for line in ax.lines if line.get_gid() in kinds]
+
+
+def draw_line(ax: Any, x: Any, y: Any, ends: Any = None, **options: Any) -> tuple[Any, Any]:
+    """Draw the next line of a display in its own style, and a band between two ``ends``; None without them."""
+    style = line_style(len(lines_of(ax, LINE))) | options
+    (line,) = ax.plot(x, y, gid=LINE, **style)
+    look = {"color": line.get_color(), "alpha": 0.18, "linewidth": 0}
+    return line, None if ends is None else ax.fill_between(x, *ends, **look)
 
 
 def shorten(text: str, most: int = 48) -> str:
@@ -160,26 +167,30 @@ def bump_heights(places: np.ndarray, top: int, gap: float) -> np.ndarray:
     return heights
 
 
-def number_column(values: ArrayLike) -> np.ndarray | None:
-    """One number for each item as an array, or None where they are no numbers, none at all, or some are missing."""
+def number_column(what: str, values: ArrayLike, n: int | None = None) -> np.ndarray:
+    """Convert one number for each item, of ``n`` where that is known, to an array; InputError says ``what`` lacks."""
     try:
         column = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        return None
-    return None if column.ndim != 1 or not len(column) or np.isnan(column).any() else column
+        column = np.empty(0)
+    if column.ndim != 1 or not len(column) or np.isnan(column).any() or n not in (None, len(column)):
+        items = "item" if n is None else f"of the {n} items"
+        raise InputError(f"{what} needs one number for each {items}, none of them missing")
+    return column
 
 
 class RankerDisplay:
     """Base class of displays that compare rankers: a subclass has ``from_scores(scores, y_true, **options)``."""
 
     from_scores: Callable[..., Self]
+    _unnamed = "ranker"  # name of one that has none
 
     @classmethod
     def from_predictions(
         cls, y_true: ArrayLike, scores: ArrayLike, *, name: str | None = None, **options: Any
     ) -> Self:
         """Draw one ranker from its scores; ``options`` are those of `from_scores`."""
-        return cls.from_scores({"ranker" if name is None else name: scores}, y_true, **options)
+        return cls.from_scores({cls._unnamed if name is None else name: scores}, y_true, **options)
 
     @classmethod
     def from_estimator(
@@ -194,8 +205,11 @@ class RankerDisplay:
     ) -> Self:
         """Draw a fitted ranker or classifier; ``options`` are those of `from_scores`."""
         name = type(estimator).__name__ if name is None else name
-        scores = estimator_scores(estimator, X, pos_label)
-        return cls.from_predictions(y, scores, name=name, pos_label=pos_label, **options)
+        options |= {} if pos_label is None else {"pos_label": pos_label}
+        return cls.from_predictions(y, estimator_scores(estimator, X, pos_label), name=name, **options)
+
+
+Curves = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 class Curve(NamedTuple):

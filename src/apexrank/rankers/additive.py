@@ -18,7 +18,7 @@ from apexrank.preprocessing.ramps import coded, learn_basis
 from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
 from apexrank.problem.ramps import Places, RampBasis, RampRows
-from apexrank.rankers.base import LinearFit, checked_rows, read_rows
+from apexrank.rankers.base import LinearFit, checked_rows, monotone_signs, read_rows
 from apexrank.rankers.push import PNormPush, PNormPushCV
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.validation import check_count
@@ -178,31 +178,12 @@ class AdditiveFit(LinearFit):
     def _signs(self, basis: RampBasis) -> np.ndarray:
         """Sign of each coefficient: 1 not negative, −1 not positive, 0 free."""
         signs = np.zeros(int(basis.columns[-1]))
-        for j, sign in self._monotone(len(basis.knots)).items():
+        for j, sign in monotone_signs(self, len(basis.knots)).items():
             if basis.levels[j]:
                 raise InputError(f"monotonic_cst is for columns of numbers, but column {j} holds text")
             first, ramps = basis.columns[j], len(basis.knots[j]) - 1
             signs[first : first + ramps] = sign
         return signs
-
-    def _monotone(self, n_features: int) -> dict[int, int]:
-        """Sign of each column that is constrained."""
-        given: Any = {} if self.monotonic_cst is None else self.monotonic_cst
-        if not isinstance(given, Mapping):
-            if len(given) != n_features:
-                raise InputError(f"monotonic_cst has {len(given)} entries, X {n_features} columns")
-            given = dict(enumerate(given))
-        names = list(getattr(self, "feature_names_in_", ()))
-        found = {}
-        for key, sign in given.items():
-            if isinstance(key, str) and key in names:
-                key = names.index(key)
-            elif isinstance(key, str) or not 0 <= key < n_features:
-                raise InputError(f"monotonic_cst names the column {key!r}, which X does not have")
-            if sign not in (-1, 0, 1):
-                raise InputError(f"monotonic_cst must be 1, -1 or 0 for each column, got {sign!r}")
-            found[int(key)] = int(sign)
-        return {key: sign for key, sign in found.items() if sign}
 
     def _with_pairs(self, data: Training, problem: Problem) -> Training:
         """The rows with pairs, those of columns in whose cells the gradient of the objective is largest."""
@@ -216,7 +197,9 @@ class AdditiveFit(LinearFit):
                 np.average(v[own] ** 2, weights=mass[own]) - np.average(v[own], weights=mass[own]) ** 2
             )
         free = [
-            j for j in range(len(spread)) if j not in self._monotone(len(spread)) and len(basis.knots[j]) > 1
+            j
+            for j in range(len(spread))
+            if j not in monotone_signs(self, len(spread)) and len(basis.knots[j]) > 1
         ]
         chosen = sorted(sorted(free, key=lambda j: -spread[j])[:MOST_SCREENED])
         few = {j: few_knots(basis.knots[j], basis.levels[j]) for j in chosen}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -588,16 +588,48 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         return self._scores(X) + float(self.intercept_[0])
 
 
-class GradedRanker(LinearFit):
-    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG.
+class GradedScore:
+    """Mixin of rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
+
+    predict: Any
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.required = True
+        return tags
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> float:
+        """Mean NDCG over the groups that have a relevant row (gain 2^y − 1, discount 1/log2(1 + rank)).
+
+        Relevance below 0 has no gain: then the relevance is counted from the lowest one.
+        """
+        from apexrank.metrics import ndcg
+
+        relevance = from_zero(checked_relevance(y))
+        return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
+
+    def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
+        """Ranking score of each row in its group; groups play no part unless a subclass says otherwise."""
+        return self.predict(X)
+
+
+def from_zero(relevance: np.ndarray) -> np.ndarray:
+    """Relevance counted from the lowest one where that is below 0."""
+    return relevance - min(0.0, float(relevance.min(initial=0.0)))
+
+
+class GradedRanker(GradedScore, LinearFit):
+    """Base class of linear rankers of graded relevance.
 
     A subclass has ``_objective(relevance, weight, groups)``.
     """
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def fit(
         self,
@@ -618,27 +650,30 @@ class GradedRanker(LinearFit):
         """Ranking score of each row: higher means nearer to the top of its group."""
         return lazy_result(self, "predict", X, np.float64) if is_dask(X) else self._scores(X)
 
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> float:
-        """Mean NDCG over the groups that have a relevant row (gain 2^y − 1, discount 1/log2(1 + rank)).
 
-        Relevance below 0 has no gain: then the relevance is counted from the lowest one.
-        """
-        from apexrank.metrics import ndcg
+def monotone_signs(ranker: Any, n_features: int) -> dict[int, int]:
+    """Sign of each column that ``monotonic_cst`` constrains, by its place."""
+    given: Any = {} if ranker.monotonic_cst is None else ranker.monotonic_cst
+    if not isinstance(given, Mapping):
+        if len(given) != n_features:
+            raise InputError(f"monotonic_cst has {len(given)} entries, X {n_features} columns")
+        given = dict(enumerate(given))
+    found = {}
+    for key, sign in given.items():
+        if sign not in (-1, 0, 1):
+            raise InputError(f"monotonic_cst must be 1, -1 or 0 for each column, got {sign!r}")
+        found[place_of(ranker, key, n_features, "monotonic_cst")] = int(sign)
+    return {key: sign for key, sign in found.items() if sign}
 
-        relevance = checked_relevance(y)
-        relevance = relevance - min(0.0, float(relevance.min(initial=0.0)))
-        return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
 
-    def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
-        """Ranking score of each row in its group; groups play no part unless a subclass says otherwise."""
-        return self.predict(X)
+def place_of(ranker: Any, column: Any, n_features: int, parameter: str) -> int:
+    """Place of a column that a parameter names, or gives by its place."""
+    names = list(getattr(ranker, "feature_names_in_", ()))
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, str) or not 0 <= column < n_features:
+        raise InputError(f"{parameter} names the column {column!r}, which X does not have")
+    return int(column)
 
 
 def fit_blocks(ranker: Any, blocks: Blocks) -> Any:

@@ -1,8 +1,8 @@
 """Reports for people: one HTML file that needs nothing else, made from a comparison.
 
 `apexrank.comparison` asks which ranker puts the most positives on top of a list (``rankers``); `compare_ranks`
-asks which vertices of a graph gain by made-up links (``graph``), `apexrank.graph.attack_ranks` how far such links lift
-them (``attack``); `summarise_votes` shows how settled an aggregation is (``votes``); a scorecard has a page to print
+asks which vertices of a graph gain by made-up links, `apexrank.graph.attack_ranks` how far such links lift them
+(``graph``); `summarise_votes` shows how settled an aggregation is (``votes``); a scorecard has a page to print
 (``card``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs
 ``pip install "apexrank[report]"``.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = attach(__name__)
 
-_PAGES = {
-    "Comparison": "rankers",
-    "RankComparison": "graph.page",
-    "AttackStudy": "attack",
-    "VoteSummary": "votes.page",
-    "Scorecard": "card",
-    "BinnedScorecard": "card",
+_PAGES = {  # module and function that make the page of a result
+    "Comparison": ("rankers", "page"),
+    "RankComparison": ("graph.page", "page"),
+    "AttackStudy": ("graph.page", "attack_page"),
+    "VoteSummary": ("votes.page", "page"),
+    "Scorecard": ("card", "page"),
+    "BinnedScorecard": ("card", "page"),
 }
 
 
@@ -72,7 +72,8 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
             f"there is no report of a {kind}: give a result of compare_rankers, compare_table, "
             "compare_ranks, attack_ranks, summarise_votes, aggregate or round_scorecard"
         )
-    html = import_module(f"apexrank.report.{_PAGES[kind]}").page(result, title=title)
+    module, make = _PAGES[kind]
+    html = getattr(import_module(f"apexrank.report.{module}"), make)(result, title=title)
     if path is not None:
         write_bytes(path, html.encode())
     return html

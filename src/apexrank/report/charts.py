@@ -39,12 +39,17 @@ _SHAPES: dict[str, list[list[tuple[float, float]]]] = {
 
 
 class Style(TypedDict, total=False):
-    """Options of every drawn element: series, frame, extra CSS classes and a tooltip."""
+    """Options of drawn elements: series, frame, extra CSS classes and a tooltip; of marks; and of texts."""
 
     series: int
     frame: int | None
     classes: str
     title: str | None
+    size: float
+    shape: str | None
+    anchor: str
+    dx: float
+    dy: float
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,8 @@ class Axis:
         """
         marks = self.marks()
         at = length * self.place([value for value, _ in marks])
-        room = (
-            np.array([FONT * width_of(text) if horizontal else FONT - _GAP / 2 for _, text in marks]) + _GAP
-        )
+        wide = [FONT * width_of(text) if horizontal else FONT - _GAP / 2 for _, text in marks]
+        room = np.array(wide) + _GAP
         step = 1
         while self.thin and _overlap(at[::step], room[::step]):
             step += 1
@@ -191,23 +195,16 @@ class Chart:
             self._add("polygon", "band", {"points": _points(corners)}, style)
 
     def points(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        titles: Iterable[str] | None = None,
-        size: float = 4,
-        shape: str | None = None,
-        **style: Unpack[Style],
+        self, x: ArrayLike, y: ArrayLike, titles: Iterable[str] | None = None, **style: Unpack[Style]
     ) -> None:
-        """Draw a mark at each point, of the series' own shape; ``titles`` are tooltips."""
+        """Draw a mark of some ``size`` at each point, of the series' own ``shape``; ``titles`` are tooltips."""
         left, top = self._pixels(x, y)
         names = [None] * len(left) if titles is None else list(titles)
-        shape = shape or list(_SHAPES)[style.get("series", 0) % SERIES]
+        shape = style.get("shape") or list(_SHAPES)[style.get("series", 0) % SERIES]
         for a, b, name in zip(left.tolist(), top.tolist(), names, strict=True):
             if isfinite(a) and isfinite(b):
                 style["title"] = name
-                self._add("path", "mark", {"d": _mark(shape, a, b, size)}, style)
+                self._add("path", "mark", {"d": _mark(shape, a, b, style.get("size", 4))}, style)
 
     def bar(
         self, x0: float, y0: float, x1: float, y1: float, *, opacity: float = 1.0, **style: Unpack[Style]
@@ -223,20 +220,11 @@ class Chart:
         ends = np.column_stack(self._pixels([x0, x1], [y0, y1]))
         self._add("polyline", "rule", {"points": _points(ends)}, {})
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        anchor: str = "start",
-        dx: float = 0,
-        dy: float = 0,
-        **style: Unpack[Style],
-    ) -> None:
-        """Write at a point, moved by ``dx`` and ``dy`` units of the drawing."""
+    def text(self, x: float, y: float, text: str, **style: Unpack[Style]) -> None:
+        """Write at a point, moved by ``dx`` and ``dy`` units of the drawing; ``anchor`` as in SVG."""
         left, top = self._pixels([x], [y])
-        place = {"x": few_digits(left[0] + dx), "y": few_digits(top[0] + dy), "text-anchor": anchor}
+        place = {"x": few_digits(left[0] + style.get("dx", 0)), "y": few_digits(top[0] + style.get("dy", 0))}
+        place["text-anchor"] = style.get("anchor", "start")
         self._add("text", "label", place, style, text)
 
     def render(self, start: int = 0, title: str = "", description: str = "") -> str:
@@ -339,7 +327,6 @@ def _mark(shape: str, a: float, b: float, r: float) -> str:
         raise InputError(f"unknown shape {shape!r}: use one of {', '.join(_SHAPES)}")
     if shape == "circle":
         return f"M{few_digits(a - r)} {few_digits(b)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
-    strokes = [
-        [f"{few_digits(a + r * x)} {few_digits(b + r * y)}" for x, y in stroke] for stroke in _SHAPES[shape]
-    ]
+    corners = [[(a + r * x, b + r * y) for x, y in stroke] for stroke in _SHAPES[shape]]
+    strokes = [[f"{few_digits(x)} {few_digits(y)}" for x, y in stroke] for stroke in corners]
     return "".join(f"M{'L'.join(stroke)}{'z' if len(stroke) > 2 else ''}" for stroke in strokes)

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from apexrank.comparison.engine import SHARES
-from apexrank.comparison.result import Comparison, Part
-from apexrank.comparison.verdict import in_words
+from apexrank.comparison.profile import ColumnProfile
+from apexrank.comparison.result import Comparison, Part, in_words
+from apexrank.comparison.trials import SHARES
 from apexrank.metrics.confidence import Interval, are_counts
 from apexrank.plot.effects import Effect, Effects, PairEffect, date_text, effect_limits, value_text
-from apexrank.report.charts import Axis, Chart, fit_name, padded
+from apexrank.report.charts import Axis, Chart, fit_name
 from apexrank.report.page import level, number, render
 
 _ROWS = 20  # of the list on the page; the download has more
@@ -123,9 +123,8 @@ def _at_top(found: Comparison) -> str:
         within = f" ({ends} %)" if ends else ""
         return f"At {number(100 * (found.top.fpr or 0))} % false alarms, {name} finds {text}{within} of the positives."
     value, low, high = (float(np.interp(share, SHARES, row)) for row in _gain(found, found.recommended))
-    within = (
-        f" ({level(found.confidence)} interval {100 * low:.0f} to {100 * high:.0f} %)" if low < high else ""
-    )
+    ends = f"{100 * low:.0f} to {100 * high:.0f} %"
+    within = f" ({level(found.confidence)} interval {ends})" if low < high else ""
     read = number(100 * share)
     return (
         f"Reading the first {read} % of the list of {name} finds {100 * value:.0f} % of the positives{within}; "
@@ -190,9 +189,8 @@ def _histogram(found: Comparison) -> Chart:
         counts = np.histogram(np.clip(scores[chosen], edges[0], edges[-1]), edges, weights=weight[chosen])[0]
         shares.append(counts / (counts.sum() or 1))
     ends = (edges[0], edges[-1])
-    chart = Chart(
-        Axis(*ends, "score"), Axis(0, 1.05 * float(np.max(shares)), "share of the class", percent=True)
-    )
+    y_axis = Axis(0, 1.05 * float(np.max(shares)), "share of the class", percent=True)
+    chart = Chart(Axis(*ends, "score"), y_axis)
     for place, share in enumerate(shares):
         x, y = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(share, 2), [0.0]])
         chart.band(x, np.zeros(len(x)), y, series=place)
@@ -247,50 +245,36 @@ def _shapes(found: Comparison, columns: list[int]) -> list[tuple[str, Chart]]:
         if values.dtype.is_numeric():
             known &= np.isfinite(values.to_numpy())
         if known.any() and found.sample.parts[:, j].any():
-            step = _levels if column.kind == "category" else _steps
-            drawn.append((column, *step(values.filter(known), found.sample.parts[known, j], weight[known])))
-    limits = padded(np.concatenate([[0.0], *(effects for _, _, effects in drawn)]))
-    return [(column.name, _shape(column.kind, values, effects, limits)) for column, values, effects in drawn]
+            parts = found.sample.parts[known, j]
+            drawn.append(_mean_effect(column, values.filter(known), parts, weight[known]))
+    limits = effect_limits(drawn) if drawn else (0.0, 1.0)
+    return [(effect.name, _effect(effect, limits)) for effect in drawn]
 
 
-def _levels(values: pl.Series, parts: np.ndarray, weight: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """The most frequent values, and their mean effects, the largest first."""
-    frame = pl.DataFrame({"value": values, "part": parts * weight, "weight": weight})
-    means = frame.group_by("value", maintain_order=True).sum().sort("weight", descending=True).head(_LEVELS)
-    means = means.with_columns(effect=pl.col("part") / pl.col("weight")).sort("effect", descending=True)
-    return means["value"].to_list(), means["effect"].to_numpy()
-
-
-def _steps(values: pl.Series, parts: np.ndarray, weight: np.ndarray) -> tuple[list[float], np.ndarray]:
-    """Means of the values and of the effects in parts of about as many rows; equal values stay together."""
-    x = values.to_numpy()
-    different = np.unique(x)
-    cuts = np.unique(np.quantile(x, np.linspace(0, 1, _STEPS + 1)[1:-1]))
-    bins = np.searchsorted(different if len(different) <= _STEPS else cuts, x)
+def _mean_effect(column: ColumnProfile, values: pl.Series, parts: np.ndarray, weight: np.ndarray) -> Effect:
+    """Mean effects of the values of a category, or of numbers in parts of about as many rows; without a band."""
+    if column.kind == "category":
+        frame = pl.DataFrame({"value": values, "part": parts * weight, "weight": weight})
+        sums = frame.group_by("value", maintain_order=True).sum()
+        places, means = np.arange(len(sums)), (sums["part"] / sums["weight"]).to_numpy()
+        rest = places, places, sums["weight"].to_numpy(), tuple(map(str, sums["value"]))
+        return Effect(column.name, places, _without_band(means), *rest)
+    numbers = values.to_numpy()
+    different = np.unique(numbers)
+    cuts = np.unique(np.quantile(numbers, np.linspace(0, 1, _STEPS + 1)[1:-1]))
+    bins = np.searchsorted(
+        different if len(different) <= _STEPS else cuts, numbers
+    )  # equal values stay together
     total = np.bincount(bins, weight)
     kept = total > 0
-    means = [np.bincount(bins, weight * each)[kept] / total[kept] for each in (x, parts)]
-    return means[0].tolist(), means[1]
+    x, heights = (np.bincount(bins, weight * each)[kept] / total[kept] for each in (numbers, parts))
+    counts, edges = np.histogram(numbers, _STEPS, weights=weight)
+    effect = Effect(column.name, x, _without_band(heights), x, edges, counts)
+    return effect._replace(is_date=column.kind == "date")
 
 
-def _shape(kind: str, values: list[Any], effects: np.ndarray, limits: tuple[float, float]) -> Chart:
-    effect = Axis(*limits, "effect on the score")
-    if kind == "category":
-        names = [(k, fit_name(value, 9)) for k, value in enumerate(values)]
-        chart = Chart(effect, Axis(len(values) - 0.4, -0.6, ticks=names, thin=False), height=240)
-        for k, (value, size) in enumerate(zip(values, effects, strict=True)):
-            chart.bar(0, k - 0.3, size, k + 0.3, title=f"{value}: {number(size)}")
-        chart.rule(0, len(values) - 0.4, 0, -0.6)
-        return chart
-    low, high = padded(values)
-    days = [low + part * (high - low) for part in (1 / 6, 1 / 2, 5 / 6)]
-    dates = [(day, date_text(day)) for day in days] if kind == "date" else None
-    chart = Chart(Axis(low, high, ticks=dates), effect, height=240)
-    chart.rule(low, 0, high, 0)
-    chart.line(values, effects)
-    titles = [f"{number(value)}: {number(size)}" for value, size in zip(values, effects, strict=True)]
-    chart.points(values, effects, size=3, titles=None if dates else titles)
-    return chart
+def _without_band(heights: np.ndarray) -> np.ndarray:
+    return np.vstack([heights, np.full((2, len(heights)), np.nan)])
 
 
 def _effects(found: Comparison) -> dict[str, Any]:
@@ -343,9 +327,8 @@ def _effect(effect: Effect, limits: tuple[float, float]) -> Chart:
         (first > effect.knots[0], first, 0, "start"),
     ):
         if shown:
-            told = (
-                f"{'to' if end else 'from'} {value_text(effect.x[end])}: {number(effect.effect[0, end], 2)}"
-            )
+            height = number(effect.effect[0, end], 2)
+            told = f"{'to' if end else 'from'} {value_text(effect.x[end])}: {height}"
             chart.text(place, high, told, anchor=anchor, dy=10, classes="soft")
     if effect.missing is not None:
         place, (size, least, most) = last + 0.12 * span, effect.missing

@@ -105,9 +105,7 @@ class SetFunction:
         if isinstance(factor, SetFunction) or not isinstance(factor, Real):
             return NotImplemented
         if not 0 <= float(factor) < math.inf:
-            raise InputError(
-                f"a set function can be multiplied by a finite number of at least 0, got {factor!r}"
-            )
+            raise InputError(f"a set function must be multiplied by a finite number ≥ 0, got {factor!r}")
         return Combination(terms=tuple((float(factor) * c, f) for c, f in terms_of(self)))
 
     __rmul__ = __mul__
@@ -134,9 +132,7 @@ class SetFunction:
         """Mean gains of a block over its orders: the Shapley values of ``S ↦ f(before ∪ S) − f(before)``."""
         k, n = len(block), y.shape[-1]
         if k > SMALL:
-            raise InputError(
-                f"{k} items are tied: the mean over their orders is listed for at most {SMALL} of them, break the ties"
-            )
+            raise InputError(f"{k} items are tied: orders of at most {SMALL} are averaged, break the ties")
         bits = all_subsets(k)
         masks = np.zeros((2**k, n), dtype=bool)
         masks[:, before], masks[:, block] = True, bits
@@ -293,9 +289,7 @@ class Custom(SetFunction):
         except (TypeError, ValueError):
             value = np.nan
         if not np.isfinite(value):
-            raise InputError(
-                f"function must give a finite number for every subset, it does not for {_show(subset)}"
-            )
+            raise InputError(f"function must give finite numbers, it does not for {_show(subset)}")
         return value
 
     def _gains(self, orders: np.ndarray) -> np.ndarray:
@@ -422,9 +416,7 @@ def as_mask(subset: ArrayLike, n: int | None) -> np.ndarray:
             raise InputError(f"the mask of a subset must have {n} entries, got {found.size}")
         return found
     if n is None:
-        raise InputError(
-            "pass the subset as a mask, one boolean per item: this function works for any number of items"
-        )
+        raise InputError("pass the subset as a mask, one boolean per item: the number of items is not fixed")
     mask = np.zeros(n, dtype=bool)
     if found.shape == (0,):
         return mask

@@ -126,7 +126,7 @@ class Cardinality(BySize):
         deltas[:count] = self._first(count)
         if count < n and deltas[count - 1] < 0:
             raise InputError(
-                f"with m = {self.m} the gains before rank m must not be negative, got {deltas[count - 1]}"
+                f"with m = {self.m} the first gains must not be negative, got {deltas[count - 1]}"
             )
         return deltas
 
@@ -280,18 +280,14 @@ class Cut(ByPairs):
         except (TypeError, ValueError):
             raise InputError("weights must be a square matrix of numbers") from None
         if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] == 0:
-            raise InputError(
-                f"weights must be a square matrix, one row and column per item, got shape {given.shape}"
-            )
+            raise InputError(f"weights must be a square matrix of items × items, got shape {given.shape}")
         links = sparse.coo_array(given).astype(float)
         keep = (links.row != links.col) & (links.data != 0)
         links = sparse.csr_array((links.data[keep], (links.row[keep], links.col[keep])), shape=given.shape)
         links.sum_duplicates()
         if links.nnz and not (links.data.min() >= 0 and links.data.max() < np.inf):  # nan fails both
             worst = links.data[~(links.data >= 0) | np.isinf(links.data)][0]
-            raise InputError(
-                f"weights must be finite and not negative, got {worst}: such a cut is not submodular"
-            )
+            raise InputError(f"weights must be finite and not negative, got {worst}, for a submodular cut")
         object.__setattr__(self, "weights", links)
 
     @property
@@ -383,11 +379,10 @@ def set_function(f: str | SetFunction = "sqrt", **arguments: Any) -> SetFunction
     taken = [field for field in fields(SET_FUNCTIONS.members[f]) if field.init]
     missing = [field.name for field in taken if field.default is MISSING and field.name not in arguments]
     known = [field.name for field in taken]
+    there = ", ".join(known) or "nothing"
     for name in arguments:
         if name not in known:
-            raise InputError(
-                f"the set function {f!r} takes no {name!r}: it takes {', '.join(known) or 'nothing'}"
-            )
+            raise InputError(f"the set function {f!r} takes no {name!r}: it takes {there}")
     if missing:
         raise InputError(f"the set function {f!r} needs {missing[0]}=")
     return SET_FUNCTIONS.get(f, **arguments)

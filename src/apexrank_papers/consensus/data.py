@@ -148,12 +148,22 @@ def topic_layers(junk: Junk, *, count: int = 4) -> Views:
     """Each vertex belongs to one layer, where it has 30 % noise, and has junk in all the others."""
 
     def views(links: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-        topic = rng.integers(0, count, len(links))
-        return [
-            np.where((topic == k)[:, None], noisy(links, 0.3, rng), junk(links, rng)) for k in range(count)
-        ]
+        own = rng.integers(0, count, len(links))[:, None] == np.arange(count)
+        return [np.where(mine[:, None], noisy(links, 0.3, rng), junk(links, rng)) for mine in own.T]
 
     return views
+
+
+def common_top(ranks: np.ndarray, truth: np.ndarray, k: int) -> float:
+    """Share of the first k items by one list of scores that are among the first k by another.
+
+    Examples
+    --------
+    >>> common_top(np.array([0.5, 0.3, 0.2]), np.array([0.5, 0.2, 0.3]), 2)
+    0.5
+    """
+    first, second = (set(np.argsort(-each, kind="stable")[:k].tolist()) for each in (ranks, truth))
+    return len(first & second) / k
 
 
 def layers_of(views: Sequence[np.ndarray]) -> Layers:

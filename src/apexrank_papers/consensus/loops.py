@@ -8,6 +8,7 @@ gradient ``λ_ik ∝ λ_ik·exp(−g_ik)``. The step 1 is safe, as mixing loses 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from apexrank.graph.agreement import Agreement, Choice
 from apexrank.graph.blend import Consensus, Limits
 from apexrank.graph.consensus import Method
 
+Solved = tuple[np.ndarray, np.ndarray, float]  # ranks, prices, and how far the ranks moved
 STOP = 0.5  # of tol, by a loop's own figures: the certificate at the end is more exact
 
 
@@ -44,9 +46,7 @@ class LoopedConsensusRank(ConsensusRank):
     def _check(self) -> None:
         super()._check()
         if self.method != "blend" or self.variant not in LOOPS:
-            raise InputError(
-                f"variant is one of {', '.join(LOOPS)}, for method='blend', got {self.variant!r}"
-            )
+            raise InputError(f"variant must be {' or '.join(LOOPS)} of method='blend', got {self.variant!r}")
 
     def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
         return problem.prior
@@ -57,36 +57,44 @@ class LoopedConsensusRank(ConsensusRank):
 
 def double_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
     """Solve for ranks and prices in an inner loop, then take one exponentiated step with all vertices."""
-    tol, s, w, gap = limits.tol, np.zeros(problem.n), start, 0.1
-    history: list[float] = []
-    for _ in range(limits.max_iter):
-        fine = 0.02 * max(min(gap, 1.0), tol)
+
+    def solved(weights: np.ndarray, w: np.ndarray, s: np.ndarray, gap: float) -> Solved:
+        fine = 0.02 * max(min(gap, 1.0), limits.tol)
         choice = problem.at(weights, w, 0.1 * fine)
-        w, s = choice.ranks, problem.prices(choice, s, fine)
-        gap, weights = _exponentiated(problem, weights, w, s)
-        history.append(gap)
-        limits.progress(len(history), gap)
-        if gap <= STOP * tol:
-            break
-    return _certified(problem, weights, w, s, tol, history)
+        return choice.ranks, problem.prices(choice, s, fine), 0.0
+
+    return _loop(problem, weights, start, limits, solved)
 
 
 def single_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
     """One step of the ranks, one of the prices and one of the vertices in each round; no inner loop."""
-    tol, s, w = limits.tol, np.zeros(problem.n), start
-    history: list[float] = []
-    for _ in range(limits.max_iter):
+
+    def stepped(weights: np.ndarray, w: np.ndarray, s: np.ndarray, gap: float) -> Solved:
         mixture = problem.mix(weights)
-        old, w = w, problem.step(mixture, w)
-        now = Choice(weights, mixture, w, np.inf, problem.costs(weights, mixture), np.nan)
+        moved = problem.step(mixture, w)
+        now = Choice(weights, mixture, moved, np.inf, problem.costs(weights, mixture), np.nan)
         s = problem.prices(now, s, np.inf)  # one step
-        s -= (problem.teleport * s).sum()
+        return moved, s - (problem.teleport * s).sum(), float(np.abs(moved - w).sum())
+
+    return _loop(problem, weights, start, limits, stepped)
+
+
+def _loop(
+    problem: Agreement, weights: np.ndarray, w: np.ndarray, limits: Limits, solve: Callable[..., Solved]
+) -> Consensus:
+    """Let ranks and prices follow the weights, and the weights take an exponentiated step, until the gap is small."""
+    s, history = np.zeros(problem.n), list[float]()
+    for _ in range(limits.max_iter):
+        w, s, moved = solve(weights, w, s, history[-1] if history else 0.1)
         gap, weights = _exponentiated(problem, weights, w, s)
-        history.append(max(gap, float(np.abs(w - old).sum())))
+        history.append(max(gap, moved))
         limits.progress(len(history), history[-1])
-        if history[-1] <= STOP * tol:
+        if history[-1] <= STOP * limits.tol:
             break
-    return _certified(problem, weights, w, s, tol, history)
+    choice = problem.at(weights, w, 1e-3 * limits.tol)
+    prices = problem.prices(choice, s, 0.02 * limits.tol)
+    better = problem.improvement(choice, prices, 0.01 * limits.tol)
+    return Consensus(choice, better.gap, better.gaps, better.gap <= limits.tol, [choice.value], history)
 
 
 def _exponentiated(
@@ -97,14 +105,6 @@ def _exponentiated(
     above = g - problem.of_vertices(problem.least(g))
     gap = float((problem.of_vertices(w) * weights * above).sum())
     return gap, problem.onto_simplices(weights * np.exp(-above))
-
-
-def _certified(
-    problem: Agreement, weights: np.ndarray, w: np.ndarray, s: np.ndarray, tol: float, history: list[float]
-) -> Consensus:
-    choice = problem.at(weights, w, 1e-3 * tol)
-    better = problem.improvement(choice, problem.prices(choice, s, 0.02 * tol), 0.01 * tol)
-    return Consensus(choice, better.gap, better.gaps, better.gap <= tol, [choice.value], history)
 
 
 LOOPS = {"double-loop": double_loop, "single-loop": single_loop}

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import polars as pl
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
 from apexrank.datasets.networks import load_bitcoin_otc
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank, Layers, PageRank, as_layers
-from apexrank_papers.result import Result, Verdict, signed_verdict
-from apexrank_papers.splits import mean_over_splits, standard_error
+from apexrank_papers.consensus.data import common_top
+from apexrank_papers.result import Result, Verdict, text_view, tidy
+from apexrank_papers.splits import mean_verdict, spread
 
 TOP = 50
 LAST, UNION, RECENT = "last layer alone", "union", "union, half-life {:g}"
 MEASURES = (f"first {TOP} in common", f"share of links to the first {TOP}", "Spearman's ρ")
 
 
-def recency(*, half: int = 2, slices: int = 16, half_lives: tuple[float, ...] = (0.5,)) -> Result:
+def consensus_recency(*, half: int = 2, slices: int = 16, half_lives: tuple[float, ...] = (0.5,)) -> Result:
     """Ranks of the positive ratings of bitcoin-otc so far, beside who is rated in the next slice of time.
 
     Parameters
@@ -44,14 +44,9 @@ def recency(*, half: int = 2, slices: int = 16, half_lives: tuple[float, ...] = 
         for way, scores in _ranks(past, half_lives):
             found.setdefault(way, []).append(_foretold(scores, received, seen))
     values = {way: np.array(each) for way, each in found.items()}
-    rows = [
-        (way, measure, float(each[:, k].mean()), float(standard_error(each[:, k])))
-        for way, each in values.items()
-        for k, measure in enumerate(MEASURES)
-    ]
-    table = pl.DataFrame(rows, ("method", "measure", "mean", "standard_error"), orient="row")
-    cells = pl.Series("cell", [f"{mean:.3f} ± {error:.3f}" for *_, mean, error in rows])
-    view = table.with_columns(cells).pivot("measure", index="method", values="cell")
+    numbers = spread(np.stack(list(values.values()), axis=1))
+    table = tidy({"method": values, "measure": MEASURES}, numbers).drop("standard_deviation")
+    view = text_view(table, "{mean:.3f} ± {standard_error:.3f}", on="measure", index="method")
     verdicts = [_better(values, RECENT.format(half_lives[0]), other) for other in (UNION, LAST)]
     notes = [
         f"bitcoin-otc, {('first', 'second')[half - 1]} half of the ratings in time, {slices} layers; mean ± standard "
@@ -80,12 +75,11 @@ def _ranks(layers: Layers, half_lives: tuple[float, ...]) -> Iterator[tuple[str,
 
 
 def _foretold(scores: np.ndarray, received: np.ndarray, seen: np.ndarray) -> tuple[float, float, float]:
-    first, most = (np.argsort(-each, kind="stable")[:TOP] for each in (scores, received))
-    common = len(set(first.tolist()) & set(most.tolist())) / TOP
+    first = np.argsort(-scores, kind="stable")[:TOP]
     order = float(spearmanr(scores[seen], received[seen]).statistic)
-    return common, float(received[first].sum() / received.sum()), order
+    return common_top(scores, received, TOP), float(received[first].sum() / received.sum()), order
 
 
 def _better(values: dict[str, np.ndarray], method: str, other: str) -> Verdict:
-    gap = mean_over_splits(values[method][:, 0] - values[other][:, 0])
-    return signed_verdict(f"{method} is better than {other}", gap.sign, f"{MEASURES[0]}: {gap}")
+    gaps = values[method][:, 0] - values[other][:, 0]
+    return mean_verdict(f"{method} is better than {other}", gaps, f"{MEASURES[0]}: {{}}")

@@ -7,7 +7,6 @@ last days together?
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,20 +14,20 @@ import polars as pl
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank, PageRank
 from apexrank.metrics import kendall_tau, spearman_footrule
+from apexrank.plot.style import curve_style, light
 from apexrank_papers.consensus import data
-from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
-from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, standard_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-DAY, UNION, MEAN, CONSENSUS, CORROBORATE = METHODS = (
-    "the day",
-    "union",
-    "mean of transitions",
-    "consensus",
-    "corroborate",
+from apexrank_papers.result import Figure, Result, Verdict, panels, text_view, tidy
+from apexrank_papers.splits import (
+    check_repeated,
+    mean_over_splits,
+    mean_verdict,
+    over_splits,
+    spread,
+    standard_error,
 )
+
+METHODS = ("the day", "union", "mean of transitions", "consensus", "corroborate")
+DAY, UNION, MEAN, CONSENSUS, CORROBORATE = METHODS
 # of a day: distances to the day before, then to the truth; 1: larger is better
 MEASURES = {
     "L1 change": -1,
@@ -40,7 +39,7 @@ MEASURES = {
 TITLES = {"L1 change": "Change from the day before", "L1 distance to the truth": "Distance to the true ranks"}
 
 
-def snapshots(
+def consensus_snapshots(
     *,
     n: int = 100,
     days: int = 28,
@@ -73,25 +72,30 @@ def snapshots(
 
     Examples
     --------
-    >>> snapshots(n=40, days=3, window=2, draws=2, n_jobs=1).view.shape
+    >>> consensus_snapshots(n=40, days=3, window=2, draws=2, n_jobs=1).view.shape
     (5, 5)
     """
     check_repeated("draws", draws)
     if days < 2 or window < 2:
         raise InputError(f"days and window must be at least 2, got {days!r} and {window!r}")
     values = over_splits(partial(_measure_draw, n, days, window, noise, drift), draws, n_jobs, random_state)
-    table = _tidy(values)
+    own = np.moveaxis(values[:, : len(METHODS)], 2, 3)  # draws x methods x measures x days
+    columns = {"mean": own.mean(axis=0), "standard_error": standard_error(own)}
+    table = tidy({"method": METHODS, "measure": MEASURES, "day": range(1, days + 1)}, columns)
     means = np.nanmean(values, axis=2)  # over the days
-    verdicts = [
-        _better(means, CONSENSUS, other, measure) for measure in MEASURES for other in (DAY, UNION)
-    ] + [_better(means, CORROBORATE, UNION, measure) for measure in MEASURES]
+    pairs = [*((CONSENSUS, other, measure) for measure in MEASURES for other in (DAY, UNION))]
+    pairs += [(CORROBORATE, UNION, measure) for measure in MEASURES]
+    verdicts = [_better(means, *pair) for pair in pairs]
     notes = [
         f"{draws} histories of {days} days, {n} vertices; a snapshot has lost or wrong {noise:.0%} of the links, "
         f"{drift:.0%} of the vertices change each day. All but the first way use the last {window} days.",
         "Footrule: Spearman's, as a share of its largest value. The changes of the truth itself: "
         f"L1 {means[:, -1, 0].mean():.3f}, footrule {means[:, -1, 1].mean():.3f}.",
     ]
-    return Result(table, _view(means), verdicts, _draw(values, window), notes)
+    known = table.filter(pl.col("mean").is_not_nan())
+    over_days = tidy({"method": METHODS, "measure": MEASURES}, spread(means[:, : len(METHODS)]))
+    view = text_view(over_days, "{mean:.3f} ± {standard_error:.3f}", on="measure", index="method")
+    return Result(known, view, verdicts, _draw(values, window), notes)
 
 
 def history(
@@ -130,11 +134,8 @@ def _measure_draw(n: int, days: int, window: int, noise: float, drift: float, se
         for m, each in enumerate([*ranks[day], truth[day]]):
             if day > 0:
                 before = [*ranks[day - 1], truth[day - 1]][m]
-                most = n * n // 2
-                found[m, day, :2] = (
-                    np.abs(each - before).sum(),
-                    spearman_footrule(scores=(each, before)) / most,
-                )
+                footrule = spearman_footrule(scores=(each, before), normalize=True)
+                found[m, day, :2] = np.abs(each - before).sum(), footrule
             found[m, day, 2:] = np.abs(each - truth[day]).sum(), kendall_tau(scores=(each, truth[day]))
     return found
 
@@ -150,67 +151,28 @@ def _ranks(views: list[np.ndarray]) -> list[np.ndarray]:
     ]
 
 
-def _tidy(values: np.ndarray) -> pl.DataFrame:
-    days = values.shape[2]
-    parts = [
-        pl.DataFrame(
-            {
-                "method": method,
-                "measure": measure,
-                "day": np.arange(1, days + 1),
-                "mean": values[:, m, :, k].mean(axis=0),
-                "standard_error": standard_error(values[:, m, :, k]),
-            }
-        )
-        for m, method in enumerate(METHODS)
-        for k, measure in enumerate(MEASURES)
-    ]
-    return pl.concat(parts).filter(pl.col("mean").is_not_nan())
-
-
-def _view(means: np.ndarray) -> pl.DataFrame:
-    """Means over days and draws, and standard errors over the draws."""
-    columns: dict[str, list[str]] = {"method": list(METHODS)}
-    for k, measure in enumerate(MEASURES):
-        found = means[:, : len(METHODS), k]
-        cells = zip(found.mean(axis=0), standard_error(found), strict=True)
-        columns[measure] = [f"{mean:.3f} ± {error:.3f}" for mean, error in cells]
-    return pl.DataFrame(columns)
-
-
 def _better(means: np.ndarray, method: str, other: str, measure: str) -> Verdict:
-    at = list(MEASURES).index(measure)
-    gap = mean_over_splits(means[:, METHODS.index(method), at] - means[:, METHODS.index(other), at])
+    own, its = (means[:, METHODS.index(name), list(MEASURES).index(measure)] for name in (method, other))
     row = f"{method}: better {measure} than {other}"
-    return signed_verdict(row, gap.sign * MEASURES[measure], f"difference {gap}")
+    return mean_verdict(row, own - its, "difference {}", MEASURES[measure])
 
 
 def _draw(values: np.ndarray, window: int) -> Figure:
-    from apexrank.plot.style import curve_style, light
-
-    figure = new_figure(11.0, 4.4)
-    axes = figure.subplots(1, 2)
+    figure, axes = panels(11.0, 4.4, 1, 2)
     days = np.arange(1, values.shape[2] + 1)
-    for ax, measure in zip(axes, ("L1 change", "L1 distance to the truth"), strict=True):
+    for ax, (measure, title) in zip(axes, TITLES.items(), strict=True):
         found = values[..., list(MEASURES).index(measure)]
         known = ~np.isnan(found[0, 0])
         for m, method in enumerate(METHODS):
-            means = [mean_over_splits(day) for day in found[:, m, known].T]
-            middle, noise = np.array([mean.value for mean in means]), np.array([mean.noise for mean in means])
+            middle, noise, _ = np.transpose([mean_over_splits(day) for day in found[:, m, known].T])
             style = curve_style(m)
             ax.plot(days[known], middle, label=method, **style)
-            ax.fill_between(
-                days[known], middle - noise, middle + noise, color=style["color"], alpha=0.15, linewidth=0
-            )
-        ax.set(xlabel="day", ylabel="L1 distance", title=TITLES[measure])
+            band = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
+            ax.fill_between(days[known], middle - noise, middle + noise, **band)
+        ax.set(xlabel="day", ylabel="L1 distance", title=title)
         ax.set_ylim(bottom=0)
         light(ax)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        frameon=False,
-        loc="outside lower center",
-        ncols=len(METHODS),
-        handlelength=3.2,
-    )
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, frameon=False, loc="outside lower center", ncols=len(METHODS), handlelength=3.2)
     figure.suptitle(f"Ranks from daily snapshots: the day alone and the last {window} days (bands: 95 %)")
     return figure

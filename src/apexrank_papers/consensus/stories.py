@@ -10,8 +10,8 @@ import polars as pl
 from apexrank.graph import ConsensusRank, Layers, PageRank, as_layers
 from apexrank.metrics import kendall_tau
 from apexrank_papers.consensus import data
-from apexrank_papers.result import Result, Verdict, claim, signed_verdict
-from apexrank_papers.splits import check_repeated, mean_over_splits
+from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
 
 AUTHORS = ("Alice", "Bob", "Carol")
 OWN = "cites Bob"
@@ -47,28 +47,22 @@ def _marks(given: dict[str, tuple[int, int, int]]) -> tuple[list[str], list[str]
     return reviewers, list(AUTHORS) * len(given), [mark for marks in given.values() for mark in marks]
 
 
-def reviewers() -> Result:
+def consensus_reviewers() -> Result:
     """Three authors mark all papers by several criteria; one of Bob's asks how often a paper cites him.
 
     Examples
     --------
-    >>> [verdict.word for verdict in reviewers().verdicts]
+    >>> [verdict.word for verdict in consensus_reviewers().verdicts]
     ['agrees', 'agrees', 'agrees']
     """
     layers = review_layers()
     found = {way: ConsensusRank(**options).fit(layers) for way, options in WAYS.items()}
-    table = pl.DataFrame(
-        [
-            {"way": way, "reviewer": str(name), "rank": rank.scores_[i]}
-            | {
-                f"weight of {criterion}": rank.layer_weights_[i, k]
-                for k, criterion in enumerate(rank.layers_)
-            }
-            | {"disagreement": rank.vertex_disagreement_[i]}
-            for way, rank in found.items()
-            for i, name in enumerate(rank.names_)
-        ]
-    )
+    parts = []
+    for way, rank in found.items():
+        known: dict[str, Any] = {"way": way, "reviewer": list(map(str, rank.names_)), "rank": rank.scores_}
+        known |= {f"weight of {name}": rank.layer_weights_[:, k] for k, name in enumerate(rank.layers_)}
+        parts.append(pl.DataFrame(known | {"disagreement": rank.vertex_disagreement_}))
+    table = pl.concat(parts)
     bob, own = AUTHORS.index("Bob"), list(REVIEWS).index(OWN)
     equal, chosen = found[EQUAL], found[CONSENSUS]
     weights = equal.layer_weights_[bob, own], chosen.layer_weights_[bob, own]
@@ -108,7 +102,9 @@ JOINED: dict[str, dict[str, Any]] = {
 }
 
 
-def networks(*, engineers: int = 24, musicians: int = 16, draws: int = 20, random_state: int = 0) -> Result:
+def consensus_networks(
+    *, engineers: int = 24, musicians: int = 16, draws: int = 20, random_state: int = 0
+) -> Result:
     """People in three networks, not all of them in each: who is important, and which network tells it?
 
     Parameters
@@ -122,25 +118,25 @@ def networks(*, engineers: int = 24, musicians: int = 16, draws: int = 20, rando
 
     Examples
     --------
-    >>> networks(draws=2).table.columns[:4]
+    >>> consensus_networks(draws=2).table.columns[:4]
     ['way', 'top people', 'share of work', 'share of friends']
     """
     check_repeated("draws", draws)
     worlds = [
         data.draw_people(engineers, musicians, np.random.default_rng(random_state + s)) for s in range(draws)
     ]
-    found = {way: [_joined(world, way) for world in worlds] for way in JOINED}
     rows, taus = [], {}
-    for way, ranks in found.items():
-        taus[way] = np.array([tau for *_, tau in ranks])
-        shares = np.mean([share for _, share, _ in ranks], axis=0)
-        rows.append(
-            {"way": way, "top people": ", ".join(ranks[0][0])}
-            | {f"share of {network}": share for network, share in zip(data.NETWORKS, shares, strict=True)}
-            | {"Kendall's τ": taus[way].mean(), "standard_error": taus[way].std(ddof=1) / np.sqrt(draws)}
-        )
+    for way in JOINED:
+        tops, shares, agreement = zip(*(_joined(world, way) for world in worlds), strict=True)
+        taus[way] = np.array(agreement)
+        named = zip(data.NETWORKS, np.mean(shares, axis=0), strict=True)
+        row = {"way": way, "top people": ", ".join(tops[0])} | {f"share of {name}": x for name, x in named}
+        rows.append(row | {"Kendall's τ": taus[way].mean(), "standard_error": standard_error(taus[way])})
     table = pl.DataFrame(rows)
-    verdicts = [_nearer(way, EQUAL, taus) for way in JOINED if way != EQUAL]
+    verdicts = [
+        mean_verdict(f"{way}: nearer to the true order than {EQUAL}", gaps, "difference of Kendall's τ {}")
+        for way, gaps in ((way, taus[way] - taus[EQUAL]) for way in JOINED if way != EQUAL)
+    ]
     notes = [
         f"{engineers} engineers and {musicians} musicians, {draws} draws; top people of the first. The truth is "
         "PageRank of the professional links, which are at work for engineers, in music for musicians; friends are "
@@ -166,15 +162,7 @@ def _joined(people: data.People, way: str) -> tuple[list[str], np.ndarray, float
     return rank.ranking_[:5].tolist(), shares, float(kendall_tau(scores=(scores, people.truth)))
 
 
-def _nearer(way: str, other: str, taus: dict[str, np.ndarray]) -> Verdict:
-    gap = mean_over_splits(taus[way] - taus[other])
-    row = f"{way}: nearer to the true order than {other}"
-    return signed_verdict(row, gap.sign, f"difference of Kendall's τ {gap}")
-
-
-def brew_is_not_pagerank(
-    *, n: int = 30, degree: float = 5.0, draws: int = 4, random_state: int = 0
-) -> Result:
+def consensus_brew(*, n: int = 30, degree: float = 5.0, draws: int = 4, random_state: int = 0) -> Result:
     """One layer, so that there is nothing to choose: BreW lowers its cost and leaves PageRank.
 
     Parameters
@@ -188,7 +176,7 @@ def brew_is_not_pagerank(
 
     Examples
     --------
-    >>> brew_is_not_pagerank(n=10, degree=3, draws=2).table.shape
+    >>> consensus_brew(n=10, degree=3, draws=2).table.shape
     (6, 7)
     """
     check_repeated("draws", draws)

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.graph import ConsensusRank, Layers, PageRank
+from apexrank.graph import ConsensusRank, PageRank
 from apexrank.metrics import kendall_tau
+from apexrank.plot.style import light, line_style
 from apexrank_papers.consensus import data
-from apexrank_papers.result import Result, Verdict, new_figure
+from apexrank_papers.result import Figure, Result, Verdict, panels, signed_verdict, text_view, tidy
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, standard_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NOISE, MANY = (0.2, 0.4, 0.6, 0.8), (2, 10, 20)
 GROUPS: dict[str, dict[str, data.Views]] = {
@@ -57,7 +55,7 @@ GROUPS: dict[str, dict[str, data.Views]] = {
 MEAN, UNION, MEDIAN = "mean of transitions", "union", "median"
 BLEND, CORROBORATE = "blend", "corroborate"
 PLAIN = "corroborate, plain"
-_TOL = 1e-5
+PLAIN_BLEND: dict[str, Any] = {"method": "blend", "damping": data.DAMPING, "tol": 1e-5}
 CONSENSUS: dict[str, dict[str, Any]] = {
     MEAN: {"method": "mean"},
     BLEND: {},
@@ -128,12 +126,11 @@ def consensus_study(
         "Cells: mean over the draws, and + or − where it is better or worse than the mean of transitions, draw by "
         "draw, beyond noise (95 %). Top 10, 50: share of the true top found. The written table has more methods.",
         "Plain: weights ∝ exp of how much better the vertex's other layers foretell a layer than the teleport does, "
-        "not divided by how much the layer says (`consensus_data.corroborated`).",
+        "not divided by how much the layer says (`apexrank_papers.consensus.data.corroborated`).",
         "The best layer is the best for that measure, which nobody knows beforehand.",
     ]
-    return Result(
-        table, _view(table), list(_verdicts(values, groups, settings)), _draw(table, settings), notes
-    )
+    verdicts = list(_verdicts(values, groups, settings))
+    return Result(table, _view(table), verdicts, _draw(table, settings), notes)
 
 
 def _measure_draw(n: int, groups: tuple[str, ...], seed: int) -> np.ndarray:
@@ -149,22 +146,16 @@ def _measure_draw(n: int, groups: tuple[str, ...], seed: int) -> np.ndarray:
 
 def _measure(views: list[np.ndarray], truth: np.ndarray) -> list[np.ndarray]:
     layers = data.layers_of(views)
-    ranks = [_consensus(layers, options) for options in CONSENSUS.values()]
+    ranks = [
+        ConsensusRank(**{**PLAIN_BLEND, **options}).fit(layers).scores_ for options in CONSENSUS.values()
+    ]
     ranks.append(data.corroborated(views, normalised=False)[0])
     single = [data.pagerank(data.shares(view)) for view in views]
     ranks += [np.mean(single, axis=0), PageRank(data.DAMPING).fit(layers.union()).scores_]
     alone = np.array([measures(each, truth) for each in single])
     signs = np.array(list(MEASURES.values()))
-    return [
-        *(measures(each, truth) for each in ranks),
-        (alone * signs).max(axis=0) * signs,
-        alone.mean(axis=0),
-    ]
-
-
-def _consensus(layers: Layers, options: dict[str, Any]) -> np.ndarray:
-    given: dict[str, Any] = {"method": "blend", "damping": data.DAMPING, "tol": _TOL} | options
-    return ConsensusRank(**given).fit(layers).scores_
+    best = (alone * signs).max(axis=0) * signs
+    return [*(measures(each, truth) for each in ranks), best, alone.mean(axis=0)]
 
 
 def measures(ranks: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -175,42 +166,26 @@ def measures(ranks: np.ndarray, truth: np.ndarray) -> np.ndarray:
     >>> measures(np.array([0.5, 0.3, 0.2]), np.array([0.5, 0.2, 0.3])).round(3).tolist()
     [0.2, 0.333, 1.0, 1.0]
     """
-    tops = [_common_top(ranks, truth, k) for k in (10, 50)]
+    tops = [data.common_top(ranks, truth, min(k, len(truth))) for k in (10, 50)]
     return np.array([np.abs(ranks - truth).sum(), kendall_tau(scores=(ranks, truth)), *tops])
-
-
-def _common_top(ranks: np.ndarray, truth: np.ndarray, k: int) -> float:
-    k = min(k, len(truth))
-    first, second = (set(np.argsort(-each, kind="stable")[:k].tolist()) for each in (ranks, truth))
-    return len(first & second) / k
 
 
 def _tidy(values: np.ndarray, settings: list[str]) -> pl.DataFrame:
     gaps = values - values[:, :, :1]
     noise = np.apply_along_axis(lambda gap: mean_over_splits(gap).noise, 0, gaps)
-    cells = len(METHODS) * len(MEASURES)
-    return pl.DataFrame(
-        {
-            "setting": np.repeat(settings, cells),
-            "method": np.tile(np.repeat(METHODS, len(MEASURES)), len(settings)),
-            "measure": np.tile(list(MEASURES), len(settings) * len(METHODS)),
-            "mean": values.mean(axis=0).ravel(),
-            "standard_error": standard_error(values).ravel(),
-            "difference": gaps.mean(axis=0).ravel(),
-            "difference_noise": noise.ravel(),
-        }
-    )
+    columns = {"mean": values.mean(axis=0), "standard_error": standard_error(values)}
+    columns |= {"difference": gaps.mean(axis=0), "difference_noise": noise}
+    return tidy({"setting": settings, "method": METHODS, "measure": MEASURES}, columns)
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
     """The methods that a screen has room for; the table has all."""
-    cells = []
-    columns = ("measure", "mean", "difference", "difference_noise")
-    for measure, mean, difference, noise in table.select(columns).rows():
-        beyond = MEASURES[measure] * difference if abs(difference) > noise else 0.0
-        cells.append(f"{mean:.3f}" + (" +" if beyond > 0 else " −" if beyond < 0 else ""))
-    named = table.with_columns(pl.Series("cell", cells))
-    wide = named.pivot("method", index=["measure", "setting"], values="cell")
+
+    def cell(measure: str, mean: float, difference: float, difference_noise: float, **_: Any) -> str:
+        beyond = MEASURES[measure] * difference if abs(difference) > difference_noise else 0.0
+        return f"{mean:.3f}" + (" +" if beyond > 0 else " −" if beyond < 0 else "")
+
+    wide = text_view(table, cell, on="method", index=["measure", "setting"])
     shown = wide.select("measure", "setting", MEAN, *SHOWN)
     return pl.concat([shown.filter(measure=measure) for measure in MEASURES])
 
@@ -226,36 +201,24 @@ def _better(values: np.ndarray, method: str, group: str, measure: str) -> Verdic
     at, sign = list(MEASURES).index(measure), MEASURES[measure]
     beside = values[:, :, METHODS.index(method), at] - values[:, :, 0, at]
     gaps = {setting: mean_over_splits(gap) for setting, gap in zip(GROUPS[group], beside.T, strict=True)}
-    signs = {sign * gap.sign for gap in gaps.values()}
-    word = "differs" if -1 in signs else "agrees" if signs == {1} else "within noise"
     why = ", ".join(f"{gap} ({setting})" for setting, gap in gaps.items())
-    return Verdict(f"{method}, {group}: better {measure} than the mean of transitions", word, why)
+    row = f"{method}, {group}: better {measure} than the mean of transitions"
+    return signed_verdict(row, min(sign * gap.sign for gap in gaps.values()), why)
 
 
 def _draw(table: pl.DataFrame, settings: list[str]) -> Figure:
-    from apexrank.plot.style import light, line_style
-
-    figure = new_figure(11.0, 1.5 + 0.33 * len(settings))
-    axes = figure.subplots(1, 2, sharey=True)
+    figure, axes = panels(11.0, 1.5 + 0.33 * len(settings), 1, 2, sharey=True)
     places = -np.arange(len(settings), dtype=float)
     for ax, measure, better in zip(axes, list(MEASURES)[:2], ("smaller", "larger"), strict=True):
         for number, method in enumerate(SHOWN):
             part = table.filter(method=method, measure=measure)
             aside = 0.13 * ((len(SHOWN) - 1) / 2 - number)
-            style = line_style(number) | {"linestyle": "none"}
-            ax.errorbar(
-                part["difference"],
-                places + aside,
-                xerr=part["difference_noise"],
-                label=method,
-                capsize=2,
-                **style,
-            )
+            style = line_style(number) | {"linestyle": "none", "label": method, "capsize": 2}
+            ax.errorbar(part["difference"], places + aside, xerr=part["difference_noise"], **style)
         ax.axvline(0, color="0.3", linewidth=1)
         ax.set(xlabel=f"difference from the {MEAN} ({better} is better)", title=measure)
         ax.set_yticks(places, settings)
         light(ax)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=len(SHOWN)
-    )
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, frameon=False, loc="outside lower center", ncols=len(SHOWN))
     return figure

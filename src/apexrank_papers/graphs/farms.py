@@ -80,15 +80,11 @@ def farmed_crawl(
 def webspam(folder: str, self_loops: str = "keep") -> Web:
     """Hosts of a WEBSPAM-UK folder; all spam hosts are targets."""
     if not Path(folder).is_dir():
-        raise InputError(
-            f"data must be one of {', '.join(CRAWLS)}, or a folder of WEBSPAM-UK, got {folder!r}"
-        )
+        raise InputError(f"data must be one of {', '.join(CRAWLS)} or a folder of WEBSPAM-UK, got {folder!r}")
     hosts = load_webspam(folder)
     spam, judged = hosts.labels == 1, hosts.labels >= 0
     if not (spam.any() and (judged & ~spam).any()):
-        raise InputError(
-            f"{folder} needs hosts labelled spam and hosts labelled nonspam: add the label files"
-        )
+        raise InputError(f"{folder} needs hosts labelled spam and others nonspam: add the label files")
     graph = as_graph(hosts.adjacency, self_loops=self_loops)
     name = f"{Path(folder).name} ({graph.n:,} hosts, {hosts.adjacency.nnz:,} links)"
     return Web(name, graph, spam, judged, np.flatnonzero(spam), on_closed_cycle(graph))
@@ -125,6 +121,4 @@ def labelled_sample(
         trusted, distrusted = known & ~spam, known & spam
         if trusted.any() and distrusted.any():
             return trusted, distrusted
-    raise InputError(
-        f"{share:.3g} of {len(pool)} vertices drawn at random are all of one kind: take more labels"
-    )
+    raise InputError(f"{share:.3g} of {len(pool)} vertices at random are all of one kind: take more labels")

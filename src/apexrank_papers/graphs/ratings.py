@@ -23,10 +23,11 @@ from apexrank.graph import (
     SignedGraph,
     as_graph,
 )
+from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.metrics import auc
 from apexrank_papers.graphs.trust import LOADERS
-from apexrank_papers.result import Result, Verdict, signed_verdict
-from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
+from apexrank_papers.result import Result, Verdict, text_view
+from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
 
 TOL = 1e-7
 FIRST = 20
@@ -54,9 +55,8 @@ def split(ratings: csr_array, hidden: np.ndarray) -> Split:
     coo, n = ratings.tocoo(), ratings.shape[0]
     seen = csr_array((coo.data[~hidden], (coo.row[~hidden], coo.col[~hidden])), shape=coo.shape, dtype=float)
     asked, rated = (np.bincount(coo.col[part], minlength=n) > 0 for part in (hidden, ~hidden))
-    return Split(
-        as_graph(seen, signed=True), asked, rated, np.bincount(coo.col[hidden], coo.data[hidden], n) < 0
-    )
+    negative = np.bincount(coo.col[hidden], coo.data[hidden], n) < 0
+    return Split(as_graph(seen, signed=True), asked, rated, negative)
 
 
 def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int = 0) -> Result:
@@ -91,9 +91,11 @@ def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int 
                 verdicts += _verdicts(data, measured)
         notes.append(f"{name}: {_closed_pairs(as_graph(network.adjacency, signed=True))}")
     table = pl.DataFrame(rows, ("data", "users", "method", "auc", "standard_error"), orient="row")
-    cells = [f"{row[3]:.3f}" + ("" if row[4] is None else f" ± {row[4]:.3f}") for row in rows]
-    named = table.with_columns(pl.Series("cell", cells))
-    view = named.pivot("data", index=["users", "method"], values="cell").sort("users", maintain_order=True)
+
+    def cell(auc: float, standard_error: float | None, **_: str) -> str:
+        return f"{auc:.3f}" + ("" if standard_error is None else f" ± {standard_error:.3f}")
+
+    view = text_view(table, cell, on="data", index=["users", "method"]).sort("users", maintain_order=True)
     notes += [
         f"Mean ± standard error over {repeats} draws; the last ratings in time are one split. All: users with "
         "hidden ratings; rated: those of them who have visible ones too. Users without visible ratings score 0 in "
@@ -131,16 +133,15 @@ def _verdicts(data: str, measured: list[dict[tuple[str, str], float]]) -> Iterat
     best, plain = "FairnessGoodness, smoothing 2", "MeanRating, smoothing 0"
     published, demoted = "FairnessGoodness, smoothing 0", "DemotedRank, along the links"
     for other in ("LpqRank", demoted, plain, published, "MeanRating, smoothing 2", "InDegree (net)"):
-        gap = mean_over_splits(np.array([each[USERS[0], best] - each[USERS[0], other] for each in measured]))
-        yield signed_verdict(f"{data}: {best} is better than {other}", gap.sign, f"difference of AUC {gap}")
+        gaps = np.array([each[USERS[0], best] - each[USERS[0], other] for each in measured])
+        yield mean_verdict(f"{data}: {best} is better than {other}", gaps, "difference of AUC {}")
 
 
 def _closed_pairs(graph: SignedGraph) -> str:
     """Number of the first places of LpqRank that belong to pairs who rate nobody else above 0."""
-    links = graph.positive.to_scipy()
-    single = np.flatnonzero(np.diff(links.indptr) == 1)
-    friend = np.full(graph.positive.n, -1)
-    friend[single] = links.indices[links.indptr[single]]
+    closed = np.flatnonzero(on_closed_cycle(graph.positive))
+    links = graph.positive.to_scipy()[closed][:, closed]  # one from each
+    pairs = closed[((links @ links).diagonal() > 0) & (links.diagonal() == 0)]
     first = np.argsort(-LpqRank(tol=TOL).fit(graph).scores_, kind="stable")[:FIRST]
-    closed = sum(friend[i] not in (-1, i) and friend[friend[i]] == i for i in first)
-    return f"{closed} of the first {FIRST} of LpqRank belong to pairs who rate nobody else above 0."
+    number = np.isin(first, pairs).sum()
+    return f"{number} of the first {FIRST} of LpqRank belong to pairs who rate nobody else above 0."

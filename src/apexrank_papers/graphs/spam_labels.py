@@ -9,7 +9,7 @@ can agree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,8 @@ from apexrank.graph import (
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.trust import Direction, trust_share
 from apexrank.metrics import spam_mass
+from apexrank.plot import CumulativeSpamDisplay
+from apexrank.plot.style import legend, light, line_style
 from apexrank_papers.graphs.farms import (
     DAMPING,
     GAMMA,
@@ -39,11 +41,8 @@ from apexrank_papers.graphs.farms import (
     labelled_sample,
 )
 from apexrank_papers.printed import printed_table
-from apexrank_papers.result import Result, Verdict, claim, new_figure, signed_verdict
-from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, signed_verdict
+from apexrank_papers.splits import check_repeated, mean_over_splits, mean_verdict, standard_error
 
 BASES = {"PageRank": 1.0, "L_2,2.4": 2.0, "L_4,4.8": 4.0}  # p
 WAYS: tuple[Direction, ...] = ("along", "against")
@@ -183,20 +182,12 @@ def _table(values: dict[tuple[str, str, float], np.ndarray]) -> pl.DataFrame:
     printed = {row["algorithm"]: row for row in printed_table("spam_labels").to_dicts()}
     rows = []
     for (measure, name, share), draws in values.items():
-        there = (
-            printed[PRINTED[name]].get(f"{100 * share:g}%") if measure == ERROR and name in PRINTED else None
-        )
-        rows.append(
-            {
-                "labels": share,
-                "ranking": name,
-                "measure": measure,
-                "mean": float(draws.mean()),
-                "standard_error": float(standard_error(draws)),
-                "printed": None if there is None else float(there),
-            }
-        )
-    return pl.DataFrame(rows, schema_overrides={"printed": pl.Float64})
+        algorithm = PRINTED.get(name) if measure == ERROR else None
+        there = printed.get(algorithm, {}).get(f"{100 * share:g}%")
+        found = float(draws.mean()), float(standard_error(draws)), None if there is None else float(there)
+        rows.append((share, name, measure, *found))
+    schema = ["labels", "ranking", "measure", "mean", "standard_error", "printed"]
+    return pl.DataFrame(rows, schema, schema_overrides={"printed": pl.Float64}, orient="row")
 
 
 def _view(table: pl.DataFrame, shares: list[float]) -> pl.DataFrame:
@@ -249,14 +240,12 @@ def _verdicts(draws: Draws, constant: float) -> Iterator[Verdict]:
 def like_with_like(draws: Draws, way: str) -> Verdict:
     """Lin-L_pq makes fewer errors than Lin-PageRank, the dissertation's TrustRank, over all shares (Figure 6.11)."""
     gaps = draws.gaps(ERROR, f"Lin-L_2,2.4, {way}", f"Lin-PageRank, {way}")
+    means = zip(map(mean_over_splits, gaps), draws.shares, strict=True)
+    words = ", ".join(f"{mean} at {_percent(share)}" for mean, share in means)
+    row = f"Lin-L_pq makes fewer errors than Lin-PageRank, both {way}"
+    why = f"difference in percent {{}} over all shares of labels; {words}"
     # one test over all shares: with one each, a chance finding among five would decide
-    gap = mean_over_splits(gaps.mean(axis=0))
-    words = [
-        f"{mean_over_splits(each)} at {_percent(share)}"
-        for each, share in zip(gaps, draws.shares, strict=True)
-    ]
-    why = f"difference in percent {gap} over all shares of labels; {', '.join(words)}"
-    return signed_verdict(f"Lin-L_pq makes fewer errors than Lin-PageRank, both {way}", -gap.sign, why)
+    return mean_verdict(row, gaps.mean(axis=0), why, sign=-1)
 
 
 def few_are_enough(draws: Draws) -> Verdict:
@@ -267,7 +256,7 @@ def few_are_enough(draws: Draws) -> Verdict:
         f"{ours} with {_percent(draws.shares[0])} labels has {few.mean():.2f} % errors, {theirs} with "
         f"{_percent(draws.shares[-1])} {many.mean():.2f} %; printed 7.548, 14.57 %"
     )
-    return signed_verdict("a fraction of the labels is enough", mean_over_splits(many - few).sign, why)
+    return mean_verdict("a fraction of the labels is enough", many - few, why)
 
 
 def useless(draws: Draws, constant: float) -> Verdict:
@@ -283,8 +272,8 @@ def useless(draws: Draws, constant: float) -> Verdict:
 def less_mass(draws: Draws, way: str) -> Verdict:
     """Lin-L_pq gives spam less than Lin-PageRank and TrustRank proper (Figure 6.9)."""
     name = f"Lin-L_2,2.4, {way}"
-    gaps = [mean_over_splits(draws.most(MASS, name) - draws.most(MASS, f"Lin-PageRank, {way}"))]
-    gaps.append(mean_over_splits(draws.most(MASS, name) - draws.most(MASS, "TrustRank")))
+    others = f"Lin-PageRank, {way}", "TrustRank"
+    gaps = [mean_over_splits(draws.most(MASS, name) - draws.most(MASS, other)) for other in others]
     why = (
         f"spam has {draws.most(MASS, name).mean():.3g} % with {_percent(draws.shares[-1])} labels; the difference to "
         f"Lin-PageRank is {gaps[0]}, to TrustRank proper {gaps[1]}"
@@ -337,18 +326,13 @@ def _notes(web: Web, repeats: int) -> list[str]:
 
 def _draw(table: pl.DataFrame, shares: list[float], web: Web, scores: dict[str, np.ndarray]) -> Figure:
     """Figure 6.11 with distrust in either direction, and Figure 6.10 with the labels of the last draw."""
-    from apexrank.plot import CumulativeSpamDisplay
-    from apexrank.plot.style import light, line_style
-
-    figure = new_figure(14, 4.4)
-    *pair, last = figure.subplots(1, 3)
+    figure, (*pair, last) = panels(14, 4.4, 1, 3)
     pair[1].sharey(pair[0])
     for ax, way in zip(pair, WAYS, strict=True):
         for number, name in enumerate((f"Lin-L_2,2.4, {way}", f"Lin-PageRank, {way}", "TrustRank")):
             part, style = table.filter(ranking=name, measure=ERROR), line_style(number)
-            ax.errorbar(
-                part["labels"], part["mean"], yerr=part["standard_error"], label=name, capsize=2, **style
-            )
+            bars = {"yerr": part["standard_error"], "capsize": 2, "label": name}
+            ax.errorbar(part["labels"], part["mean"], **bars, **style)
             if name in PRINTED:
                 pale = style | {"alpha": 0.35, "marker": None}
                 ax.plot(part["labels"], part["printed"], label=f"{PRINTED[name]}, printed", **pale)
@@ -357,18 +341,13 @@ def _draw(table: pl.DataFrame, shares: list[float], web: Web, scores: dict[str, 
         ax.yaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
         light(ax)
-        ax.legend(frameon=False, handlelength=3.2, fontsize="small")
+        legend(ax, fontsize="small")
     pair[0].set_ylabel("error, percent")
-    names = [
-        "PageRank",
-        "L_2,2.4",
-        "TrustRank",
-        *(f"Lin-{base}, along" for base in BASES),
-        "Lin-L_2,2.4, against",
-    ]
+    linear = *(f"Lin-{base}, along" for base in BASES), "Lin-L_2,2.4, against"
+    names = ["PageRank", "L_2,2.4", "TrustRank", *linear]
     chosen = {name: scores[name][web.judged] for name in names}
     CumulativeSpamDisplay.from_scores(chosen, web.spam[web.judged], ax=last, log_x=True, log_y=True)
     last.set_title(f"Spam met down the ranking, {_percent(shares[-1])} labels")
-    last.legend(loc="upper left", frameon=False, handlelength=3.2, fontsize="small")
+    legend(last, loc="upper left", fontsize="small")
     figure.suptitle(web.name, fontsize="medium")
     return figure

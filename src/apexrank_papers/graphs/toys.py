@@ -7,7 +7,7 @@ pages of Figure 6.3 beside two pages that link each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,10 +18,8 @@ from sklearn.utils import Bunch
 
 from apexrank.datasets.networks import toy_graph_1, toy_graph_2
 from apexrank.graph import LpqRank, PageRank
-from apexrank_papers.result import Result, Verdict, claim, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank.plot.style import light, line_style
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, text_view
 
 
 def toy_pair() -> Bunch:
@@ -71,16 +69,16 @@ def toy_graphs() -> Result:
         "norm with p > 1 loses mass where links merge, and in the pair none do.",
     ]
     verdicts = [_few_good_links(few), _farm_falls(farm), _pair_gains(pair)]
-    return Result(table, _view(table), verdicts, _draw(table), notes)
+    view = text_view(table, "{score:.4f} ({position})", on="rank", index=["figure", "vertex"])
+    return Result(table, view, verdicts, _draw(table), notes)
 
 
 def _ranked(figure: str, rank: str) -> pl.DataFrame:
     toy = GRAPHS[figure]()
     scores = clone(RANKS[rank]).fit(toy.adjacency).scores_
     position = rankdata(-scores.round(DIGITS), method="min").astype(int)
-    return pl.DataFrame(
-        {"figure": figure, "rank": rank, "vertex": toy.names, "score": scores, "position": position}
-    )
+    columns = {"vertex": toy.names, "score": scores, "position": position}
+    return pl.DataFrame({"figure": figure, "rank": rank} | columns)
 
 
 def _scores(table: pl.DataFrame, figure: str) -> dict[str, dict[int, float]]:
@@ -110,13 +108,10 @@ def _positions(scores: dict[str, dict[int, float]]) -> dict[str, int]:
 def _farm_falls(scores: dict[str, dict[int, float]]) -> Verdict:
     """The spammed vertex is first with PageRank, falls with p at either ratio, and below the legitimate ones at ∞."""
     place = _positions(scores)
-    falls = (
-        place["PageRank"] == 1 < place["L_2"] <= place["L_∞"]
-        and place["L_2,2.4"] <= place["L_∞ at q/p = 1.2"]
-    )
-    below = all(
-        min(s[v] for v in s if v not in FARM) > s[SPAMMED] for rank, s in scores.items() if "∞" in rank
-    )
+    falls = place["PageRank"] == 1 < place["L_2"] <= place["L_∞"]
+    falls = falls and place["L_2,2.4"] <= place["L_∞ at q/p = 1.2"]
+    strong = [s for rank, s in scores.items() if "∞" in rank]
+    below = all(min(s[v] for v in s if v not in FARM) > s[SPAMMED] for s in strong)
     row = "6.3: 6 first with PageRank, demoted by a larger p, below all legitimate pages with L_∞"
     return claim(row, falls and below, _told(place))
 
@@ -133,18 +128,8 @@ def _told(place: dict[str, int]) -> str:
     return "position of 6: " + ", ".join(f"{number} by {rank}" for rank, number in place.items())
 
 
-def _view(table: pl.DataFrame) -> pl.DataFrame:
-    cells = [f"{score:.4f} ({place})" for score, place in table.select("score", "position").rows()]
-    return table.with_columns(pl.Series("cell", cells)).pivot(
-        "rank", index=["figure", "vertex"], values="cell"
-    )
-
-
 def _draw(table: pl.DataFrame) -> Figure:
-    from apexrank.plot.style import light, line_style
-
-    figure = new_figure(14, 4.2)
-    axes = figure.subplots(1, len(GRAPHS))
+    figure, axes = panels(14, 4.2, 1, len(GRAPHS))
     for ax, name in zip(axes, GRAPHS, strict=True):
         for number, rank in enumerate(RANKS):
             part = table.filter(figure=name, rank=rank)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,12 +27,10 @@ from apexrank.graph import (
     as_graph,
 )
 from apexrank.metrics import auc
+from apexrank.plot.style import COLOURS, light
 from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample, webspam
-from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
-from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, panels, text_view, tidy
+from apexrank_papers.splits import check_repeated, mean_verdict, spread
 
 LOADERS: dict[str, Callable[[], Any]] = {"bitcoin-otc": load_bitcoin_otc, "epinions": load_epinions}
 BASES = {"PageRank": (1.0, 1.0), "L_2,2.4": (2.0, RATIO)}  # p and q/p
@@ -91,9 +89,14 @@ def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_
     else:
         raise InputError(f"data must be both, bitcoin-otc, epinions, or a folder of WEBSPAM-UK, got {data!r}")
     values = {name: _aucs(network, labels, repeats, random_state) for name, network in networks.items()}
-    table = pl.concat([_table(name, found) for name, found in values.items()])
+    parts = [
+        tidy({"data": [name], "method": found}, spread(np.stack(list(found.values()), axis=1)))
+        for name, found in values.items()
+    ]
+    table = pl.concat(parts).drop("standard_deviation").rename({"mean": "auc"})
+    view = text_view(table, "{auc:.3f} ± {standard_error:.3f}", on="data", index="method")
     verdicts = [verdict for name, found in values.items() for verdict in _verdicts(name, found)]
-    return Result(table, _view(table), verdicts, _draw(table), _notes(networks, labels, repeats))
+    return Result(table, view, verdicts, _draw(table), _notes(networks, labels, repeats))
 
 
 def _notes(networks: dict[str, Judged], labels: float, repeats: int) -> list[str]:
@@ -128,10 +131,8 @@ def _aucs(network: Judged, labels: float, repeats: int, random_state: int) -> di
         known = labelled_sample(network.distrusted, labels, rng, network.rated)
         scores = free | dict(_with_labels(network, *known))
         held_out = network.rated & ~known[0] & ~known[1]
-        draws.append(
-            {name: auc(network.distrusted[held_out], -found[held_out]) for name, found in scores.items()}
-        )
-    return {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+        draws.append([auc(network.distrusted[held_out], -found[held_out]) for found in scores.values()])
+    return dict(zip(scores, np.transpose(draws), strict=True))
 
 
 def _without_labels(graph: Graph) -> Iterator[tuple[str, np.ndarray]]:
@@ -153,7 +154,10 @@ def _with_labels(
         yield f"Lin-{name}, along", _lin(name, distrust="along").fit(graph, **both).scores_
     if not network.negative.nnz:
         return  # nobody has rated anybody negatively
-    signed = SignedGraph(graph, as_graph(_known_part(network.negative, trusted | distrusted)))
+    # negative ratings of other vertices would give away what is to be found
+    known = csr_array(network.negative.multiply((trusted | distrusted)[None, :].astype(float)))
+    known.eliminate_zeros()
+    signed = SignedGraph(graph, as_graph(known))
     for meaning in ("seeds", "edges"):
         for name in BASES:
             scores = _lin(name, negative=meaning).fit(signed, trusted=trusted).scores_
@@ -165,29 +169,6 @@ def _lin(name: str, **options: Any) -> LpqRank:
     return LpqRank(p, ratio, DAMPING, gamma=GAMMA, tol=TOL, **options)
 
 
-def _known_part(negative: csr_array, known: np.ndarray) -> csr_array:
-    """Negative ratings that known vertices received; others would give away what is to be found."""
-    part = csr_array(negative.multiply(known[None, :].astype(float)))
-    part.eliminate_zeros()
-    return part
-
-
-def _table(name: str, found: dict[str, np.ndarray]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "data": name,
-            "method": list(found),
-            "auc": [float(values.mean()) for values in found.values()],
-            "standard_error": [float(standard_error(values)) for values in found.values()],
-        }
-    )
-
-
-def _view(table: pl.DataFrame) -> pl.DataFrame:
-    cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in table.select("auc", "standard_error").rows()]
-    return table.with_columns(pl.Series("cell", cells)).pivot("data", index="method", values="cell")
-
-
 def _verdicts(name: str, found: dict[str, np.ndarray]) -> Iterator[Verdict]:
     claims = {
         "the non-linear rank is better": ("L_2,2.4", "PageRank"),
@@ -196,17 +177,15 @@ def _verdicts(name: str, found: dict[str, np.ndarray]) -> Iterator[Verdict]:
         "Lin-L_pq is better than Lin-PageRank": ("Lin-L_2,2.4", "Lin-PageRank"),
     }
     for row, (better, worse) in claims.items():
-        gap = mean_over_splits(found[better] - found[worse])
-        yield signed_verdict(f"{name}: {row}", gap.sign, f"AUC of {better} less that of {worse}: {gap}")
+        why = f"AUC of {better} less that of {worse}: {{}}"
+        yield mean_verdict(f"{name}: {row}", found[better] - found[worse], why)
 
 
 def _draw(table: pl.DataFrame) -> Figure:
-    from apexrank.plot.style import COLOURS, light
-
     parts = table.partition_by("data", maintain_order=True)
-    figure = new_figure(3.2 + 4.2 * len(parts), 4.8)
-    axes = np.atleast_1d(figure.subplots(1, len(parts), sharex=True, sharey=True))
-    for ax, part in zip(axes, parts, strict=True):
+    size = 3.2 + 4.2 * len(parts), 4.8
+    figure, axes = panels(*size, 1, len(parts), sharex=True, sharey=True, squeeze=False)
+    for ax, part in zip(axes[0], parts, strict=True):
         height = np.arange(part.height)[::-1]
         ax.errorbar(part["auc"], height, xerr=part["standard_error"], fmt="o", capsize=2, color=COLOURS[0])
         ax.axvline(0.5, color="0.55", linewidth=0.9)

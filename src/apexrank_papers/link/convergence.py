@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,10 +21,7 @@ from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Newton
 from apexrank_papers.link.data import angle, draw_gaps
 from apexrank_papers.link.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
-from apexrank_papers.result import Result, Verdict, claim, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, text_view, tidy
 
 PENALTIES = (1e-2, 1e-8)
 DESCENT, PLAIN = "gradient descent, a/(b + √t)", "gradient descent, 1/L"
@@ -91,21 +88,19 @@ def link_convergence(*, n: int = 1000, d: int = 20, n_iter: int = 1000, random_s
     marks = [10**k for k in range(int(np.log10(n_iter)) + 1)]
     X, y = _stiff_data(n, d, random_state)
     found = {alpha: _descend(X, y, alpha, n_iter, marks) for alpha in PENALTIES}
-    table = pl.DataFrame(
-        [
-            {"alpha": alpha, "solver": solver, "iteration": t, "gap": gap}
-            for alpha, descent in found.items()
-            for solver, gaps in descent.at.items()
-            for t, gap in zip(marks, gaps, strict=True)
-        ]
+    axes = {"alpha": PENALTIES, "solver": found[PENALTIES[0]].at, "iteration": marks}
+    table = tidy(axes, {"gap": [list(descent.at.values()) for descent in found.values()]})
+    named = table.with_columns(
+        pl.col("alpha").map_elements("{:g}".format, pl.String), iteration=pl.format("t = {}", "iteration")
     )
+    view = text_view(named, _gap_text, on="iteration", index=["alpha", "solver"])
     notes = [
         f"Objective less minimum after t steps from w = 0; 0 is none that rounding shows. {n:,} rows, {d} features of "
         f"condition {CONDITION:g}, y = tanh + 10 % noise. L-BFGS and Newton end when there is nothing left to do.",
         "Table 4.2 prints steps 1/t where 1/L is meant, and a square too many in the momentum. Bounds are upper ones: "
         "the cost is piecewise quadratic, so that all methods are faster in the end.",
     ]
-    return Result(table, _view(table), _verdicts(list(found.values()), marks), _draw_descents(found), notes)
+    return Result(table, view, _verdicts(list(found.values()), marks), _draw_descents(found), notes)
 
 
 def _stiff_data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -163,13 +158,8 @@ def _seen(gaps: np.ndarray, rounding: float) -> np.ndarray:
     return np.where(gaps > rounding, gaps, 0.0)
 
 
-def _view(table: pl.DataFrame) -> pl.DataFrame:
-    named = table.with_columns(
-        pl.Series("gap", [f"{gap:.1e}" if gap > 0 else "0" for gap in table["gap"]]),
-        pl.Series("alpha", [f"{alpha:g}" for alpha in table["alpha"]]),
-        pl.format("t = {}", "iteration").alias("iteration"),
-    )
-    return named.pivot("iteration", index=["alpha", "solver"], values="gap")
+def _gap_text(gap: float, **_: Any) -> str:
+    return f"{gap:.1e}" if gap > 0 else "0"
 
 
 def _verdicts(found: list[Descent], marks: list[int]) -> list[Verdict]:
@@ -178,19 +168,13 @@ def _verdicts(found: list[Descent], marks: list[int]) -> list[Verdict]:
     falls = all(a >= b for line in scaled for a, b in pairwise(line))
     used = max(a / b for f in found for a, b in zip(f.at[PUBLISHED], f.at[BOUND], strict=True))
     late = [(f.at[DESCENT][-1], f.at[PUBLISHED][-1]) for f in found]
+    why_falls = f"√t·gap, which must not rise: {'; '.join(map(_numbers, scaled))} {where}"
     why_late = "; ".join(f"{slow:.0e} against {fast:.0e}" for slow, fast in late)
+    why_late += f" accelerated after {marks[-1]} steps, alpha = {PENALTIES[0]:g}; {PENALTIES[1]:g}"
     return [
-        claim(
-            "gradient descent: 1/√T",
-            falls,
-            f"√t·gap, which must not rise: {'; '.join(map(_numbers, scaled))} {where}",
-        ),
+        claim("gradient descent: 1/√T", falls, why_falls),
         claim("accelerated: 1/T²", used <= 1, f"at most {used:.0%} of the bound {where}"),
-        claim(
-            "gradient descent is slower",
-            all(slow > fast for slow, fast in late),
-            f"{why_late} accelerated after {marks[-1]} steps, alpha = {PENALTIES[0]:g}; {PENALTIES[1]:g}",
-        ),
+        claim("gradient descent is slower", all(slow > fast for slow, fast in late), why_late),
         _linear_rate(found[0], where),
         _direction(found[0]),
     ]
@@ -226,14 +210,12 @@ def _numbers(values: Any) -> str:
 
 
 def _draw_descents(found: dict[float, Descent]) -> Figure:
-    figure = new_figure(11.5, 4.8)
-    axes = figure.subplots(1, len(found), sharey=True)
+    figure, axes = panels(11.5, 4.8, 1, len(found), sharey=True)
     for ax, (alpha, descent) in zip(axes, found.items(), strict=True):
         draw_gaps(ax, descent.gaps, guides=(0.5, 2))
         ax.set(title=f"alpha = {alpha:g}", ylim=(1e-14, 3))
         ax.label_outer()
         ax.get_legend().remove()
-    figure.legend(
-        *axes[0].get_legend_handles_labels(), frameon=False, loc="outside right center", handlelength=3.2
-    )
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, frameon=False, loc="outside right center", handlelength=3.2)
     return figure

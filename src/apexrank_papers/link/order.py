@@ -7,7 +7,7 @@ Rows without noise have a perfect order by construction; a little noise leaves n
 from __future__ import annotations
 
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,11 +17,8 @@ from apexrank.objectives.link import UnknownLink
 from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank_papers.link.data import Sample, angle, draw_gaps
 from apexrank_papers.link.ordered import OrderedFit, perfectly_ordered
-from apexrank_papers.result import Result, Verdict, claim, new_figure
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, signed_verdict
 from apexrank_papers.splits import check_repeated
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ORDER_LINKS = ("logistic of 3t", "cube")
 SEARCHES = TURNS, MOMENTUM = "turns, as published", "turns with momentum"
@@ -70,7 +67,10 @@ def link_order(
         for link, share in product(ORDER_LINKS, (0.0, noise)):
             case = {"draw": random_state + draw, "link": link, "noise": share}
             y = sample.values(link, share)
-            fits = _search(sample.X, y, max_iter)
+            fits = {
+                method: perfectly_ordered(sample.X, y, momentum=method == MOMENTUM, max_iter=max_iter)
+                for method in SEARCHES
+            }
             rows += [case | row for row in _measure(sample, y, fits)]
             if link == "cube" and draw < DRAWN:
                 for method, fit in fits.items():
@@ -87,26 +87,14 @@ def link_order(
     return Result(table, _view(table), _verdicts(table, max_iter), _draw_orders(histories, noise), notes)
 
 
-def _search(X: np.ndarray, y: np.ndarray, max_iter: int) -> dict[str, OrderedFit]:
-    return {
-        method: perfectly_ordered(X, y, momentum=method == MOMENTUM, max_iter=max_iter) for method in SEARCHES
-    }
-
-
 def _measure(sample: Sample, y: np.ndarray, fits: dict[str, OrderedFit]) -> list[dict[str, Any]]:
     """One row for each search, and one for the regressor."""
     rows = []
     for method, fit in fits.items():
-        before, after = _late_factors(fit.history)
-        row = {
-            "method": method,
-            "ordered": fit.converged,
-            "steps": fit.n_iter,
-            "distance": float(_relative(fit.history)[-1]),
-            "factor_before": before,
-            "factor": after,
-        }
-        rows.append(row | _answer(sample, y, fit.coef))
+        factors = dict(zip(("factor_before", "factor"), _late_factors(fit.history), strict=True))
+        row = {"method": method, "ordered": fit.converged, "steps": fit.n_iter}
+        row["distance"] = float(_relative(fit.history)[-1])
+        rows.append(row | factors | _answer(sample, y, fit.coef))
     model = UnknownLinkRegressor(alpha=TINY).fit(sample.X, y)
     return [*rows, {"method": REGRESSOR, "steps": model.n_iter_} | _answer(sample, y, model.coef_)]
 
@@ -142,19 +130,12 @@ def _late_factors(history: np.ndarray) -> tuple[float, float]:
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
     rows = []
-    for part in table.partition_by("link", "noise", "method", maintain_order=True):
-        ordered = part["ordered"]
-        rows.append(
-            {
-                **part.select("link", "noise", "method").row(0, named=True),
-                "ordered": "–" if ordered.null_count() else f"{ordered.sum()} of {len(part)}",
-                "steps": _spread(part["steps"], ",.0f"),
-                "distance": _spread(part["distance"], ".1e"),
-                "1 − factor": _spread(1 - part["factor"], ".1e"),
-                "angle": _spread(part["angle"], ".3f"),
-                "cost": _spread(part["cost"], ".1e"),
-            }
-        )
+    forms = {"steps": ",.0f", "distance": ".1e", "1 − factor": ".1e", "angle": ".3f", "cost": ".1e"}
+    told = table.with_columns((1 - pl.col("factor")).alias("1 − factor"))
+    for part in told.partition_by("link", "noise", "method", maintain_order=True):
+        ordered = "–" if part["ordered"].null_count() else f"{part['ordered'].sum()} of {len(part)}"
+        row = part.select("link", "noise", "method").row(0, named=True) | {"ordered": ordered}
+        rows.append(row | {name: _spread(part[name], form) for name, form in forms.items()})
     return pl.DataFrame(rows)
 
 
@@ -200,12 +181,12 @@ def _linear(part: pl.DataFrame) -> Verdict:
     """Judge "overall linear convergence": the same factor in the last two quarters of the steps."""
     slow, late = 1 - part["factor_before"].to_numpy(), 1 - part["factor"].to_numpy()
     straight = (late > 0.8 * slow) & (late < 1.25 * slow)
-    word = "agrees" if straight.all() else "within noise" if straight.any() else "differs"
+    sign = 1 if straight.all() else 0 if straight.any() else -1
     why = (
         f"cube: the same factor in the third and last quarter of the steps in {straight.sum()} of {len(part)} draws, "
         f"but so near to 1 that 1 − factor is {_spread(pl.Series(late), '.0e')}"
     )
-    return Verdict("linear convergence in the end", word, why)
+    return signed_verdict("linear convergence in the end", sign, why)
 
 
 def _no_cost(clean: pl.DataFrame) -> Verdict:
@@ -221,14 +202,13 @@ def _no_cost(clean: pl.DataFrame) -> Verdict:
 
 
 def _draw_orders(histories: Histories, noise: float) -> Figure:
-    figure = new_figure(12.5, 4)
-    panels = [
-        ((0.0, TURNS), "Perfect order, turns as published"),
-        ((0.0, MOMENTUM), "Perfect order, with momentum"),
-        ((noise, MOMENTUM), f"{noise:.0%} noise, with momentum"),
-    ]
-    axes = figure.subplots(1, len(panels), sharey=True)
-    for ax, (key, title) in zip(axes, panels, strict=True):
+    titles = {
+        (0.0, TURNS): "Perfect order, turns as published",
+        (0.0, MOMENTUM): "Perfect order, with momentum",
+        (noise, MOMENTUM): f"{noise:.0%} noise, with momentum",
+    }
+    figure, axes = panels(12.5, 4, 1, len(titles), sharey=True)
+    for ax, (key, title) in zip(axes, titles.items(), strict=True):
         draw_gaps(ax, histories[key], log_x=False)
         ax.set(title=title, xlabel="Step", ylabel="Distance from ordered scores, first = 1")
         ax.label_outer()

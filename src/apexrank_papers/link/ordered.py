@@ -136,9 +136,7 @@ def _check_numbers(margin: float, max_iter: int, tol: float, n_rows: int, n_valu
     if n_rows != n_values:
         raise InputError(f"y needs one number per row: expected {n_rows}, got {n_values}")
     if not isinstance(margin, Real) or not 0 < float(margin) < np.inf:
-        raise InputError(
-            f"margin must be a finite number above 0, got {margin!r}: at 0 equal scores are in order"
-        )
+        raise InputError(f"margin must be finite and above 0, got {margin!r}: at 0 equal scores are in order")
     check_count("max_iter", max_iter)
     check_finite("tol", tol, 0)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,11 +20,8 @@ from apexrank.plot.style import curve_style
 from apexrank.rankers.isotron import Isotron
 from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank_papers.link.data import LINKS, Sample, angle, skewed_rows
-from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
+from apexrank_papers.result import Figure, Result, Verdict, panels, signed_verdict, text_view, tidy
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, spread
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 METHODS = ("unknown link", "least squares", "Isotron", "Lipschitz Isotron")
 OURS, LEAST_SQUARES, ISOTRON, LIPSCHITZ = range(len(METHODS))
@@ -71,11 +68,11 @@ def link_recovery(
     values = over_splits(partial(_measure_draw, n, d, noise, steps), draws, 1, random_state)
     angles = dict(zip(LINKS, values[..., 0].swapaxes(0, 1), strict=True))  # draws x methods
     seconds = values[..., 2].mean(axis=(0, 1))
-    verdicts = [
-        *(_within(f"{name}: direction", angles[name][:, OURS], MOST_DEGREES, " degrees") for name in NEAR),
-        *(_beside_least_squares(name, angles[name]) for name in CURVED),
-        _beside_isotron(angles, seconds),
-    ]
+    asked = [(f"{name}: direction", angles[name][:, OURS], MOST_DEGREES, " degrees") for name in NEAR]
+    for name in CURVED:
+        ratios = angles[name][:, OURS] / angles[name][:, LEAST_SQUARES]
+        asked.append((f"{name}: beside least squares", ratios, MOST_OF_LEAST_SQUARES, " of its angle"))
+    verdicts = [*(_within(*each) for each in asked), _beside_isotron(angles, seconds)]
     worst = ", ".join(f"{name} {found[:, OURS].max():.2f}" for name, found in angles.items())
     isotrons = seconds[[ISOTRON, LIPSCHITZ]].sum() / seconds.sum()
     notes = [
@@ -88,23 +85,24 @@ def link_recovery(
         f"The Isotrons took {isotrons:.0%} of the time of all fits; for their sake the default is 6 draws: more "
         "make the intervals narrower.",
     ]
-    table, figure = _tidy(values), _draw_links(Sample.draw(n, d, random_state), noise)
+    worst_draw = values.max(axis=0)
+    worst_draw[..., 1] = values[..., 1].min(axis=0)  # of R²
+    columns = spread(values) | {"worst": worst_draw}
+    table = tidy({"link": LINKS, "method": METHODS, "measure": PLACES}, columns)
+    figure = _draw_links(Sample.draw(n, d, random_state), noise)
     return Result(table, _view(table), verdicts, figure, notes)
 
 
 def _measure_draw(n: int, d: int, noise: float, steps: int, seed: int) -> np.ndarray:
     """Links x methods x measures of one draw."""
     sample, fresh = Sample.draw(n, d, seed), skewed_rows(n, d, np.random.default_rng([seed, 1]))
+    isotrons = Isotron(max_iter=steps), Isotron(lipschitz=1.0, max_iter=steps)
+    models = UnknownLinkRegressor(), LinearRegression(), *isotrons
     measured = [
-        [_measure(model, sample, sample.values(name, noise), fresh, g) for model in _models(steps)]
+        [_measure(model, sample, sample.values(name, noise), fresh, g) for model in models]
         for name, g in LINKS.items()
     ]
     return np.array(measured)
-
-
-def _models(steps: int) -> list[Any]:
-    isotrons = [Isotron(max_iter=steps), Isotron(lipschitz=1.0, max_iter=steps)]
-    return [UnknownLinkRegressor(), LinearRegression(), *isotrons]
 
 
 def _measure(
@@ -116,39 +114,21 @@ def _measure(
     return [angle(model.coef_, sample.u), r2_score(g(fresh @ sample.u), model.predict(fresh)), took]
 
 
-def _tidy(values: np.ndarray) -> pl.DataFrame:
-    worst = values.max(axis=0)
-    worst[..., 1] = values[..., 1].min(axis=0)  # of R²
-    keys = {
-        "link": np.repeat(list(LINKS), len(METHODS) * len(PLACES)),
-        "method": np.tile(np.repeat(METHODS, len(PLACES)), len(LINKS)),
-        "measure": np.tile(list(PLACES), len(LINKS) * len(METHODS)),
-    }
-    return pl.DataFrame(keys | spread(values) | {"worst": worst.ravel()})
-
-
 def _view(table: pl.DataFrame) -> pl.DataFrame:
-    cells = [
-        f"{mean:.{PLACES[measure]}f} ± {error:.{PLACES[measure]}f} ({worst:.{PLACES[measure]}f})"
-        for measure, mean, error, worst in table.select("measure", "mean", "standard_error", "worst").rows()
-    ]
-    named = table.with_columns(pl.Series("cell", cells))
-    wide = named.pivot("method", index=["measure", "link"], values="cell")
+    def cell(measure: str, mean: float, standard_error: float, worst: float, **_: Any) -> str:
+        places = PLACES[measure]
+        return f"{mean:.{places}f} ± {standard_error:.{places}f} ({worst:.{places}f})"
+
+    wide = text_view(table, cell, on="method", index=["measure", "link"])
     return pl.concat([wide.filter(measure=measure) for measure in PLACES])
 
 
 def _within(row: str, values: np.ndarray, limit: float, words: str) -> Verdict:
     """Judge "at most ``limit``" by the mean over the draws, and say what the worst draw gave."""
     mean = mean_over_splits(values)
-    low, high = mean.value - mean.noise, mean.value + mean.noise
-    word = "agrees" if high <= limit else "differs" if low > limit else "within noise"
+    sign = 1 if mean.value + mean.noise <= limit else -1 if mean.value - mean.noise > limit else 0
     why = f"mean {mean.value:.2f} ± {mean.noise:.2f}{words}, at most {limit:.2g} asked"
-    return Verdict(row, word, f"{why}; worst of {len(values)} draws {values.max():.2f}")
-
-
-def _beside_least_squares(name: str, angles: np.ndarray) -> Verdict:
-    ratios = angles[:, OURS] / angles[:, LEAST_SQUARES]
-    return _within(f"{name}: beside least squares", ratios, MOST_OF_LEAST_SQUARES, " of its angle")
+    return signed_verdict(row, sign, f"{why}; worst of {len(values)} draws {values.max():.2f}")
 
 
 def _beside_isotron(angles: dict[str, np.ndarray], seconds: np.ndarray) -> Verdict:
@@ -169,8 +149,7 @@ def _beside_isotron(angles: dict[str, np.ndarray], seconds: np.ndarray) -> Verdi
 
 
 def _draw_links(sample: Sample, noise: float) -> Figure:
-    figure = new_figure(2.6 * len(LINKS), 5.2)
-    axes = figure.subplots(2, len(LINKS))
+    figure, axes = panels(2.6 * len(LINKS), 5.2, 2, len(LINKS))
     for number, (column, name) in enumerate(zip(axes.T, LINKS, strict=True)):
         _draw_link(column, name, sample, sample.values(name, noise))
         if number > 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
 from apexrank.validation import segment
-from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.result import Result, Verdict, claim, interval_verdict
 from apexrank_papers.splits import gap_text, over_folds
 
 N_RANKERS = 25
@@ -58,13 +58,6 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-class Learnt(NamedTuple):
-    """Scores of the test documents of one fold, and the penalty that was chosen."""
-
-    scores: np.ndarray
-    alpha: float
-
-
 def aggregate_letor(*, data: str = "", n_jobs: int | None = None) -> Result:
     """Merge the lists of MQ2008-agg, from ``$APEXRANK_DATA/aggregation/MQ2008-agg`` or the folder ``data``."""
     folds = [_told(fold) for fold in mq2008_agg_folds(data or None)]
@@ -80,17 +73,14 @@ def run_folds(folds: list[Fold], *, n_jobs: int | None = None) -> Result:
     single = [_listed(fold.test.data)[:, j] for fold, j in zip(folds, chosen, strict=True)]
     scores[SINGLE] = np.concatenate(single)
     fits = over_folds(lambda options, fold: learnt(fold, options), MODELS.values(), folds, n_jobs)
-    models: dict[str, list[Learnt]] = dict(zip(MODELS, fits, strict=True))
-    scores |= {name: np.concatenate([part.scores for part in parts]) for name, parts in models.items()}
+    models = dict(zip(MODELS, fits, strict=True))
+    scores |= {name: np.concatenate([found for found, _ in parts]) for name, parts in models.items()}
     table = metrics.compare(scores, None, y, groups, measures=list(MEASURES), baseline=BASELINE)
     notes = [
         f"{len(folds)} folds, {len(np.unique(groups))} test queries with a relevant document; intervals (95 %) from a "
         f"bootstrap over queries, differences from {BASELINE} paired by query, p-values adjusted (Holm)",
         f"best single ranker, chosen on training queries: {', '.join(str(j + 1) for j in chosen)}",
-        *(
-            f"{name}: alpha {', '.join(f'{part.alpha:g}' for part in parts)}"
-            for name, parts in models.items()
-        ),
+        *(f"{name}: alpha {', '.join(f'{alpha:g}' for _, alpha in own)}" for name, own in models.items()),
     ]
     return Result(table, _view(table), list(_verdicts(table, scores)), notes=notes)
 
@@ -115,17 +105,15 @@ def best_ranker(lists: Bunch) -> int:
     return int(np.argmax(values))
 
 
-def learnt(fold: Fold, options: dict[str, Any]) -> Learnt:
-    """Fit with every penalty and keep the one of the highest NDCG on the validation queries."""
-    best, value = None, -np.inf
-    for alpha in ALPHAS:
-        model = LovaszAggregator(kind="ranks", alpha=alpha, **options)
+def learnt(fold: Fold, options: dict[str, Any]) -> tuple[np.ndarray, float]:
+    """Scores of the test documents by the model of the highest NDCG on the validation queries, and its penalty."""
+
+    def value(model: LovaszAggregator) -> float:
         model.fit(fold.train.data, fold.train.target, groups=fold.train.groups)
-        found = model.score(fold.validation.data, fold.validation.target, groups=fold.validation.groups)
-        if found > value:
-            best, value = model, found
-    assert best is not None
-    return Learnt(best.predict(fold.test.data, groups=fold.test.groups), best.alpha)
+        return model.score(fold.validation.data, fold.validation.target, groups=fold.validation.groups)
+
+    best = max((LovaszAggregator(kind="ranks", alpha=alpha, **options) for alpha in ALPHAS), key=value)
+    return best.predict(fold.test.data, groups=fold.test.groups), best.alpha
 
 
 def _told(fold: Fold) -> Fold:
@@ -143,10 +131,9 @@ def _listed(ranks: np.ndarray) -> np.ndarray:
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
     """A row for each method: value and difference from the baseline, each with its interval."""
-    first = table.filter(pl.col("measure") == table["measure"][0])
-    columns: dict[str, list[Any]] = {"method": first["ranker"].to_list()}
+    columns: dict[str, list[Any]] = {"method": table["ranker"].unique(maintain_order=True).to_list()}
     for measure, name in zip(table["measure"].unique(maintain_order=True), MEASURES.values(), strict=True):
-        part = table.filter(pl.col("measure") == measure)
+        part = table.filter(measure=measure)
         columns[name] = [f"{value:.4f}" for value in part["value"]]
         columns[f"{name} less {BASELINE}"] = [gap_text(row) for row in part.iter_rows(named=True)]
     return pl.DataFrame(columns)
@@ -161,13 +148,10 @@ def _verdicts(table: pl.DataFrame, scores: dict[str, np.ndarray]) -> Iterator[Ve
         (SINGLE, -1, f"{BASELINE} ranks better than the best single ranker"),
         (LEARNT, 1, f"learnt weights rank better than {BASELINE}"),
     ):
-        row = table.filter((pl.col("ranker") == name) & (pl.col("measure") == table["measure"][0])).row(
-            0, named=True
-        )
+        row = table.filter(ranker=name, measure=table["measure"][0]).row(0, named=True)
         low, high = sorted((sign * row["difference_low"], sign * row["difference_high"]))
-        beyond = 1 if low > 0 else -1 if high < 0 else 0
         why = f"NDCG {sign * row['difference']:+.4f} ({low:+.4f} to {high:+.4f})"
-        yield signed_verdict(words, beyond, why)
+        yield interval_verdict(words, low, high, why)
 
 
 def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:

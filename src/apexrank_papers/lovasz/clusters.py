@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,28 +18,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans
+from apexrank.plot.style import COLOURS, MARKERS
 from apexrank.submodular import Cardinality, Sqrt, orders_of
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
-from apexrank_papers.result import Result, Verdict, claim, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels
 
 STARTS = 20
-TWO, BOTH, THREE, TOP = (
-    "(a) LB, 2 items",
-    "(b) LB + Euclidean, 2 items",
-    "(c) LB, 3 items",
-    "(d) LB of the top-1 list, 3 items",
-)
+TWO, BOTH = "(a) LB, 2 items", "(b) LB + Euclidean, 2 items"
+THREE, TOP = "(c) LB, 3 items", "(d) LB of the top-1 list, 3 items"
 ITEMS = {TWO: 2, BOTH: 2, THREE: 3, TOP: 3}
 ASKED = {2: 4, 3: 6}
 OPTIONS: dict[str, dict[str, Any]] = {TWO: {}, BOTH: {"euclidean": 1.0}, THREE: {}, TOP: {"f": Sqrt(m=1)}}
-WITH_ORDERS, WITH_BEST, LEVEL = (
-    "Rand index with the orders",
-    "Rand index with the best items",
-    "R² of the mean score",
-)
+WITH_ORDERS, WITH_BEST = "Rand index with the orders", "Rand index with the best items"
+LEVEL = "R² of the mean score"
+SHADES = [colour for colour in COLOURS if colour != "#000000"]  # frames and stars are black
 
 
 @dataclass(frozen=True)
@@ -66,9 +58,7 @@ class Clustering:
         """Fit; that there are fewer orders than clusters asked for is what is to be seen, and no reason to warn."""
         model = LovaszBregmanKMeans(k, n_init=STARTS, random_state=random_state, **options)
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="only .* clusters have rows", category=ConvergenceWarning
-            )
+            warnings.filterwarnings("ignore", "only .* clusters have rows", ConvergenceWarning)
             model.fit(X)
         found = np.unique(model.labels_)
         means = model.cluster_centers_[found]
@@ -97,7 +87,7 @@ def clusterings(n: int = 600, random_state: int = 0) -> dict[str, Clustering]:
     }
 
 
-def figure3(*, n: int = 600, random_state: int = 0) -> Result:
+def lovasz_figure3(*, n: int = 600, random_state: int = 0) -> Result:
     """Clusters of random points: the orders themselves, unless the squared distance counts too.
 
     Parameters
@@ -109,7 +99,7 @@ def figure3(*, n: int = 600, random_state: int = 0) -> Result:
 
     Examples
     --------
-    >>> [verdict.word for verdict in figure3(n=300).verdicts]
+    >>> [verdict.word for verdict in lovasz_figure3(n=300).verdicts]
     ['agrees', 'agrees', 'agrees', 'agrees', 'agrees']
     """
     found = clusterings(n, random_state)
@@ -127,7 +117,9 @@ def figure3(*, n: int = 600, random_state: int = 0) -> Result:
         "Rand index: adjusted for chance, 1 for the same partition. R²: share of the variance of the points' mean "
         "score that is between the clusters.",
     ]
-    return Result(table, _view(table), verdicts, _draw(found), notes)
+    summary = table.filter(order="all").with_columns(pl.col("value").round(3))
+    view = summary.pivot("measure", index="panel", values="value")
+    return Result(table, view, verdicts, _draw(found), notes)
 
 
 def _rows(name: str, found: Clustering) -> pl.DataFrame:
@@ -140,10 +132,9 @@ def _rows(name: str, found: Clustering) -> pl.DataFrame:
         WITH_BEST: adjusted_rand_score(found.X.argmax(axis=1), found.labels),
         LEVEL: _explained(found.X.mean(axis=1), found.labels),
     }
-    counts = (
-        pl.DataFrame({"cluster": found.labels + 1, "order": orders}).group_by("cluster", "order").len("value")
-    )
-    rows = [("points", *row) for row in counts.sort("cluster", "order").rows()]
+    points = pl.DataFrame({"cluster": found.labels + 1, "order": orders})
+    counts = points.group_by("cluster", "order").len("value").sort("cluster", "order")
+    rows = [("points", *row) for row in counts.rows()]
     rows += [(measure, 0, "all", value) for measure, value in summary.items()]
     schema = {"measure": pl.String, "cluster": pl.Int64, "order": pl.String, "value": pl.Float64}
     table = pl.DataFrame(rows, schema=schema, orient="row", strict=False)
@@ -154,14 +145,6 @@ def _explained(values: np.ndarray, labels: np.ndarray) -> float:
     sizes = np.bincount(labels)
     means = np.bincount(labels, weights=values) / sizes
     return float(sizes @ (means - values.mean()) ** 2 / ((values - values.mean()) ** 2).sum())
-
-
-def _view(table: pl.DataFrame) -> pl.DataFrame:
-    return (
-        table.filter(order="all")
-        .with_columns(pl.col("value").round(3))
-        .pivot("measure", index="panel", values="value")
-    )
 
 
 def _value(table: pl.DataFrame, panel: str, measure: str) -> float:
@@ -218,8 +201,7 @@ def _three_lists(table: pl.DataFrame) -> Verdict:
 
 
 def _draw(found: dict[str, Clustering]) -> Figure:
-    figure = new_figure(10.4, 11.6)
-    axes = figure.subplots(2, 2)
+    figure, axes = panels(10.4, 11.6, 2, 2)
     for ax, (name, clustering) in zip(axes.flat, found.items(), strict=True):
         _shade(ax, clustering)
         _draw_points(ax, clustering, _legend_names(name, clustering))
@@ -239,13 +221,11 @@ def _legend_names(name: str, found: Clustering) -> list[str]:
 
 
 def _draw_points(ax: Any, found: Clustering, names: list[str]) -> None:
-    from apexrank.plot.style import MARKERS
-
     flat = found.X.shape[1] == 2
     means = found.model.cluster_centers_[found.kept]
     places, centres = (found.X, means) if flat else (project(found.X), project(means))
     for number, name in enumerate(names):
-        style = {"color": _colours()[number], "marker": MARKERS[number], "s": 15, "linewidths": 0}
+        style = {"color": SHADES[number], "marker": MARKERS[number], "s": 15, "linewidths": 0}
         ax.scatter(*places[found.labels == number].T, label=name, zorder=5, **style)
     star = {"marker": "*", "s": 200, "color": "white", "edgecolors": "black", "linewidths": 1.2}
     ax.scatter(*centres.T, label="mean of a cluster", zorder=6, **star)
@@ -259,13 +239,6 @@ def _draw_points(ax: Any, found: Clustering, names: list[str]) -> None:
     ax.legend(frameon=False, fontsize="small", scatterpoints=1, **below)
 
 
-def _colours() -> list[str]:
-    """Six that can be told apart, without black: frames and stars are black."""
-    from apexrank.plot.style import COLOURS
-
-    return [colour for colour in COLOURS if colour != "#000000"]
-
-
 def _shade(ax: Any, found: Clustering, m: int = 400) -> None:
     """Colour what belongs to each cluster."""
     from matplotlib.colors import ListedColormap
@@ -276,7 +249,7 @@ def _shade(ax: Any, found: Clustering, m: int = 400) -> None:
     values = low + (np.arange(m) + 0.5) / m * (high - low)
     grid = np.stack(np.meshgrid(values, values), axis=-1).reshape(-1, 2)
     labels = found.places_of(grid if flat else lift(grid)).reshape(m, m)
-    shades = ListedColormap(_colours()[: len(found.kept)])
+    shades = ListedColormap(SHADES[: len(found.kept)])
     scale = {"vmin": -0.5, "vmax": len(found.kept) - 0.5, "cmap": shades, "alpha": 0.2}
     image = ax.imshow(labels, extent=(low, high, low, high), origin="lower", interpolation="nearest", **scale)
     if not flat:

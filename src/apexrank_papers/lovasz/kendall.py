@@ -7,18 +7,16 @@ that one view shows all that two views of a solid would.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.metrics import kendall_distance
+from apexrank.plot.style import curve_style, light
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
-from apexrank_papers.result import Result, Verdict, claim, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels
 
 CUT = LovaszBregman("product")
 LB, KENDALL = "Lovász–Bregman", "Kendall"
@@ -40,18 +38,16 @@ def both_divergences(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     [[0.0, 1.6, 0.2], [0.0, 1.0, 1.0]]
     """
     n = x.shape[-1]
-    identity = np.arange(n)
-    return np.asarray(CUT.divergence(x, identity)), np.asarray(
-        kendall_distance(scores=(x, np.arange(n, 0.0, -1)))
-    )
+    kendall = kendall_distance(scores=(x, np.arange(n, 0.0, -1)))
+    return np.asarray(CUT.divergence(x, np.arange(n))), np.asarray(kendall)
 
 
-def figure1() -> Result:
+def lovasz_figure1() -> Result:
     """The cut's divergence against Kendall's distance, over the unit square and the unit cube.
 
     Examples
     --------
-    >>> [verdict.word for verdict in figure1().verdicts]
+    >>> [verdict.word for verdict in lovasz_figure1().verdicts]
     ['agrees', 'agrees', 'agrees', 'differs', 'differs']
     """
     table = pl.concat([_on_grid(n) for n in (3, 2)], how="diagonal").sort("items", maintain_order=True)
@@ -66,11 +62,9 @@ def figure1() -> Result:
 
 def _on_grid(n: int) -> pl.DataFrame:
     x = np.stack(np.meshgrid(*[GRID] * n, indexing="ij"), axis=-1).reshape(-1, n)
-    found = dict(zip((LB, KENDALL), both_divergences(x), strict=True))
     names = [f"x{item + 1}" for item in range(n)]
-    wide = pl.DataFrame(x, schema=names).with_columns(
-        items=pl.lit(n), **{k: pl.Series(v) for k, v in found.items()}
-    )
+    found = pl.DataFrame(dict(zip((LB, KENDALL), both_divergences(x), strict=True)))
+    wide = pl.DataFrame(x, schema=names).hstack(found).with_columns(items=pl.lit(n))
     return wide.unpivot([LB, KENDALL], index=["items", *names], variable_name="divergence")
 
 
@@ -79,17 +73,9 @@ def _view(table: pl.DataFrame) -> pl.DataFrame:
     wide = table.pivot("divergence", index=["items", *scores], values="value")
     different = wide.filter(pl.concat_list(scores).list.drop_nulls().list.n_unique() == pl.col("items"))
     value = pl.col(LB)
-    return (
-        different.group_by("items", KENDALL)
-        .agg(
-            points=pl.len(),
-            least=value.min().round(4),
-            mean=value.mean().round(4),
-            largest=value.max().round(4),
-        )
-        .sort("items", KENDALL)
-        .rename({name: f"{LB}, {name}" for name in ("least", "mean", "largest")})
-    )
+    numbers = {"least": value.min(), "mean": value.mean(), "largest": value.max()}
+    told = {f"{LB}, {name}": number.round(4) for name, number in numbers.items()}
+    return different.group_by("items", KENDALL).agg(points=pl.len(), **told).sort("items", KENDALL)
 
 
 def _inside(n: int) -> np.ndarray:
@@ -184,8 +170,7 @@ def _bound() -> Verdict:
 
 
 def _draw() -> Figure:
-    figure = new_figure(14.0, 8.6)
-    axes = figure.subplots(2, 3, width_ratios=(1, 1.3, 1.1))
+    figure, axes = panels(14.0, 8.6, 2, 3, width_ratios=(1, 1.3, 1.1))
     for row, draw in zip(axes, (_draw_smooth, _draw_steps), strict=True):
         for ax, n in zip(row, FINE, strict=False):
             draw(ax, n)
@@ -248,8 +233,6 @@ def _finish_cells(ax: Any, n: int) -> None:
 
 def _draw_lines(ax: Any, n: int) -> None:
     """Draw both along a line through the square or a circle in the cube, for several spreads of the scores."""
-    from apexrank.plot.style import curve_style, light
-
     for number, spread in enumerate(SPREADS):
         place, x = _line(spread) if n == 2 else _circle(1440, spread * np.sqrt(0.5))
         lb, kendall = both_divergences(x)

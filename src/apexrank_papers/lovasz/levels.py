@@ -5,17 +5,14 @@ The text does not say of which f. Ours is √|X|, as in Figure 3: the extended d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank_papers.result import Result, Verdict, claim, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank.plot.style import COLOURS
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, text_view, tidy
 
 SQRT = LovaszBregman("sqrt")
 Y_VALUES = {"y = (1, 2)": (1.0, 2.0), "y = (2, 1)": (2.0, 1.0), "y = 0": (0.0, 0.0)}
@@ -37,27 +34,25 @@ def extended(x: ArrayLike, y: ArrayLike) -> np.ndarray:
     return np.asarray(SQRT.extended_divergence(x, y))
 
 
-def figure2() -> Result:
+def lovasz_figure2() -> Result:
     """Sub-level sets of the extended divergence: they have no end where x has the order and the signs of y.
 
     Examples
     --------
-    >>> [verdict.word for verdict in figure2().verdicts]
+    >>> [verdict.word for verdict in lovasz_figure2().verdicts]
     ['agrees', 'agrees', 'agrees', 'agrees']
     """
     turn = np.deg2rad(DEGREES)
     rays = np.column_stack([np.cos(turn), np.sin(turn)])
     rays[np.abs(rays) < 1e-15] = 0.0
     found = extended(rays, list(Y_VALUES.values()))
-    table = pl.DataFrame(
-        {
-            "y": np.tile(list(Y_VALUES), len(rays)),
-            "degrees": np.repeat(DEGREES, len(Y_VALUES)),
-            "divergence": np.where(found < 1e-12, 0.0, found).ravel(),
-        }
-    )
-    cells = ["∞" if value == 0 else f"{1 / value:.3f}" for value in table["divergence"]]
-    view = table.with_columns(pl.Series("cell", cells)).pivot("y", index="degrees", values="cell")
+    columns = {"divergence": np.where(found < 1e-12, 0.0, found)}
+    table = tidy({"degrees": DEGREES.tolist(), "y": Y_VALUES}, columns).select("y", "degrees", "divergence")
+
+    def leaves(divergence: float, **_: Any) -> str:
+        return "∞" if divergence == 0 else f"{1 / divergence:.3f}"
+
+    view = text_view(table, leaves, on="y", index="degrees")
     notes = [
         "f(X) = √|X|, φ(x) = f̂(|x|), d(x, y) = φ(x) − ⟨x, ∇φ(y)⟩. Table: d of the unit vector at each angle, "
         "counted from the first axis. View: where the ray at this angle leaves {d ≤ 1}; it leaves {d ≤ c} c times as "
@@ -108,14 +103,12 @@ def _mirrored() -> Verdict:
 def _norm() -> Verdict:
     x = _plane()
     gap = float(np.abs(extended(x, [0, 0]) - SQRT.extension(np.abs(x))).max())
-    return claim(
-        "y = 0 gives the norm f̂(|x|)", gap < ROUNDING, f"d(x, 0) and f̂(|x|) differ by {gap:.0e} at most"
-    )
+    why = f"d(x, 0) and f̂(|x|) differ by {gap:.0e} at most"
+    return claim("y = 0 gives the norm f̂(|x|)", gap < ROUNDING, why)
 
 
 def _draw() -> Figure:
-    figure = new_figure(13.5, 5.0)
-    axes = figure.subplots(1, len(Y_VALUES), sharey=True)
+    figure, axes = panels(13.5, 5.0, 1, len(Y_VALUES), sharey=True)
     levels = np.arange(0, 10)
     x = _plane().reshape(301, 301, 2)
     for ax, (name, y) in zip(axes, Y_VALUES.items(), strict=True):
@@ -133,18 +126,11 @@ def _draw() -> Figure:
 
 
 def _draw_y(ax: Any, y: tuple[float, float]) -> None:
-    from apexrank.plot.style import COLOURS
-
     ax.axhline(0, color="0.5", linewidth=0.6)
     ax.axvline(0, color="0.5", linewidth=0.6)
     if any(y):
         cone = 2 * REACH * np.array([[0, 0], [1, 1], np.eye(2)[int(np.argmax(y))]])
-        style: dict[str, Any] = {
-            "facecolor": "none",
-            "edgecolor": COLOURS[1],
-            "hatch": r"\\",
-            "linewidth": 1.2,
-        }
+        style: Any = {"facecolor": "none", "edgecolor": COLOURS[1], "hatch": r"\\", "linewidth": 1.2}
         ax.fill(*cone.T, label="d = 0: order and signs of y", **style)
-    dot: dict[str, Any] = {"marker": "o", "markersize": 8, "color": COLOURS[1], "markeredgecolor": "black"}
+    dot: Any = {"marker": "o", "markersize": 8, "color": COLOURS[1], "markeredgecolor": "black"}
     ax.plot(*y, linestyle="none", label="y", **dot)

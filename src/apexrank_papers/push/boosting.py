@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -31,17 +31,14 @@ from apexrank.datasets.uci import load_magic, load_pima
 from apexrank.metrics import auc, partial_auc, tpr_at_fpr
 from apexrank.objectives import Push
 from apexrank.objectives.base import Objective
-from apexrank.plot.style import light, line_style
+from apexrank.plot.style import curve_style, light
 from apexrank.problem import Problem
 from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
 from apexrank_papers.push.fitting import threshold_features, unit_range
 from apexrank_papers.push.roc import first_six_features
-from apexrank_papers.result import Result, Verdict, claim, new_figure, signed_verdict
-from apexrank_papers.splits import Mean, mean_over_splits, over_splits
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels
+from apexrank_papers.splits import Mean, mean_over_splits, mean_verdict, over_splits
 
 
 class AdaBoostLoss(Objective):
@@ -112,12 +109,10 @@ def adaboost_ranker(*, rounds: int = 1000) -> Result:
         f"Coordinate descent with exact steps, {rounds} rounds, on all rows. excess: log of RankBoost's objective "
         "over its minimum, which Newton's method finds; relative_skew: F-skew over the sum of its two terms."
     ]
-    view = last.with_columns(pl.col("f_skew", "relative_skew", "excess").map_elements(_short, pl.String))
+    view = last.with_columns(
+        pl.col("f_skew", "relative_skew", "excess").map_elements("{:.3g}".format, pl.String)
+    )
     return Result(table, view.drop("round"), verdicts, _draw_paths(table), notes)
-
-
-def _short(value: float) -> str:
-    return f"{value:.3g}"
 
 
 def _boost_set(name: str, X: np.ndarray, positive: np.ndarray, marks: list[int]) -> pl.DataFrame:
@@ -125,13 +120,12 @@ def _boost_set(name: str, X: np.ndarray, positive: np.ndarray, marks: list[int])
     rank, classify = Push(positive, price="identity"), AdaBoostLoss(positive)
     least = Newton(tol=1e-10).solve(Problem(X, rank), np.zeros(X.shape[1])).value
     constant = np.column_stack([X, np.ones(len(X))])
-    algorithms = {
-        "RankBoost": (X, rank),
-        "AdaBoost with constant": (constant, classify),
-        "AdaBoost without constant": (X, classify),
-    }
     rows = []
-    for algorithm, (columns, objective) in algorithms.items():
+    for algorithm, columns, objective in (
+        ("RankBoost", X, rank),
+        ("AdaBoost with constant", constant, classify),
+        ("AdaBoost without constant", X, classify),
+    ):
         for done, scores in boosting_path(columns, objective, marks):
             excess = rank.value_and_grad(scores)[0] - least
             measured = *f_skew(positive, scores), excess, auc(positive, scores)
@@ -168,19 +162,16 @@ def _skew_verdicts(path: pl.DataFrame) -> list[Verdict]:
 def _draw_paths(table: pl.DataFrame) -> Figure:
     """F-skew, distance from RankBoost's minimum and AUC by round, a column of panels for each set."""
     sets = table["set"].unique(maintain_order=True).to_list()
-    figure = new_figure(4 * len(sets), 8)
-    axes = figure.subplots(3, len(sets), sharex=True, squeeze=False)
+    figure, axes = panels(4 * len(sets), 8, 3, len(sets), sharex=True, squeeze=False)
     algorithms = table["algorithm"].unique(maintain_order=True).to_list()
     for part in table.partition_by("set", "algorithm", maintain_order=True):
-        style = line_style(algorithms.index(part["algorithm"][0])) | {"marker": None}
+        style = curve_style(algorithms.index(part["algorithm"][0])) | {"label": part["algorithm"][0]}
         # from this round on, because each step along the constant makes it 0 for a moment
         skew = np.maximum.accumulate(np.abs(part["relative_skew"].to_numpy())[::-1])[::-1]
         paths = skew, part["excess"].to_numpy(), part["AUC"].to_numpy()
         for ax, values in zip(axes[:, sets.index(part["set"][0])], paths, strict=True):
             # what is rounding, such as RankBoost's distance from its own minimum, is left out
-            ax.plot(
-                part["round"], np.where(values > 1e-10, values, np.nan), label=part["algorithm"][0], **style
-            )
+            ax.plot(part["round"], np.where(values > 1e-10, values, np.nan), **style)
     for ax, name in zip(axes[0], sets, strict=True):
         ax.set_title(name)
     labels = ("largest F-skew from here on", "log of R over its minimum", "AUC")
@@ -195,13 +186,10 @@ def _draw_paths(table: pl.DataFrame) -> Figure:
     return figure
 
 
-Maker = Callable[[float, int], Any]
-
-
 class Model(NamedTuple):
     """A kind of ranker: how to make one for given p and seed, and whether other rows choose its rounds."""
 
-    make: Maker
+    make: Callable[[float, int], Any]
     early_stopping: bool = False
 
 
@@ -210,12 +198,7 @@ def _trees(p: float, seed: int, *, depth: int, rounds: int, **options: Any) -> P
     return PushBoost(tree, p, n_estimators=rounds, random_state=seed, **options)
 
 
-_CAREFUL: dict[str, Any] = {
-    "rounds": 150,
-    "learning_rate": 0.3,
-    "scoring": "partial_auc_0.05",
-    "n_iter_no_change": 40,
-}
+_CAREFUL: Any = {"rounds": 150, "learning_rate": 0.3, "scoring": "partial_auc_0.05", "n_iter_no_change": 40}
 FULL = "depth-3 trees, full steps"
 MODELS = {
     "linear": Model(lambda p, seed: PNormPush(p, alpha=1e-6)),
@@ -246,15 +229,10 @@ def capacity(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int
         for (key, change), (m, k) in zip(changes.items(), np.ndindex(len(MODELS), len(MEASURES)), strict=True)
     ]
     table = pl.DataFrame(rows, schema=["model", "measure", "p=1", "p=16", "change", "noise"], orient="row")
-    view = table.with_columns(pl.col("p=1", "p=16").map_elements(_four, pl.String)).drop("noise")
+    view = table.with_columns(pl.col("p=1", "p=16").map_elements("{:.4f}".format, pl.String)).drop("noise")
     view = view.with_columns(change=pl.Series([str(change) for change in changes.values()]))
-    return Result(
-        table, view, _capacity_verdicts(values, changes), notes=_capacity_notes(data, n_splits, values)
-    )
-
-
-def _four(value: float) -> str:
-    return f"{value:.4f}"
+    notes = _capacity_notes(data, n_splits, values)
+    return Result(table, view, _capacity_verdicts(values, changes), notes=notes)
 
 
 def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[list[float]]]:
@@ -272,16 +250,12 @@ def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[list[float]]]
 
 def _capacity_verdicts(values: np.ndarray, changes: dict[tuple[str, str], Mean]) -> list[Verdict]:
     """A linear model gains from p = 16; trees with short steps change by less than half of that, beyond noise."""
-    gain, change = changes["linear", "left"], changes["depth-3 trees", "left"]
-    linear, trees = (
-        values[:, list(MODELS).index(m), 1, 0] - values[:, list(MODELS).index(m), 0, 0] for m in CLAIMED
-    )
-    less = mean_over_splits(linear / 2 - np.sign(change.value) * trees)
-    better = f"p = 16 should be better than p = 1; the change is {gain}"
+    change = changes["depth-3 trees", "left"]
+    linear, trees = (np.diff(values[:, list(MODELS).index(model), :, 0])[:, 0] for model in CLAIMED)
     smaller = f"p should matter less than half as much; the change is {change}"
     return [
-        signed_verdict("linear left", gain.sign, better),
-        signed_verdict("depth-3 trees left", less.sign, smaller),
+        mean_verdict("linear left", linear, "p = 16 should be better than p = 1; the change is {}"),
+        mean_verdict("depth-3 trees left", linear / 2 - np.sign(change.value) * trees, smaller),
     ]
 
 

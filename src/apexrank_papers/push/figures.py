@@ -10,18 +10,15 @@ which are the pairs at the top of the list.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from apexrank.plot import PairContributionDisplay, pair_contributions
-from apexrank.plot.style import legend, light, line_style
+from apexrank.plot.style import curve_style, legend
 from apexrank_papers.push.fitting import P_VALUES
-from apexrank_papers.result import Result, Verdict, claim, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, claim, draw_lines, panels, tidy
 
 LABELS = np.array([1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0, 0])
 SCORES = np.arange(20, 0, -1) / 20
@@ -52,13 +49,7 @@ def figure1() -> Result:
     """
     maps = {p: pair_contributions(LABELS, SCORES, p=p) for p in P_VALUES}
     shares = np.array([contribution.sum(axis=0) for contribution in maps.values()])
-    table = pl.DataFrame(
-        {
-            "p": np.repeat(P_VALUES, shares.shape[1]),
-            "negative": np.tile(np.arange(1, shares.shape[1] + 1), len(P_VALUES)),
-            "share": shares.ravel(),
-        }
-    )
+    table = tidy({"p": P_VALUES, "negative": range(1, shares.shape[1] + 1)}, {"share": shares})
     view = table.with_columns(pl.col("share").round(4), pl.format("negative {}", "negative"))
     verdicts = [_shift(shares), _worst_pair(maps)]
     return Result(table, view.pivot("negative", index="p", values="share"), verdicts, _draw_maps(maps))
@@ -82,19 +73,13 @@ def _worst_pair(maps: dict[int, np.ndarray]) -> Verdict:
 
 
 def _draw_maps(maps: dict[int, np.ndarray]) -> Figure:
-    figure = new_figure(10.5, 6.6)
-    axes = figure.subplots(2, 3, sharex=True, sharey=True)
+    figure, axes = panels(10.5, 6.6, 2, 3, sharex=True, sharey=True)
     for (p, contributions), ax in zip(maps.items(), axes.flat, strict=True):
         display = PairContributionDisplay(contributions, name=f"p = {p}").plot(ax)
         display.colorbar_.set_label("")
-    _outer_labels(axes)
+        ax.label_outer()
     figure.suptitle(r"Share of each positive–negative pair in $R_{p,\exp}$")
     return figure
-
-
-def _outer_labels(axes: np.ndarray) -> None:
-    for ax in axes.flat:
-        ax.label_outer()
 
 
 def figure3() -> Result:
@@ -106,27 +91,18 @@ def figure3() -> Result:
     ['agrees', 'agrees', 'agrees']
     """
     z = np.arange(1, 11)
-    values = {name: discount(z.astype(float)) for name, discount in PAPER_DISCOUNTS.items()}
-    table = pl.DataFrame(
-        {
-            "discount": np.repeat(list(values), len(z)),
-            "z": np.tile(z, len(values)),
-            "value": np.concatenate(list(values.values())),
-        }
-    )
+    values = [discount(z.astype(float)) for discount in PAPER_DISCOUNTS.values()]
+    table = tidy({"discount": PAPER_DISCOUNTS, "z": z.tolist()}, {"value": values})
     view = table.with_columns(pl.col("value").round(4)).pivot("z", index="discount", values="value")
     verdicts = [_order(), _decreasing_convex(), _convex_with_exponential()]
     return Result(table, view, verdicts, _draw_discounts())
 
 
 def _draw_discounts() -> Figure:
-    figure, z = new_figure(6.4, 4.2), np.linspace(0.4, 10, 200)
-    ax = figure.subplots()
-    for number, (name, discount) in enumerate(PAPER_DISCOUNTS.items()):
-        ax.plot(z, discount(z), label=name, **(line_style(number) | {"marker": None}))
+    (figure, ax), z = panels(6.4, 4.2), np.linspace(0.4, 10, 200)
+    lines = {name: (z, discount(z)) for name, discount in PAPER_DISCOUNTS.items()}
+    draw_lines(ax, lines, curve_style, xlabel="z, rank or reverse height", ylabel="Discount")
     ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
-    ax.set(xlabel="z, rank or reverse height", ylabel="Discount")
-    light(ax)
     legend(ax)
     return figure
 
@@ -166,21 +142,21 @@ def figure4() -> Result:
     corners = {name: _corners(contributions) for name, contributions in maps.items()}
     rows = [{"objective": name, **corner} for name, corner in corners.items()]
     view = pl.DataFrame(rows).with_columns(pl.selectors.float().round(4))
-    figure = _draw_objectives(maps)
+    positives, negatives = (range(1, n + 1) for n in np.bincount(LABELS)[::-1].tolist())
+    axes = {"objective": maps, "positive": positives, "negative": negatives}
+    table = tidy(axes, {"share": list(maps.values())})
     notes = ["A corner is six of the twelve positives against four of the eight negatives."]
-    return Result(_tidy_maps(maps), view, [_slant(corners), _leftwards(corners)], figure, notes)
+    return Result(table, view, [_slant(corners), _leftwards(corners)], _draw_objectives(maps), notes)
 
 
 def _corners(c: np.ndarray) -> dict[str, float]:
     """Share of the four corners, named as in the picture: low and left stand for high scores."""
-    i, k = c.shape[0] // 2, c.shape[1] // 2
-    parts = {
-        "lower left": c[:i, :k],
-        "lower right": c[:i, k:],
-        "upper left": c[i:, :k],
-        "upper right": c[i:, k:],
+    rows = zip(("lower", "upper"), np.vsplit(c, 2), strict=True)
+    return {
+        f"{row} {side}": float(part.sum())
+        for row, half in rows
+        for side, part in zip(("left", "right"), np.hsplit(half, 2), strict=True)
     }
-    return {name: float(part.sum()) for name, part in parts.items()}
 
 
 def _slant(corners: dict[str, dict[str, float]]) -> Verdict:
@@ -198,23 +174,13 @@ def _leftwards(corners: dict[str, dict[str, float]]) -> Verdict:
     return claim("left", left > 0.5, f"the higher half of the negatives has {_percent([left], 1)}")
 
 
-def _tidy_maps(maps: dict[str, np.ndarray]) -> pl.DataFrame:
-    rows = [
-        (name, i + 1, k + 1, float(share))
-        for name, contributions in maps.items()
-        for (i, k), share in np.ndenumerate(contributions)
-    ]
-    return pl.DataFrame(rows, schema=["objective", "positive", "negative", "share"], orient="row")
-
-
 def _draw_objectives(maps: dict[str, np.ndarray]) -> Figure:
-    figure = new_figure(10, 4.4)
-    axes = figure.subplots(1, 2, sharey=True)
+    figure, axes = panels(10, 4.4, 1, 2, sharey=True)
     values = np.stack(list(maps.values()))
     options = {"vmin": values.min(), "vmax": values.max()}
     for (name, contributions), ax in zip(maps.items(), axes, strict=True):
         PairContributionDisplay(contributions, name=name).plot(ax, colorbar=ax is axes[-1], **options)
-    _outer_labels(axes)
+        ax.label_outer()
     return figure
 
 
@@ -230,9 +196,8 @@ def lemma7(a: np.ndarray, b: np.ndarray, p: float) -> dict[str, np.ndarray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = np.where(gap > 0, gap * a ** (1 / p - 1), 0.0)
     root = gap ** (1 / p)
-    difference = np.abs(a ** (1 / p) - b ** (1 / p))
     return {
-        "difference of roots": difference,
+        "difference of roots": np.abs(a ** (1 / p) - b ** (1 / p)),
         "minimum": np.minimum(scaled, root),
         "root of difference": root,
         "scaled": scaled,
@@ -257,12 +222,8 @@ def figure8() -> Result:
     return Result(table, view, [_inequality(), _most_cases()], _draw_lemma7(), notes)
 
 
-def _unit_square(n: int = 401) -> tuple[np.ndarray, ...]:
-    return tuple(np.meshgrid(np.linspace(0, 1, n), np.linspace(0, 1, n), indexing="ij"))
-
-
 def _inequality() -> Verdict:
-    a, b = _unit_square()
+    a, b = np.meshgrid(np.linspace(0, 1, 401), np.linspace(0, 1, 401), indexing="ij")
     worst = max(
         float((curves["difference of roots"] - curves["minimum"]).max())
         for curves in (lemma7(a, b, p) for p in (1, 1.5, *P_VALUES[1:]))
@@ -285,18 +246,14 @@ def _most_cases() -> Verdict:
 
 
 def _draw_lemma7() -> Figure:
-    figure = new_figure(6.4, 4.2)
-    ax = figure.subplots()
-    b = np.linspace(0, 1, 501)
+    (figure, ax), b = panels(6.4, 4.2), np.linspace(0, 1, 501)
     curves = lemma7(np.full_like(b, A_8), b, P_8)
-    labels = {
-        "root of difference": r"$|a - b|^{1/p}$",
-        "minimum": r"$\min(|a - b|\,a^{1/p - 1},\ |a - b|^{1/p})$",
-        "difference of roots": r"$|a^{1/p} - b^{1/p}|$",
+    lines = {
+        r"$|a - b|^{1/p}$": (b, curves["root of difference"]),
+        r"$\min(|a - b|\,a^{1/p - 1},\ |a - b|^{1/p})$": (b, curves["minimum"]),
+        r"$|a^{1/p} - b^{1/p}|$": (b, curves["difference of roots"]),
     }
-    for number, (name, label) in enumerate(labels.items()):
-        ax.plot(b, curves[name], label=label, **(line_style(number) | {"marker": None}))
-    ax.set(xlabel="b", title=f"Lemma 7 with p = {P_8} and a = {A_8}", xlim=(0, 1), ylim=(0, 1.2))
-    light(ax)
-    ax.legend(frameon=False, handlelength=3.2, loc="upper left", ncols=3, columnspacing=1.2)
+    labels = {"xlabel": "b", "title": f"Lemma 7 with p = {P_8} and a = {A_8}"}
+    draw_lines(ax, lines, curve_style, xlim=(0, 1), ylim=(0, 1.2), **labels)
+    legend(ax, loc="upper left", ncols=3, columnspacing=1.2)
     return figure

@@ -15,7 +15,7 @@ import polars as pl
 from apexrank.losses import Exponential, Logistic, Loss, ZeroOne
 from apexrank.prices import Power
 from apexrank_papers.printed import like_printed, printed_table
-from apexrank_papers.result import Result, Verdict
+from apexrank_papers.result import Result, Verdict, claim
 
 _NOTE = (
     "The scores are halved: the printed exponential and logistic columns are reached with i/2 and f/2, "
@@ -92,21 +92,16 @@ def _digit_result(rows: list[dict[str, object]]) -> Result:
     table = pl.DataFrame(rows)
     parts = table.partition_by("row", maintain_order=True)
     same = pl.col("ours") == pl.col("printed")
-    text = pl.when(same).then("ours").otherwise(pl.format("{} (printed {})", "ours", "printed"))
-    view = table.with_columns(text.alias("both")).pivot("column", index="row", values="both")
+    both = pl.when(same).then("ours").otherwise(pl.format("{} (printed {})", "ours", "printed"))
+    view = table.with_columns(both=both).pivot("column", index="row", values="both")
     return Result(table, view, [_digit_verdict(part) for part in parts], notes=[_NOTE])
 
 
 def _digit_verdict(part: pl.DataFrame) -> Verdict:
-    cells = {how: part.filter(pl.col("printed_digits") == how).to_dicts() for how in ("cut off", "differs")}
-    row = str(part["row"][0])
-    if cells["differs"]:
-        wrong = [
-            f"{cell['column']} is {cell['ours']}, printed {cell['printed']}" for cell in cells["differs"]
-        ]
-        return Verdict(row, "differs", "; ".join(wrong))
-    cut = [
-        f"; {cell['column']} is {cell['ours']} when rounded, the printed {cell['printed']} is cut off"
-        for cell in cells["cut off"]
-    ]
-    return Verdict(row, "agrees", "every printed digit" + "".join(cut))
+    def told(how: str, form: str) -> list[str]:
+        return [form.format(**cell) for cell in part.filter(printed_digits=how).to_dicts()]
+
+    wrong = told("differs", "{column} is {ours}, printed {printed}")
+    cut = told("cut off", "; {column} is {ours} when rounded, the printed {printed} is cut off")
+    why = "; ".join(wrong) or "every printed digit" + "".join(cut)
+    return claim(str(part["row"][0]), not wrong, why)

@@ -12,18 +12,15 @@ or negatives on [1, 2]. The two rankers are x and −x.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from apexrank.metrics import auc, p_norm_risk
-from apexrank.plot.style import light, line_style
-from apexrank_papers.result import Result, Verdict, claim, new_figure
+from apexrank.plot.style import curve_style, legend, light, line_style
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, signed_verdict, text_view, tidy
 from apexrank_papers.splits import mean_over_splits, over_splits, spread, standard_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPSILON = 0.02
 SIZES = (25, 50, 100, 200, 400, 800)
@@ -85,13 +82,16 @@ def one_dimension(*, n_splits: int = 400, random_state: int = 0) -> Result:
     """
     values = over_splits(_measure, n_splits, n_jobs=1, random_state=random_state)
     missed, wrong, aucs = values[:, :, : len(POWERS)], values[:, :, -2], values[:, :, -1]
-    table = _tidy(values)
+    names = [*(f"R_true − R_train, {_name(p)}" for p in POWERS), "R_max chooses wrongly", "AUC"]
+    table = tidy({"m": SIZES, "measure": names}, spread(values)).select("measure", pl.exclude("measure"))
+    named = table.with_columns(m=pl.format("m = {}", "m"))
+    view = text_view(named, "{mean:.3f} ± {standard_error:.3f}", on="m", index="measure")
     verdicts = [_wrong_verdict(wrong), _data_verdict(missed), _auc_verdict(aucs)]
     notes = [
         f"ε = {EPSILON:g}; means over {n_splits} training sets of each size m, ± standard error. "
         f"The decreasing ranker is the right one for R_max, and for R_p from p = {_crossing()} on."
     ]
-    return Result(table, _view(table), verdicts, _draw_figure(missed, wrong), notes)
+    return Result(table, view, verdicts, _draw_figure(missed, wrong), notes)
 
 
 def _measure(seed: int) -> list[list[float]]:
@@ -111,18 +111,6 @@ def _crossing() -> int:
     return next(p for p in range(1, 10_000) if (1 - EPSILON) ** ((p + 1) / p) < true_risk(p))
 
 
-def _tidy(values: np.ndarray) -> pl.DataFrame:
-    names = [*(f"R_true − R_train, {_name(p)}" for p in POWERS), "R_max chooses wrongly", "AUC"]
-    keys = {"measure": np.tile(names, len(SIZES)), "m": np.repeat(SIZES, len(names))}
-    return pl.DataFrame(keys | spread(values))
-
-
-def _view(table: pl.DataFrame) -> pl.DataFrame:
-    cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in table.select("mean", "standard_error").rows()]
-    named = table.with_columns(pl.Series("text", cells), pl.format("m = {}", "m").alias("m"))
-    return named.pivot("m", index="measure", values="text")
-
-
 def _wrong_verdict(wrong: np.ndarray) -> Verdict:
     """Judge "with probability (1 − ε)^m the increasing function will be (wrongly) chosen": at least so often."""
     means, least = [mean_over_splits(column) for column in wrong.T], [(1 - EPSILON) ** m for m in SIZES]
@@ -139,14 +127,11 @@ def _data_verdict(missed: np.ndarray) -> Verdict:
     small = missed[:, np.array(SIZES) <= SMALL].mean(axis=1)
     steps = [mean_over_splits(column).sign for column in np.diff(small, axis=1).T]
     whole = mean_over_splits(small[:, -1] - small[:, 0]).sign
-    word = "agrees" if min(steps) > 0 else "differs" if whole < 0 else "within noise"
-    needed = ", ".join(f"{_first_learnt(column):g}" for column in missed.mean(axis=0).T)
+    sign = 1 if min(steps) > 0 else -1 if whole < 0 else 0
+    learnt = missed.mean(axis=0).T <= MISSED
+    needed = ", ".join(f"{SIZES[int(row.argmax())] if row.any() else np.inf:g}" for row in learnt)
     why = f"m with at most {MISSED:g} of R_p missed in training: {needed} at p = 1, 4, 16, 64, ∞"
-    return Verdict("a larger p needs more data", word, why)
-
-
-def _first_learnt(column: np.ndarray) -> float:
-    return next((float(m) for m, value in zip(SIZES, column, strict=True) if value <= MISSED), np.inf)
+    return signed_verdict("a larger p needs more data", sign, why)
 
 
 def _auc_verdict(aucs: np.ndarray) -> Verdict:
@@ -157,19 +142,20 @@ def _auc_verdict(aucs: np.ndarray) -> Verdict:
 
 
 def _draw_figure(missed: np.ndarray, wrong: np.ndarray) -> Figure:
-    figure = new_figure(13, 4)
-    density, choice, risk = figure.subplots(1, 3)
+    figure, (density, choice, risk) = panels(13, 4, 1, 3)
     _draw_density(density)
     _draw_choice(choice, wrong)
-    for number, p in enumerate(POWERS):
-        _draw_band(risk, missed[:, :, number], number, _name(p))
+    for number, (p, values) in enumerate(zip(POWERS, np.moveaxis(missed, 2, 0), strict=True)):
+        mean, error, style = values.mean(axis=0), standard_error(values), line_style(number)
+        risk.plot(SIZES, mean, label=_name(p), **style)
+        risk.fill_between(SIZES, mean - error, mean + error, color=style["color"], alpha=0.2, linewidth=0)
     risk.set(title="Risk that training misses", ylabel=r"$R_{true} - R_{train}$ of the increasing ranker")
     for ax in (choice, risk):
         ax.set(xlabel="m, training rows", xscale="log")
         ax.set_xticks(SIZES, map(str, SIZES))
         ax.minorticks_off()
         light(ax)
-        ax.legend(frameon=False, handlelength=3.2)
+        legend(ax)
     return figure
 
 
@@ -189,17 +175,6 @@ def _draw_choice(ax: Any, wrong: np.ndarray) -> None:
     m = np.geomspace(SIZES[0], SIZES[-1], 200)
     bars = {"fmt": "o", "capsize": 3, "color": line_style(0)["color"]}
     ax.errorbar(SIZES, wrong.mean(axis=0), standard_error(wrong), label="simulated ± s.e.", **bars)
-    ax.plot(m, [wrong_choice(size) for size in m], label="exact", **(line_style(1) | {"marker": None}))
-    ax.plot(
-        m,
-        (1 - EPSILON) ** m,
-        label=r"the paper's $(1 - \varepsilon)^m$",
-        **(line_style(2) | {"marker": None}),
-    )
+    ax.plot(m, [wrong_choice(size) for size in m], label="exact", **curve_style(1))
+    ax.plot(m, (1 - EPSILON) ** m, label=r"the paper's $(1 - \varepsilon)^m$", **curve_style(2))
     ax.set(title=r"$R_{\max}$ chooses the wrong ranker", ylabel="Probability", ylim=(-0.03, 1.03))
-
-
-def _draw_band(ax: Any, values: np.ndarray, number: int, label: str) -> None:
-    mean, error, style = values.mean(axis=0), standard_error(values), line_style(number)
-    ax.plot(SIZES, mean, label=label, **style)
-    ax.fill_between(SIZES, mean - error, mean + error, color=style["color"], alpha=0.2, linewidth=0)

@@ -17,30 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 import apexrank_papers as papers
-from apexrank.datasets.uci import (
-    load_housing,
-    load_magic,
-    load_pima,
-    load_tic_tac_toe,
-    load_wdbc,
-)
+from apexrank.datasets.uci import load_housing, load_magic, load_pima, load_tic_tac_toe, load_wdbc
 from apexrank.metrics import auc, partial_auc, r_max
 from apexrank.plot import RocTopDisplay
 from apexrank_papers.push.fitting import COLUMNS, fitted, threshold_features, unit_range
 from apexrank_papers.push.tables import last_five_features
-from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
-from apexrank_papers.splits import mean_over_splits, over_splits, spread
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import Figure, Result, Verdict, panels, text_view, tidy
+from apexrank_papers.splits import mean_verdict, over_splits, spread
 
 LEFTMOST = 0.05
 SIDES = ("train", "test")
@@ -74,10 +64,9 @@ class Claim(NamedTuple):
     def judge(self, values: np.ndarray) -> Verdict:
         """Compare with ``values``: splits x sides x measures x columns."""
         part = values[:, SIDES.index(self.side), list(MEASURES).index(self.measure)]
-        moved = mean_over_splits(part[:, COLUMNS.index("p=64")] - part[:, 0])
-        better = "better" if self.sign > 0 else "worse"
-        why = f"p = 64 should be {better} than p = 1; the change is {moved}"
-        return signed_verdict(f"{self.side} {self.measure}", self.sign * moved.sign, why)
+        why = f"p = 64 should be {'better' if self.sign > 0 else 'worse'} than p = 1; the change is {{}}"
+        moved = part[:, COLUMNS.index("p=64")] - part[:, 0]
+        return mean_verdict(f"{self.side} {self.measure}", moved, why, self.sign)
 
 
 # "A larger push causes the algorithm to perform better near the top", for training and testing, at the cost of AUC.
@@ -92,27 +81,18 @@ PUSH_HELPS = (
 PUSH_OVERFITS = (Claim("train", "top", +1), Claim("train", "left", +1), Claim("test", "left", -1))
 
 
-def _as_they_are(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return train, test
-
-
-def _thresholds(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    made, other = threshold_features(train, test)
-    return made, other
-
-
 @dataclass(frozen=True)
 class RocPanels:
-    """A figure: experiment, data, number of training rows, features, and what the paper claims."""
+    """A figure: experiment, data, number of training rows, the paper's claims, and whether features are thresholds."""
 
     name: str
     load: Callable[[], Bunch]
     n_train: int
-    features: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] = _as_they_are
+    thresholds: bool = False
     claims: tuple[Claim, ...] = PUSH_HELPS
     t_max: int = 100
 
-    def run(
+    def __call__(
         self, *, n_splits: int = 30, solver: str = "auto", n_jobs: int | None = None, random_state: int = 0
     ) -> Result:
         """Measure on ``n_splits`` random splits; the picture shows the first of them."""
@@ -125,8 +105,10 @@ class RocPanels:
             f"{data.source}; {self.n_train} of {len(y)} rows for training; mean over {n_splits} splits, "
             f"solver {solver}; the picture shows the split of random_state={random_state}."
         ]
-        verdicts = [claim.judge(values) for claim in self.claims]
-        return Result(_tidy(values), _view(values), verdicts, figure, notes)
+        axes = {"side": SIDES, "measure": MEASURES, "column": COLUMNS}
+        table = tidy(axes, spread(values))
+        view = text_view(table, "{mean:.4f}", on="column", index=["side", "measure"])
+        return Result(table, view, [claim.judge(values) for claim in self.claims], figure, notes)
 
     def scores(
         self, X: np.ndarray, y: np.ndarray, solver: str, seed: int
@@ -135,7 +117,8 @@ class RocPanels:
         train, test, y_train, y_test = train_test_split(
             X, y, train_size=self.n_train, stratify=y, random_state=seed
         )
-        train, test = self.features(train, test)
+        if self.thresholds:
+            train, test = threshold_features(train, test)
         rankers = dict(zip(COLUMNS, fitted(train, y_train, solver, self.t_max), strict=True))
         return {
             side: (labels, {name: ranker.decision_function(rows) for name, ranker in rankers.items()})
@@ -167,30 +150,13 @@ def draw_panels(title: str, sides: dict[str, tuple[np.ndarray, dict[str, np.ndar
     >>> [ax.get_title() for ax in figure.axes]
     ['test, whole list', 'test, top: the first 2 false positives']
     """
-    figure = new_figure(10, 4.4 * len(sides))
-    axes = figure.subplots(len(sides), 2, squeeze=False)
+    figure, axes = panels(10, 4.4 * len(sides), len(sides), 2, squeeze=False)
     for (side, (y, scores)), pair in zip(sides.items(), axes, strict=True):
         RocTopDisplay.from_scores(scores, y, axes=pair)
         for ax in pair:
             ax.set_title(f"{side}, {ax.get_title().lower()}")
     figure.suptitle(title)
     return figure
-
-
-def _keys() -> list[tuple[str, str]]:
-    return [(side, measure) for side in SIDES for measure in MEASURES]
-
-
-def _tidy(values: np.ndarray) -> pl.DataFrame:
-    keys = [(side, measure, column) for side, measure in _keys() for column in COLUMNS]
-    named = pl.DataFrame(keys, schema=["side", "measure", "column"], orient="row")
-    return named.hstack(pl.DataFrame(spread(values)))
-
-
-def _view(values: np.ndarray) -> pl.DataFrame:
-    means = values.mean(axis=0).reshape(-1, len(COLUMNS))
-    rows = [[*key, *(f"{v:.4f}" for v in mean)] for key, mean in zip(_keys(), means, strict=True)]
-    return pl.DataFrame(rows, schema=["side", "measure", *COLUMNS], orient="row")
 
 
 def first_six_features() -> Bunch:
@@ -200,12 +166,14 @@ def first_six_features() -> Bunch:
     return bunch
 
 
-FIGURE5 = RocPanels("figure5-magic", load_magic, 1000)
-FIGURE6 = RocPanels("figure6-ionosphere", partial(last_five_features, "bad"), 234)
-FIGURE7 = RocPanels("figure7-housing", load_housing, 337)
-COLT_FIGURE2 = RocPanels("colt-figure2-pima-threshold", load_pima, 300, _thresholds, t_max=200)
-COLT_FIGURE3 = RocPanels("colt-figure3-wdbc", first_six_features, 200, t_max=200)
-COLT_FIGURE4 = RocPanels("colt-figure4-housing", load_housing, 300, t_max=200)
-COLT_FIGURE5 = RocPanels("colt-figure5-pima-50", load_pima, 50, claims=PUSH_OVERFITS, t_max=200)
-PIMA_REAL = RocPanels("pima-real", load_pima, 300, t_max=200)
-TIC_TAC_TOE = RocPanels("tic-tac-toe", load_tic_tac_toe, 500, t_max=200)
+figure5_magic = RocPanels("figure5-magic", load_magic, 1000)
+figure6_ionosphere = RocPanels("figure6-ionosphere", partial(last_five_features, "bad"), 234)
+figure7_housing = RocPanels("figure7-housing", load_housing, 337)
+colt_figure2_pima_threshold = RocPanels(
+    "colt-figure2-pima-threshold", load_pima, 300, thresholds=True, t_max=200
+)
+colt_figure3_wdbc = RocPanels("colt-figure3-wdbc", first_six_features, 200, t_max=200)
+colt_figure4_housing = RocPanels("colt-figure4-housing", load_housing, 300, t_max=200)
+colt_figure5_pima_50 = RocPanels("colt-figure5-pima-50", load_pima, 50, claims=PUSH_OVERFITS, t_max=200)
+pima_real = RocPanels("pima-real", load_pima, 300, t_max=200)
+tic_tac_toe = RocPanels("tic-tac-toe", load_tic_tac_toe, 500, t_max=200)

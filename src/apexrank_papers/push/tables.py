@@ -42,7 +42,7 @@ from apexrank.datasets.uci import load_housing, load_ionosphere, load_magic
 from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, push_dcg
 from apexrank_papers.printed import like_printed, power_of_ten, printed_table
 from apexrank_papers.push.fitting import COLUMNS, fitted, unit_range
-from apexrank_papers.result import Result, Verdict
+from apexrank_papers.result import Result, Verdict, tidy
 from apexrank_papers.splits import mean_over_splits, over_splits, spread, standard_error
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
@@ -88,7 +88,7 @@ class PushTable:
     splits: Callable[[np.ndarray, np.ndarray, int], Splits]
     how: str
 
-    def run(
+    def __call__(
         self, *, n_splits: int = 30, solver: str = "auto", n_jobs: int | None = None, random_state: int = 0
     ) -> Result:
         """Measure on ``n_splits`` random splits and compare with the printed rows."""
@@ -100,15 +100,11 @@ class PushTable:
 
     def measure(self, X: np.ndarray, y: np.ndarray, solver: str, seed: int) -> np.ndarray:
         """Measures x columns, as the mean over the folds of one split."""
-        folds = self.splits(X, y, seed)
-        return np.mean([_measure_fold(X, y, train, test, solver) for train, test in folds], axis=0)
-
-
-def _measure_fold(
-    X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, solver: str
-) -> list[list[float]]:
-    scores = [ranker.decision_function(X[test]) for ranker in fitted(X[train], y[train], solver)]
-    return [[measure(y[test], s) for s in scores] for measure in MEASURES.values()]
+        found = []
+        for train, test in self.splits(X, y, seed):
+            scores = [ranker.decision_function(X[test]) for ranker in fitted(X[train], y[train], solver)]
+            found.append([[measure(y[test], s) for s in scores] for measure in MEASURES.values()])
+        return np.mean(found, axis=0)
 
 
 def compare(ours: np.ndarray, printed: pl.DataFrame, notes: list[str]) -> Result:
@@ -121,22 +117,12 @@ def compare(ours: np.ndarray, printed: pl.DataFrame, notes: list[str]) -> Result
         row_verdict(name, ours[:, m], numbers[m], larger_is_better=name in LARGER_IS_BETTER)
         for m, name in enumerate(MEASURES)
     ]
-    notes = [*notes, f"Units of the rows, removed in print: {_unit_note(units)}."]
-    return Result(_tidy(ours, numbers, units), _view(ours, text), verdicts, notes=notes)
-
-
-def _unit_note(units: np.ndarray) -> str:
-    named = zip(MEASURES, units, strict=True)
-    return ", ".join(f"{name} {unit:.0e}".replace("e+", "e") for name, unit in named if unit != 1) or "none"
-
-
-def _tidy(ours: np.ndarray, printed: np.ndarray, units: np.ndarray) -> pl.DataFrame:
-    names = {
-        "measure": np.repeat(list(MEASURES), len(COLUMNS)),
-        "column": np.tile(COLUMNS, len(MEASURES)),
-    }
-    beside = {"printed": printed.ravel(), "unit": np.repeat(units, len(COLUMNS))}
-    return pl.DataFrame(names | spread(ours) | beside).rename({"mean": "ours"})
+    scaled = [(name, unit) for name, unit in zip(MEASURES, units, strict=True) if unit != 1]
+    told = ", ".join(f"{name} {unit:.0e}".replace("e+", "e") for name, unit in scaled) or "none"
+    columns = spread(ours) | {"printed": numbers, "unit": np.repeat(units, len(COLUMNS))}
+    table = tidy({"measure": MEASURES, "column": COLUMNS}, columns).rename({"mean": "ours"})
+    notes = [*notes, f"Units of the rows, removed in print: {told}."]
+    return Result(table, _view(ours, text), verdicts, notes=notes)
 
 
 def _view(ours: np.ndarray, printed: np.ndarray) -> pl.DataFrame:
@@ -203,7 +189,7 @@ def _level(ours: np.ndarray, printed: np.ndarray) -> Part:
 
 
 _FOLDS = "3-fold cross-validation"
-TABLE3 = PushTable("table3_magic", load_magic, one_draw, "1000 random training rows, tested on the rest")
-TABLE4 = PushTable("table4_ionosphere", partial(last_five_features, "bad"), three_folds, _FOLDS)
-TABLE4_GOOD = PushTable("table4_ionosphere", partial(last_five_features, "good"), three_folds, _FOLDS)
-TABLE5 = PushTable("table5_housing", load_housing, three_folds, _FOLDS)
+table3 = PushTable("table3_magic", load_magic, one_draw, "1000 random training rows, tested on the rest")
+table4 = PushTable("table4_ionosphere", partial(last_five_features, "bad"), three_folds, _FOLDS)
+table4_good = PushTable("table4_ionosphere", partial(last_five_features, "good"), three_folds, _FOLDS)
+table5 = PushTable("table5_housing", load_housing, three_folds, _FOLDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -14,15 +14,22 @@ from apexrank.bounds import log_covering_linear, negatives_needed, positives_nee
 from apexrank.datasets.uci import load_magic
 from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, partial_auc, precision_at, push_dcg
 from apexrank.plot import PTradeoffDisplay
-from apexrank.plot.style import legend, light, line_style
+from apexrank.plot.style import legend, line_style
 from apexrank.rankers import CollapsedWarning, IRPush, PNormPush
 from apexrank_papers.push.fitting import unit_range
 from apexrank_papers.push.tables import one_draw
-from apexrank_papers.result import Result, Verdict, claim, new_figure, signed_verdict
-from apexrank_papers.splits import mean_over_splits, over_splits, spread
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from apexrank_papers.result import (
+    Figure,
+    Result,
+    Verdict,
+    claim,
+    draw_lines,
+    panels,
+    signed_verdict,
+    text_view,
+    tidy,
+)
+from apexrank_papers.splits import mean_over_splits, mean_verdict, over_splits, spread
 
 # The class of the sample sizes: ten features in [0, 1], so |x| ≤ √10, and |w| ≤ 1.
 N_FEATURES, THETA, DELTA = 10, 0.1, 0.05
@@ -43,13 +50,9 @@ def sample_size() -> Result:
     >>> [verdict.word for verdict in sample_size().verdicts]
     ['agrees', 'agrees', 'agrees']
     """
-    rows = [
-        _needed(theorem, r_min, epsilon, p)
-        for theorem, r_min in THEOREMS.items()
-        for epsilon in EPSILONS
-        for p in SIZE_POWERS
-    ]
-    table = pl.DataFrame(rows)
+    sizes = [_needed(*case) for case in product(THEOREMS.values(), EPSILONS, SIZE_POWERS)]
+    axes = {"theorem": THEOREMS, "epsilon": EPSILONS, "p": SIZE_POWERS}
+    table = tidy(axes, dict(zip(("negatives", "positives"), np.transpose(sizes), strict=True)))
     notes = [
         f"Cells: negatives / positives. Linear class with |w| ≤ 1 on {N_FEATURES} features in [0, 1], "
         f"θ = {THETA:g}, δ = {DELTA:g}; half of δ for the negatives, the rest for the positives. "
@@ -57,26 +60,14 @@ def sample_size() -> Result:
         "The bounds hold for every distribution and are far from tight; it is their growth that tells.",
     ]
     verdicts = [_more_for_larger_p(table), _never_worse(table), _slower(table)]
-    return Result(table, _size_view(table), verdicts, _draw_sizes(table), notes)
+    doublings = table.filter(pl.col("p").is_in([1, 2, 4, 8])).with_columns(p=pl.format("p = {}", "p"))
+    view = text_view(doublings, "{negatives:.1e} / {positives:.1e}", on="p", index=["theorem", "epsilon"])
+    return Result(table, view, verdicts, _draw_sizes(table), notes)
 
 
-def _needed(theorem: str, r_min: float, epsilon: float, p: float) -> dict[str, object]:
+def _needed(r_min: float, epsilon: float, p: float) -> tuple[float, float]:
     negatives = negatives_needed(epsilon, DELTA / 2, THETA, p, LINEAR, r_min=r_min)
-    positives = positives_needed(epsilon, DELTA, THETA, p, negatives, LINEAR, r_min=r_min)
-    return {
-        "theorem": theorem,
-        "epsilon": epsilon,
-        "p": p,
-        "negatives": negatives,
-        "positives": positives,
-    }
-
-
-def _size_view(table: pl.DataFrame) -> pl.DataFrame:
-    doublings = table.filter(pl.col("p").is_in([1, 2, 4, 8]))
-    cells = [f"{k:.1e} / {i:.1e}" for k, i in doublings.select("negatives", "positives").rows()]
-    named = doublings.with_columns(pl.Series("sizes", cells), pl.format("p = {}", "p").alias("p"))
-    return named.pivot("p", index=["theorem", "epsilon"], values="sizes")
+    return negatives, positives_needed(epsilon, DELTA, THETA, p, negatives, LINEAR, r_min=r_min)
 
 
 def _lines(table: pl.DataFrame, theorem: str) -> dict[float, np.ndarray]:
@@ -87,9 +78,8 @@ def _more_for_larger_p(table: pl.DataFrame) -> Verdict:
     grows = [
         bool((np.diff(line) > 0).all()) for theorem in THEOREMS for line in _lines(table, theorem).values()
     ]
-    return claim(
-        "more for a larger p", all(grows), f"negatives grow with p on {sum(grows)} of {len(grows)} lines"
-    )
+    why = f"negatives grow with p on {sum(grows)} of {len(grows)} lines"
+    return claim("more for a larger p", all(grows), why)
 
 
 def _never_worse(table: pl.DataFrame) -> Verdict:
@@ -112,15 +102,13 @@ def _slower(table: pl.DataFrame) -> Verdict:
 
 
 def _draw_sizes(table: pl.DataFrame) -> Figure:
-    figure = new_figure(10, 4.4)
-    axes = figure.subplots(1, 2, sharey=True)
+    figure, axes = panels(10, 4.4, 1, 2, sharey=True)
     for ax, (theorem, r_min) in zip(axes, THEOREMS.items(), strict=True):
-        for number, (epsilon, line) in enumerate(_lines(table, theorem).items()):
-            ax.plot(SIZE_POWERS, line, label=f"ε = {epsilon:g}", **line_style(number))
-        ax.set(xlabel="p", ylabel="Negatives needed", yscale="log", xticks=SIZE_POWERS)
-        light(ax)
+        lines = {f"ε = {epsilon:g}": (SIZE_POWERS, line) for epsilon, line in _lines(table, theorem).items()}
+        title = theorem if r_min == 0 else rf"{theorem}, $R_{{\min}}$ = {r_min:g}"
+        labels = {"xlabel": "p", "ylabel": "Negatives needed", "yscale": "log", "xticks": SIZE_POWERS}
+        draw_lines(ax, lines, line_style, title=title, **labels)
         legend(ax, loc="upper left")
-        ax.set_title(theorem if r_min == 0 else rf"{theorem}, $R_{{\min}}$ = {r_min:g}")
         ax.label_outer()
     return figure
 
@@ -155,7 +143,7 @@ def magic_tradeoff(*, n_splits: int = 30, n_jobs: int | None = None, random_stat
     data = load_magic()
     X, y = unit_range(data.data), data.target
     values = over_splits(partial(_measure, X, y), n_splits, n_jobs, random_state)
-    table = _tidy(values)
+    table = tidy({"measure": MEASURES, "column": COLUMNS}, spread(values))
     verdicts = [_judge(name, values[:, m]) for m, name in enumerate(MEASURES)]
     verdicts += [_same_as_ir(values), _goes_on(values)]
     notes = [
@@ -180,10 +168,8 @@ def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[float]]:
 
 def _judge(name: str, values: np.ndarray) -> Verdict:
     expected = MEASURES[name][1]
-    moved = mean_over_splits(values[:, LAST] - values[:, FIRST])
-    verb = "rise" if expected > 0 else "fall"
-    why = f"should {verb} from p = 1 to p = 64; the change is {moved}"
-    return signed_verdict(name, expected * moved.sign, why)
+    why = f"should {'rise' if expected > 0 else 'fall'} from p = 1 to p = 64; the change is {{}}"
+    return mean_verdict(name, values[:, LAST] - values[:, FIRST], why, expected)
 
 
 def _same_as_ir(values: np.ndarray) -> Verdict:
@@ -199,19 +185,10 @@ def _goes_on(values: np.ndarray) -> Verdict:
     signs = [direction for _, direction in MEASURES.values()]
     moved = [mean_over_splits(values[:, m, LIMIT] - values[:, m, LAST]) for m in range(len(MEASURES))]
     onwards = [change.sign * sign for change, sign in zip(moved, signs, strict=True)]
-    word = "differs" if -1 in onwards else "agrees" if onwards.count(1) * 2 > len(onwards) else "within noise"
+    sign = -1 if -1 in onwards else int(onwards.count(1) * 2 > len(onwards))
     changes = "; ".join(f"{name} {change}" for name, change in zip(MEASURES, moved, strict=True))
-    return Verdict(
-        "p = ∞ goes on", word, f"beyond noise in {onwards.count(1)} of {len(onwards)} measures: {changes}"
-    )
-
-
-def _tidy(values: np.ndarray) -> pl.DataFrame:
-    keys = {
-        "measure": np.repeat(list(MEASURES), len(COLUMNS)),
-        "column": np.tile(COLUMNS, len(MEASURES)),
-    }
-    return pl.DataFrame(keys | spread(values))
+    why = f"beyond noise in {onwards.count(1)} of {len(onwards)} measures: {changes}"
+    return signed_verdict("p = ∞ goes on", sign, why)
 
 
 def _tradeoff_view(table: pl.DataFrame) -> pl.DataFrame:
@@ -224,9 +201,8 @@ def _tradeoff_view(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _draw_tradeoff(values: np.ndarray) -> Figure:
-    figure = new_figure(11, 6)
+    figure, axes = panels(11, 6, 2, 3, sharex=True)
     measured = dict(zip(MEASURES, values[:, :, : len(POWERS)].swapaxes(0, 1), strict=True))
-    axes = figure.subplots(2, 3, sharex=True)
     PTradeoffDisplay.from_values(POWERS, measured, axes=axes)
     for ax in axes[0]:
         ax.set_xlabel("")

@@ -24,24 +24,16 @@ from sklearn.utils import Bunch
 from apexrank import metrics
 from apexrank.datasets import Fold
 from apexrank.errors import MissingExtraError
-from apexrank.integrations.boosting import (
-    ListwiseObjective,
-    PairsObjective,
-    RetargetObjective,
-)
+from apexrank.integrations.boosting import ListwiseObjective, PairsObjective, RetargetObjective
 from apexrank.validation import check_choice
-from apexrank_papers.result import Result, Verdict
+from apexrank_papers.result import Result, Verdict, interval_verdict, signed_verdict
 from apexrank_papers.retargeting.methods import Method, Queries, Scorer, by_query, choose
 from apexrank_papers.splits import gap_text, labels_of_tests, mq2008_folds, over_folds
 
 LEAVES, RATE = (4, 7), 0.05
 ROUNDS = (25, 50, 100, 200, 300)
 SHARES = {"feature_fraction": 0.3, "bagging_fraction": 0.5, "bagging_freq": 1}
-MARGINS: dict[str, tuple[Any, ...]] = {
-    "offsets": ("linear", "gain"),
-    "top": (0.0, 1.0),
-    "size": (0.0, 0.5),
-}
+MARGINS: dict[str, tuple[Any, ...]] = {"offsets": ("linear", "gain"), "top": (0.0, 1.0), "size": (0.0, 0.5)}
 ENOUGH = 0.75  # NDCG that linear retargeting reaches as well
 Path = Callable[..., np.ndarray]  # from rows and a number of rounds to scores
 MEASURES = ("ndcg", "average_precision", "ndcg_at_10")
@@ -98,14 +90,9 @@ def _lightgbm(task: Task, leaves: int, train: Queries) -> Path:
 def _xgboost(task: Task, leaves: int, train: Queries) -> Path:
     import xgboost as xgb
 
-    options: dict[str, Any] = {
-        "max_depth": int(np.log2(leaves + 1)),
-        "learning_rate": RATE,
-        "colsample_bytree": SHARES["feature_fraction"],
-        "subsample": SHARES["bagging_fraction"],
-        "seed": 0,
-        "nthread": 1,
-    }
+    options: dict[str, Any] = {"max_depth": int(np.log2(leaves + 1)), "learning_rate": RATE}
+    options |= {"colsample_bytree": SHARES["feature_fraction"], "subsample": SHARES["bagging_fraction"]}
+    options |= {"seed": 0, "nthread": 1}
     data, objective, weight = xgb.DMatrix(train.X, train.y), task.objective, task.weights(train)
     if isinstance(objective, str):
         options["objective"], objective = objective, None
@@ -146,7 +133,7 @@ def _trial(library: str, name: str, fold: Fold) -> _Trial:
     return _Trial(choice.settings, choice.scores, time.process_time() - start)
 
 
-def boosted_mq2008(*, library: str = "lightgbm", n_folds: int = 5, n_jobs: int | None = None) -> Result:
+def boosted_letor(*, library: str = "lightgbm", n_folds: int = 5, n_jobs: int | None = None) -> Result:
     """MQ2008 from ``$APEXRANK_DATA/letor/MQ2008``."""
     check_choice("library", library, LIBRARIES)
     return run_folds(mq2008_folds()[:n_folds], library, n_jobs=n_jobs)
@@ -164,9 +151,8 @@ def run_folds(folds: list[Fold], library: str, *, n_jobs: int | None = None) -> 
     y, groups = labels_of_tests(folds)
     scores = {name: np.concatenate([t.scores for t in of_folds]) for name, of_folds in trials.items()}
     table = metrics.compare(scores, None, y, groups, measures=MEASURES, baseline=names[0], correction="none")
-    seconds = pl.DataFrame(
-        {"ranker": names, "CPU seconds": [sum(t.seconds for t in trials[name]) for name in names]}
-    )
+    took = [sum(t.seconds for t in trials[name]) for name in names]
+    seconds = pl.DataFrame({"ranker": names, "CPU seconds": took})
     relevant = len(np.unique(groups[y > 0]))
     notes = [
         f"{library}, {len(folds)} folds, {len(np.unique(groups))} test queries, {relevant} of them with a relevant "
@@ -179,7 +165,7 @@ def run_folds(folds: list[Fold], library: str, *, n_jobs: int | None = None) -> 
 def _view(table: pl.DataFrame, seconds: pl.DataFrame) -> pl.DataFrame:
     columns: dict[str, list[Any]] = {"objective": table["ranker"].unique(maintain_order=True).to_list()}
     for name in MEASURES:
-        part = table.filter(pl.col("measure") == name)
+        part = table.filter(measure=name)
         half = (part["high"] - part["low"]) / 2
         columns[name] = [f"{v:.4f} ± {h:.3f}" for v, h in zip(part["value"], half, strict=True)]
         if name == MEASURES[0]:
@@ -188,13 +174,10 @@ def _view(table: pl.DataFrame, seconds: pl.DataFrame) -> pl.DataFrame:
 
 
 def _verdicts(table: pl.DataFrame) -> list[Verdict]:
-    of_ndcg = table.filter((pl.col("ranker") == RETARGET) & (pl.col("measure") == "ndcg"))
-    row = of_ndcg.row(0, named=True)
-    enough = "agrees" if row["low"] >= ENOUGH else "within noise" if row["high"] >= ENOUGH else "differs"
-    no_less = "differs" if row["difference_high"] < 0 else "within noise"
-    if row["difference_low"] > 0:
-        no_less = "agrees"
+    row = table.filter(ranker=RETARGET, measure="ndcg").row(0, named=True)
+    enough = 1 if row["low"] >= ENOUGH else 0 if row["high"] >= ENOUGH else -1
+    gap = row["difference_low"], row["difference_high"]
     return [
-        Verdict(RETARGET, enough, f"NDCG {row['value']:.4f}, should be at least {ENOUGH}"),
-        Verdict(f"{RETARGET} beside theirs", no_less, f"NDCG differs by {gap_text(row)}"),
+        signed_verdict(RETARGET, enough, f"NDCG {row['value']:.4f}, should be at least {ENOUGH}"),
+        interval_verdict(f"{RETARGET} beside theirs", *gap, f"NDCG differs by {gap_text(row)}"),
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from sklearn.utils import Bunch
 
 from apexrank import metrics
 from apexrank.datasets import Fold
+from apexrank.problem.design import scores_of
 from apexrank.rankers import CrucialPairsPush, ListwiseRanker, MonotoneRetargeting
 from apexrank.validation import segment
 from apexrank_papers.retargeting.published import PublishedRetargeting
@@ -76,22 +78,14 @@ def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("r
 
     def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
         for start, alpha in product(starts, PENALTIES):
-            ranker = PublishedRetargeting(
-                divergence,
-                normalize=normalize,
-                alpha=alpha,
-                start=start,
-                max_alternations=MOST_ALTERNATIONS,
-            ).fit(train.data, train.target, groups=train.groups)
-            path: np.ndarray = ranker.coef_path_
-            for k, coef in enumerate(path):
-                yield f"start={start}, alpha={alpha:g}, alternations={k + 1}", partial(_linear, coef=coef)
+            options: Any = {"alpha": alpha, "start": start, "max_alternations": MOST_ALTERNATIONS}
+            ranker = PublishedRetargeting(divergence, normalize=normalize, **options)
+            ranker.fit(train.data, train.target, groups=train.groups)
+            for k, coef in enumerate(ranker.coef_path_, start=1):
+                settings = f"start={start}, alpha={alpha:g}, alternations={k}"
+                yield settings, partial(scores_of, w=coef)
 
     return candidates
-
-
-def _linear(X: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    return X @ coef
 
 
 def published() -> Iterator[Method]:
@@ -124,19 +118,16 @@ def ours() -> Iterator[Method]:
 
 def peers() -> tuple[list[Method], list[str]]:
     """Boosted trees of LightGBM and XGBoost, and a sentence for each that is not installed."""
-    found, missing = [], []
-    try:
-        import lightgbm  # noqa: F401
-
-        found += [Method(f"LightGBM {name}", "", _lightgbm(name)) for name in ("lambdarank", "rank_xendcg")]
-    except ImportError:
-        missing.append('LightGBM is not installed: pip install "apexrank[boosting]"')
-    try:
-        import xgboost  # noqa: F401
-
-        found.append(Method("XGBoost rank:ndcg", "", _xgboost()))
-    except ImportError:
-        missing.append('XGBoost is not installed: pip install "apexrank[boosting]"')
+    lightgbm = [Method(f"LightGBM {name}", "", _lightgbm(name)) for name in ("lambdarank", "rank_xendcg")]
+    found, missing = list[Method](), list[str]()
+    for library, methods in (
+        ("LightGBM", lightgbm),
+        ("XGBoost", [Method("XGBoost rank:ndcg", "", _xgboost)]),
+    ):
+        if find_spec(library.lower()):
+            found += methods
+        else:
+            missing.append(f'{library} is not installed: pip install "apexrank[boosting]"')
     return found, missing
 
 
@@ -151,59 +142,31 @@ def _lightgbm(objective: str) -> Candidates:
 
         rows, other = by_query(train), by_query(validation)
         for leaves, rate in product(*TREES.values()):
-            options = {
-                "objective": objective,
-                "metric": "ndcg",
-                "eval_at": 10,
-                "num_leaves": leaves,
-                "learning_rate": rate,
-                "seed": 0,
-                "num_threads": 1,
-                "verbose": -1,
-            }
+            options = {"objective": objective, "metric": "ndcg", "eval_at": 10, "num_leaves": leaves}
+            options |= {"learning_rate": rate, "seed": 0, "num_threads": 1, "verbose": -1}
             data = lgb.Dataset(rows.X, rows.y, group=rows.sizes)
             held_out = lgb.Dataset(other.X, other.y, group=other.sizes, reference=data)
             stop = lgb.early_stopping(50, verbose=False)
             booster = lgb.train(options, data, 500, valid_sets=[held_out], callbacks=[stop])
-            yield (
-                f"num_leaves={leaves}, learning_rate={rate}, trees={booster.best_iteration}",
-                booster.predict,
-            )
+            settings = f"num_leaves={leaves}, learning_rate={rate}, trees={booster.best_iteration}"
+            yield settings, booster.predict
 
     return candidates
 
 
-def _xgboost() -> Candidates:
-    def candidates(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
-        import xgboost as xgb
+def _xgboost(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
+    import xgboost as xgb
 
-        rows, other = by_query(train), by_query(validation)
-        for leaves, rate in product(*TREES.values()):
-            depth = int(np.log2(leaves + 1))
-            ranker = xgb.XGBRanker(
-                objective="rank:ndcg",
-                n_estimators=500,
-                max_depth=depth,
-                learning_rate=rate,
-                eval_metric="ndcg@10",
-                early_stopping_rounds=50,
-                random_state=0,
-                n_jobs=1,
-            )
-            ranker.fit(
-                rows.X,
-                rows.y,
-                group=rows.sizes,
-                eval_set=[(other.X, other.y)],
-                eval_group=[other.sizes],
-                verbose=False,
-            )
-            yield (
-                f"max_depth={depth}, learning_rate={rate}, trees={ranker.best_iteration + 1}",
-                ranker.predict,
-            )
-
-    return candidates
+    rows, other = by_query(train), by_query(validation)
+    fixed: Any = {"objective": "rank:ndcg", "n_estimators": 500, "eval_metric": "ndcg@10"}
+    fixed |= {"early_stopping_rounds": 50, "random_state": 0, "n_jobs": 1}
+    held_out = {"eval_set": [(other.X, other.y)], "eval_group": [other.sizes], "verbose": False}
+    for leaves, rate in product(*TREES.values()):
+        depth = int(np.log2(leaves + 1))
+        ranker = xgb.XGBRanker(max_depth=depth, learning_rate=rate, **fixed)
+        ranker.fit(rows.X, rows.y, group=rows.sizes, **held_out)
+        trees = ranker.best_iteration + 1
+        yield f"max_depth={depth}, learning_rate={rate}, trees={trees}", ranker.predict
 
 
 class Queries(NamedTuple):
@@ -231,18 +194,11 @@ class Choice(NamedTuple):
 def choose(method: Method, fold: Fold) -> Choice:
     """Fit every candidate on the training queries and keep the best one on the validation queries."""
     validation = fold.validation
-    best: tuple[float, str, Scorer] | None = None
-    for settings, predict in method.candidates(fold.train, validation):
-        scores = predict(validation.data)
-        value = metrics.evaluate(validation.target, scores, method.chosen_by, groups=validation.groups)
-        if best is None or value[method.chosen_by] > best[0]:
-            best = value[method.chosen_by], settings, predict
-    assert best is not None
-    return Choice(best[1], best[2](fold.test.data))
 
+    def value(candidate: tuple[str, Scorer]) -> float:
+        scores = candidate[1](validation.data)
+        found = metrics.evaluate(validation.target, scores, method.chosen_by, groups=validation.groups)
+        return found[method.chosen_by]
 
-def measured(
-    y: np.ndarray, scores: np.ndarray, groups: np.ndarray, names: Mapping[str, str]
-) -> dict[str, Any]:
-    """Intervals of measures over the queries, by the names of the paper."""
-    return {name: metrics.bootstrap(measure, y, scores, groups=groups) for name, measure in names.items()}
+    settings, predict = max(method.candidates(fold.train, validation), key=value)
+    return Choice(settings, predict(fold.test.data))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,15 +33,6 @@ STARTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 COLLAPSED = 1e-4  # of the first coefficients, below which alternations have gone too far
 
 
-class Path(NamedTuple):
-    """Coefficients and cost after each alternation, the last targets, and the last fit of the coefficients."""
-
-    coefs: np.ndarray
-    costs: np.ndarray
-    targets: np.ndarray
-    last: Solution
-
-
 class Alternation:
     """The two halves of one alternation, on the lists of a :class:`Retarget` objective without margins.
 
@@ -62,34 +54,25 @@ class Alternation:
 
     def start(self, start: Start, relevance: np.ndarray) -> np.ndarray:
         """First targets: a function of the relevance, divided by its sum in each list."""
-        if isinstance(start, str):
-            if start not in STARTS:
-                raise InputError(
-                    f"unknown start {start!r}: use one of {', '.join(STARTS)}, an array or a function"
-                )
-            values = self._named_start(start, relevance)
-        else:
-            values = np.asarray(start(relevance) if callable(start) else start, dtype=float)
-            if values.shape != relevance.shape:
-                raise InputError(
-                    f"start needs one number per row: expected {len(relevance)}, got {values.shape}"
-                )
-        values = values[self.lists.rows]
-        total = self.lists.sums(self.lists.weight * values)
+        lists = self.lists
+        if isinstance(start, str) and start not in STARTS:
+            raise InputError(f"unknown start {start!r}: use {', '.join(STARTS)}, an array or a function")
+        if (
+            isinstance(start, str) and start == "softmax"
+        ):  # less the highest, so that no exponential overflows
+            grades = relevance[lists.rows]
+            relevance = relevance.copy()
+            relevance[lists.rows] -= lists.spread(np.maximum.reduceat(grades, lists.lists[:-1]))
+        made = STARTS[start] if isinstance(start, str) else start
+        with np.errstate(over="ignore"):
+            values = np.asarray(made(relevance) if callable(made) else made, dtype=float)
+        if values.shape != relevance.shape:
+            raise InputError(f"start needs one number per row: expected {len(relevance)}, got {values.shape}")
+        values = values[lists.rows]
+        total = lists.sums(lists.weight * values)
         if not np.isfinite(values).all() or values.min() < 0 or total.min() <= 0:
-            raise InputError(
-                "the first targets must be at least 0, not all 0 in a group: use start='softmax'"
-            )
-        return values / self.lists.spread(total)
-
-    def _named_start(self, start: str, relevance: np.ndarray) -> np.ndarray:
-        if start != "softmax":
-            with np.errstate(over="ignore"):
-                return STARTS[start](relevance)
-        lists, values = self.lists, np.zeros(len(relevance))
-        grades = relevance[lists.rows]
-        values[lists.rows] = np.exp(grades - lists.spread(np.maximum.reduceat(grades, lists.lists[:-1])))
-        return values
+            raise InputError("first targets must be at least 0, not all 0 in a group: use start='softmax'")
+        return values / lists.spread(total)
 
     def coefficients(self, targets: np.ndarray, w0: np.ndarray, solver: Solver) -> Solution:
         """The coefficients that fit the targets best."""
@@ -110,17 +93,18 @@ class Alternation:
         mean = np.add.reduceat(lists.weight * scores, starts) / total
         return np.repeat(onto_ordered_simplex(self.name, mean, lists.lists_in_levels(), total), sizes)
 
-    def run(self, targets: np.ndarray, n: int, w0: np.ndarray, solver: Solver) -> Path:
+    def run(
+        self, targets: np.ndarray, n: int, w0: np.ndarray, solver: Solver
+    ) -> tuple[list[Solution], np.ndarray]:
         """``n`` fits of the coefficients, with new targets between them and after the last."""
-        coefs, costs, solution = [], [], Solution(w0)
+        fits = [Solution(w0)]
         for _ in range(n):
-            solution = self.coefficients(targets, solution.w, solver)
-            coefs.append(solution.w)
-            costs.append(solution.value)
-            targets = self.targets(solution.w)
-        return Path(np.array(coefs), np.array(costs), targets, solution)
+            fits.append(self.coefficients(targets, fits[-1].w, solver))
+            targets = self.targets(fits[-1].w)
+        return fits[1:], targets
 
 
+@dataclass(eq=False, repr=False)
 class PublishedRetargeting(GradedRanker):
     """Monotone retargeting as published (MR): coefficients and targets on the ordered simplex are fitted in turn.
 
@@ -160,34 +144,18 @@ class PublishedRetargeting(GradedRanker):
     (3, 1)
     """
 
-    coef_path_: np.ndarray
-
-    def __init__(
-        self,
-        divergence: str | Divergence = "squared",
-        *,
-        order: Literal["hidden", "blocks"] = "hidden",
-        alpha: float = 1.0,
-        normalize: bool = False,
-        max_alternations: int = 5,
-        start: Start = "relevance",
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.divergence = divergence
-        self.order = order
-        self.alpha = alpha
-        self.normalize = normalize
-        self.max_alternations = max_alternations
-        self.start = start
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    divergence: str | Divergence = "squared"
+    _: KW_ONLY
+    order: Literal["hidden", "blocks"] = "hidden"
+    alpha: float = 1.0
+    normalize: bool = False
+    max_alternations: int = 5
+    start: Start = "relevance"
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def fit(
         self,
@@ -206,26 +174,20 @@ class PublishedRetargeting(GradedRanker):
         if type(data) is not Training:
             raise InputError("PublishedRetargeting needs its rows in memory")
         relevance, weight, lists = data.columns()
-        objective = Retarget(
-            relevance,
-            groups=lists,
-            divergence=self.divergence,
-            order=self.order,
-            margin=0.0,
-            normalize=self.normalize,
-            sample_weight=weight,
-        )
+        options: Any = {name: getattr(self, name) for name in ("divergence", "order", "normalize")}
+        objective = Retarget(relevance, groups=lists, margin=0.0, sample_weight=weight, **options)
         steps = Alternation(data.X, objective, self.alpha)
         first = np.zeros(data.n_features) if w0 is None or len(w0) != data.n_features else w0
         solver = solver_for(self.solver, max_iter=self.max_iter, tol=self.tol, verbose=self.verbose)
-        path = steps.run(steps.start(self.start, relevance), int(k), first, solver)
-        self.coef_, self.coef_path_, self.history_ = path.coefs[-1], path.coefs, path.costs
-        self.objective_, self.dual_gap_, self.grad_norm_ = float(path.costs[-1]), np.nan, path.last.grad_norm
-        self.converged_, self.n_iter_ = bool(path.last.converged), len(path.costs)
-        self.n_groups_ = objective.n_groups
+        fits, targets = steps.run(steps.start(self.start, relevance), int(k), first, solver)
+        self.coef_path_ = np.array([fit.w for fit in fits])
+        self.history_ = np.array([fit.value for fit in fits])
+        self.coef_, self.objective_, self.dual_gap_ = fits[-1].w, float(fits[-1].value), np.nan
+        self.grad_norm_, self.converged_ = fits[-1].grad_norm, bool(fits[-1].converged)
+        self.n_iter_, self.n_groups_ = len(fits), objective.n_groups
         self.targets_ = np.full(len(relevance), np.nan)
-        self.targets_[objective.lists.rows] = path.targets
-        size = np.abs(path.coefs).max(axis=1)
+        self.targets_[objective.lists.rows] = targets
+        size = np.abs(self.coef_path_).max(axis=1)
         if size[-1] < COLLAPSED * size[0]:
             warnings.warn(
                 f"after {len(size)} alternations the scores have shrunk to {size[-1] / size[0]:.0e} of the first: "

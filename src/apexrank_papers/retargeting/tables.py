@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from sklearn.exceptions import ConvergenceWarning
 
+from apexrank import metrics
 from apexrank.datasets import Fold, letor_folds
 from apexrank.errors import MissingDataError
+from apexrank.plot import MeasureAtKDisplay
 from apexrank.validation import check_choice
 from apexrank_papers.printed import printed_table
-from apexrank_papers.result import Result, Verdict
-from apexrank_papers.retargeting.methods import Choice, Method, choose, measured, ours, peers, published
+from apexrank_papers.result import Figure, Result, Verdict, panels, signed_verdict
+from apexrank_papers.retargeting.methods import Choice, Method, choose, ours, peers, published
 from apexrank_papers.splits import labels_of_tests, mq2008_folds, over_folds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MEASURES = {"NDCG": "ndcg", "MAP": "average_precision", "ERR": "err"}
 PAPERS = ("mq2007", "mq2008", "ohsumed")
@@ -63,13 +62,15 @@ def run_folds(folds: list[Fold], paper: str, *, trees: bool, n_jobs: int | None)
         for method, found in zip(methods, over_folds(_quiet_choice, methods, folds, n_jobs), strict=True)
     ]
     table = pl.concat([_rows(trial, y, groups, _printed(paper, trial.method)) for trial in trials])
-    return Result(
-        table,
-        _view(table),
-        list(_verdicts(table)),
-        _figure(trials, y, groups),
-        [*_notes(folds, y, groups), *_chosen(trials), *notes],
-    )
+    relevant = len(np.unique(groups[y > 0]))
+    told = [
+        f"{len(folds)} folds, {len(np.unique(groups))} test queries, {relevant} of them with a relevant document: "
+        "means are over those, intervals from a bootstrap over queries",
+        "MR begins with the relevance as targets; in the rows 'start chosen' validation chooses that as well",
+        *(f"{trial.method.name}, chosen on validation: {'; '.join(trial.settings)}" for trial in trials),
+    ]
+    figure = _figure(trials, y, groups)
+    return Result(table, _view(table), list(_verdicts(table)), figure, [*told, *notes])
 
 
 def _quiet_choice(method: Method, fold: Fold) -> Choice:
@@ -80,34 +81,26 @@ def _quiet_choice(method: Method, fold: Fold) -> Choice:
 
 
 def _printed(paper: str, method: Method) -> dict[str, float | None]:
-    printed = printed_table(f"retargeting_{paper}")
-    row = printed.filter((pl.col("method") == method.family) & (pl.col("divergence") == method.divergence))
-    if not len(row):
-        return dict.fromkeys(MEASURES)
-    return {name: float(row[name][0]) if row[name][0] else None for name in MEASURES}
+    own = printed_table(f"retargeting_{paper}").filter(method=method.family, divergence=method.divergence)
+    row = own.row(0, named=True) if len(own) else {}
+    return {name: float(row[name]) if row.get(name) else None for name in MEASURES}
 
 
 def _rows(trial: Trial, y: np.ndarray, groups: np.ndarray, printed: dict[str, float | None]) -> pl.DataFrame:
-    """One row for each measure."""
-    found = measured(y, trial.scores, groups, MEASURES)
-    return pl.DataFrame(
-        {
-            "method": trial.method.name,
-            "measure": list(MEASURES),
-            "value": [found[name].value for name in MEASURES],
-            "low": [found[name].low for name in MEASURES],
-            "high": [found[name].high for name in MEASURES],
-            "printed": [printed[name] for name in MEASURES],
-        },
-        schema_overrides={"printed": pl.Float64},
-    )
+    """One row for each measure, with its bootstrap interval over the queries."""
+    rows = []
+    for name, measure in MEASURES.items():
+        interval: Any = metrics.bootstrap(measure, y, trial.scores, groups=groups)
+        rows.append((trial.method.name, name, *interval[:3], printed[name]))
+    schema = ["method", "measure", "value", "low", "high", "printed"]
+    return pl.DataFrame(rows, schema, schema_overrides={"printed": pl.Float64}, orient="row")
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
     """A row for each ranker: ours with half the width of the interval, and the printed number."""
     columns: dict[str, list[Any]] = {"method": table["method"].unique(maintain_order=True).to_list()}
     for name in MEASURES:
-        part = table.filter(pl.col("measure") == name)
+        part = table.filter(measure=name)
         half = (part["high"] - part["low"]) / 2
         columns[name] = [f"{v:.4f} ± {h:.3f}" for v, h in zip(part["value"], half, strict=True)]
         columns[f"{name} printed"] = ["" if p is None else f"{p:.4f}" for p in part["printed"]]
@@ -115,45 +108,21 @@ def _view(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _verdicts(table: pl.DataFrame) -> Iterator[Verdict]:
-    for row in table.filter(pl.col("printed").is_not_null() & (pl.col("measure") == "NDCG")).iter_rows(
-        named=True
-    ):
+    for row in table.filter(pl.col("printed").is_not_null(), measure="NDCG").iter_rows(named=True):
         gap = row["value"] - row["printed"]
+        sign = 1 if abs(gap) <= CLOSE else 0 if row["low"] <= row["printed"] <= row["high"] else -1
         why = f"NDCG {row['value']:.4f}, printed {row['printed']:.4f} ({gap:+.4f})"
-        if abs(gap) <= CLOSE:
-            yield Verdict(row["method"], "agrees", why)
-        elif row["low"] <= row["printed"] <= row["high"]:
-            yield Verdict(row["method"], "within noise", f"{why}, inside the interval")
-        else:
-            yield Verdict(row["method"], "differs", why)
-
-
-def _notes(folds: list[Fold], y: np.ndarray, groups: np.ndarray) -> list[str]:
-    relevant = len(np.unique(groups[y > 0]))
-    return [
-        f"{len(folds)} folds, {len(np.unique(groups))} test queries, {relevant} of them with a relevant document: "
-        "means are over those, intervals from a bootstrap over queries",
-        "MR begins with the relevance as targets; in the rows 'start chosen' validation chooses that as well",
-    ]
-
-
-def _chosen(trials: list[Trial]) -> list[str]:
-    return [f"{trial.method.name}, chosen on validation: {'; '.join(trial.settings)}" for trial in trials]
+        yield signed_verdict(row["method"], sign, f"{why}, inside the interval" if sign == 0 else why)
 
 
 def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Figure:
     """NDCG and precision at 1 to 10 for each divergence (Figures 3.3–3.10)."""
-    from apexrank.plot import MeasureAtKDisplay
-    from apexrank.plot.style import pyplot
-
-    figure, panels = pyplot().subplots(3, 2, figsize=(10, 11), layout="constrained")
-    for row, divergence in zip(panels, ("I-div", "KL", "SQ"), strict=True):
+    figure, axes = panels(10, 11, 3, 2)
+    for row, divergence in zip(axes, ("I-div", "KL", "SQ"), strict=True):
         scores = {t.method.name: t.scores for t in trials if t.method.divergence == divergence}
         for ax, measure in zip(row, ("ndcg", "precision"), strict=True):
-            drawn = MeasureAtKDisplay.from_scores(
-                scores, y, measure=measure, groups=groups, relevant=1, ax=ax
-            )
-            for band in drawn.bands_:
+            options = {"measure": measure, "groups": groups, "relevant": 1, "ax": ax}
+            for band in MeasureAtKDisplay.from_scores(scores, y, **options).bands_:
                 band.remove()  # four of them over each other hide the lines; the table has the intervals
             ax.set_title(divergence)
     return figure

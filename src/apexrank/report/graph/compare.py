@@ -49,19 +49,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
+from apexrank.graph import neighbourhood as nearby
 from apexrank.graph.base import GraphRank, best_vertices, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
 from apexrank.graph.guarded import GuardedPageRank
-from apexrank.graph.neighbourhood import (
-    closed_share,
-    has_links,
-    neighbourhood,
-    on_closed_cycle,
-    origin_share,
-    self_loops,
-    support,
-    unsupported_share,
-)
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
 from apexrank.graph.pagerank import PageRank
 from apexrank.graph.trust import TrustRank
@@ -144,10 +135,7 @@ def compare_ranks(
     options: dict[str, Any] = {"damping": damping, "tol": tol, "max_iter": max_iter}
     plain = PageRank(**options)
     if ranks is None:
-        ranks = {
-            "GuardedPageRank": GuardedPageRank(**options),
-            "NonBacktrackingRank": NonBacktrackingRank(**options),
-        }
+        ranks = {kind.__name__: kind(**options) for kind in (GuardedPageRank, NonBacktrackingRank)}
         if trusted is not None:
             ranks |= {"TrustRank": TrustRank(**options)}
     elif not ranks or BASELINE in ranks:
@@ -173,14 +161,14 @@ def compare_ranks(
         lists = RankLists(read, [each.rank for each in certificates], scores, places)
         _fit(guard := GuardedPageRank(**SUSPECTS_GUARD, **options), read, "", None)
         search = FarmSearch(lists, fits[0], guard, good)
-        cycles = on_closed_cycle(read)
+        cycles = nearby.on_closed_cycle(read)
         closed = [int(cycles[best_vertices(each, top)].sum()) for each in scores]
         if bad is not None:
             measures = [
                 {"spam_mass": spam_mass(bad, each), "spam_met": float(spam_met(bad, each, min(top, read.n)))}
                 for each in scores
             ]
-    notes = search.rule(good is not None) if has_links(read) else []
+    notes = search.rule(good is not None) if nearby.has_links(read) else []
     notes += [
         f"{each.rank} has not converged after {plural('# [step|steps]', each.n_iter)}: raise max_iter or tol."
         for each in certificates
@@ -192,7 +180,7 @@ def compare_ranks(
         damping=float(damping),
         certificates=certificates,
         head=search.head,
-        has_links=has_links(read),
+        has_links=nearby.has_links(read),
         usual=search.usual,
         least_excess=search.least_excess,
         flagged=search.flagged,
@@ -208,16 +196,14 @@ def compare_ranks(
 
 def _fit(rank: GraphRank, graph: Graph, name: str, trusted: Any) -> RankCertificate:
     began = time.perf_counter()
-    labels = (
-        {"trusted": trusted} if trusted is not None and "trusted" in signature(rank.fit).parameters else {}
-    )
+    takes = trusted is not None and "trusted" in signature(rank.fit).parameters
+    labels = {"trusted": trusted} if takes else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate and a note say it
         rank.fit(graph, **labels)
     bound, steps = float(getattr(rank, "error_bound_", np.nan)), int(getattr(rank, "n_iter_", 1))
-    return RankCertificate(
-        name, bound, steps, bool(getattr(rank, "converged_", True)), time.perf_counter() - began
-    )
+    converged = bool(getattr(rank, "converged_", True))
+    return RankCertificate(name, bound, steps, converged, time.perf_counter() - began)
 
 
 class FarmSearch:
@@ -227,7 +213,7 @@ class FarmSearch:
         self, lists: RankLists, plain: PageRank, guard: GuardedPageRank, trusted: np.ndarray | None
     ) -> None:
         graph, base = lists.graph, lists.scores[0]
-        self.lists, self.plain, self.loops = lists, plain, self_loops(graph)
+        self.lists, self.plain, self.loops = lists, plain, nearby.self_loops(graph)
         self.head = min(graph.n, max(HEAD_LEAST, int(HEAD_SHARE * graph.n)))
         eligible = (lists.ranks[0] <= self.head) & (base > 1 / graph.n)
         if trusted is not None:
@@ -236,10 +222,10 @@ class FarmSearch:
         self.excess = guard.pagerank_[self.vertices] / (guard.limit_ * guard.guard_[self.vertices])
         quartile = float(np.quantile(self.excess, 0.25)) if len(self.vertices) else 0.0
         self.least_excess = max(LEAST_EXCESS, BEYOND_QUARTILE * quartile)
-        cheap = origin_share(plain, np.diff(graph.indptr) - self.loops <= CHEAP)
+        cheap = nearby.origin_share(plain, np.diff(graph.indptr) - self.loops <= CHEAP)
         self.cheap, self.least_cheap = cheap[self.vertices], (1 + float(cheap @ base)) / 2
-        self.support = support(graph, base, self.vertices)
-        self.usual = unsupported_share(graph, base)
+        self.support = nearby.support(graph, base, self.vertices)
+        self.usual = nearby.unsupported_share(graph, base)
         self.least_share = (1 + self.usual) / 2
         boosted = (self.support.share >= self.least_share) & (self.support.unsupported >= BOOSTERS)
         self.boosted = boosted & (self.usual < MOST_USUAL)
@@ -265,9 +251,9 @@ class FarmSearch:
                 unsupported=unsupported,
                 unsupported_share=share,
                 linked_back=back / max(1, sources),
-                closed=closed_share(self.lists.graph, v),
+                closed=nearby.closed_share(self.lists.graph, v),
                 self_loop=bool(self.loops[v]),
-                around=neighbourhood(self.plain, v, neighbours),
+                around=nearby.neighbourhood(self.plain, v, neighbours),
             )
             found.append(suspect)
         return found
@@ -341,9 +327,8 @@ def _about_labels(
         notes.append(f"{len(flagged):,} suspects were found; the {listed}.")
     if spam is not None:
         text = "[The spam label was|# spam labels were] used to measure, for nothing else"
-        among = (
-            f"; {spam[flagged].sum():,} of {len(flagged):,} suspects are among them" if len(flagged) else ""
-        )
+        known = f"; {spam[flagged].sum():,} of {len(flagged):,} suspects are among them"
+        among = known if len(flagged) else ""
         notes.append(f"{plural(text, spam.sum())}{among}.")
     if strangers:
         text = "# spam [label names|labels name] no vertex of this graph and [is|are] left out."

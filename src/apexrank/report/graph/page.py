@@ -1,14 +1,16 @@
-"""HTML page of a comparison of graph ranks, with a slider over the ranks."""
+"""HTML pages of graph ranks: a comparison, with a slider over the ranks, and a study of ranks under attack."""
 
 from __future__ import annotations
 
-from math import cos, pi, sin
+from math import cos, log, pi, sin
 
 import numpy as np
 
+from apexrank.datasets.attacks import KINDS
 from apexrank.graph.base import best_vertices
+from apexrank.graph.robustness import AttackResult, AttackStudy
 from apexrank.metrics.precision import spam_met
-from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
+from apexrank.report.charts import FONT, Axis, Chart, Style, fit_name, width_of
 from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect
 from apexrank.report.page import render
 
@@ -16,6 +18,7 @@ _POINTS = 900  # in the chart of rank against rank, suspects not counted
 _LINE_OF_TEXT = 15.0  # units of the drawing between two names
 _SLOPE_MARGINS = (200.0, 150.0, 12.0, 46.0)
 _GAP = 8.0  # between a name and what is beside it
+_DARKEST = 45  # percent of colour behind a number, little enough that it is read easily
 
 
 def page(comparison: RankComparison, *, title: str | None = None) -> str:
@@ -38,13 +41,8 @@ def _slopes(comparison: RankComparison) -> Chart:
     """Lines from the place in PageRank to the place now, for all who are among the first in either."""
     lists = [[*comparison.top_items(i), *comparison.fallen(i)] for i in range(len(comparison.names))]
     deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
-    chart = Chart(
-        Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
-        Axis(max(2, deepest), 1, log=True),
-        width=540,
-        height=540,
-        margins=_SLOPE_MARGINS,
-    )
+    across, down = Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]), Axis(max(2, deepest), 1, log=True)
+    chart = Chart(across, down, width=540, height=540, margins=_SLOPE_MARGINS)
     for i, items in enumerate(lists):
         for item in items:
             way = f"{item.name}: {item.base_rank:,} to {item.rank:,}"
@@ -79,12 +77,8 @@ def _scatter(comparison: RankComparison) -> Chart:
     """Place now against place in PageRank, a sample that is even on the logarithmic axes."""
     n = comparison.graph.n
     end = max(2, n)
-    chart = Chart(
-        Axis(1, end, "place in PageRank", log=True),
-        Axis(end, 1, "place now", log=True),
-        width=560,
-        height=460,
-    )
+    across, down = Axis(1, end, "place in PageRank", log=True), Axis(end, 1, "place now", log=True)
+    chart = Chart(across, down, width=560, height=460)
     chart.rule(1, 1, end, end)
     # places of PageRank whose logarithms are evenly spaced
     places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
@@ -94,9 +88,8 @@ def _scatter(comparison: RankComparison) -> Chart:
         chart.points(x, y, size=2, frame=i, classes="soft")
         for each in comparison.rows(i, comparison.flagged[: len(comparison.suspects)], comparison.flagged):
             titles = [f"{each.name}: {each.base_rank:,} to {each.rank:,}"]
-            chart.points(
-                [each.base_rank], [each.rank], series=1, shape="triangle", size=5, frame=i, titles=titles
-            )
+            look: Style = {"series": 1, "shape": "triangle", "size": 5, "frame": i}
+            chart.points([each.base_rank], [each.rank], titles=titles, **look)
     return chart
 
 
@@ -106,11 +99,9 @@ def _spam_met(comparison: RankComparison) -> Chart:
     m = np.unique(np.geomspace(1, n, 120).round().astype(np.int64))
     assert spam is not None
     met = [np.asarray(spam_met(spam, scores, m)) / m for scores in comparison.scores]
-    chart = Chart(
-        Axis(1, max(2, n), "first vertices of the list", log=True),
-        Axis(0, max(0.05, 1.05 * float(max(each.max() for each in met))), "spam among them", percent=True),
-        height=300,
-    )
+    most = max(0.05, 1.05 * float(max(each.max() for each in met)))
+    across = Axis(1, max(2, n), "first vertices of the list", log=True)
+    chart = Chart(across, Axis(0, most, "spam among them", percent=True), height=300)
     for i, share in enumerate(met):
         chart.line(m, share, frame=i, title=comparison.names[i])
     chart.line(m, met[0], classes="baseline", title=BASELINE)
@@ -138,3 +129,33 @@ def _drawing(suspect: Suspect) -> Chart:
         chart.points([x], [y], classes="open" if lone else "", size=6, titles=[str(source)])
         chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
     return chart
+
+
+def attack_page(study: AttackStudy, *, title: str | None = None) -> str:
+    """HTML of a study of ranks under attack: a table of attacks and ranks, coloured by how far targets rise."""
+    attacks = study.attacks
+    return render(
+        "attack.html",
+        study,
+        title or study.title,
+        names=[row.rank for row in study.agreement],
+        columns=[f"#{row.rank}" for row in study.agreement],
+        before=[study.of_rank(row.rank)[0].before for row in study.agreement],
+        rows=[[each for each in study.results if each.attack == attack] for attack in attacks],
+        about=[KINDS[attack.partition(":")[0]].about for attack in attacks],
+        shade=_shade,
+    )
+
+
+def _shade(result: AttackResult) -> int:
+    """Percent of colour: the share of the way to the first place that an attack wins, on a logarithmic scale.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> [_shade(SimpleNamespace(before=100, after=after)) for after in (1, 10, 100, 200)]
+    [45, 22, 0, 0]
+    """
+    if result.after >= result.before:
+        return 0
+    return round(_DARKEST * log(result.before / result.after) / log(result.before))

@@ -221,10 +221,8 @@ class RankComparison(RankLists):
 def _suspect_dict(suspect: Suspect) -> dict[str, Any]:
     around = suspect.around
     links = [link._asdict() for link in around.links]
-    return {name: value for name, value in vars(suspect).items() if name != "around"} | {
-        "links": links,
-        "among": around.among,
-    }
+    own = {name: value for name, value in vars(suspect).items() if name != "around"}
+    return own | {"links": links, "among": around.among}
 
 
 def judge_farms(found: RankComparison) -> FarmVerdict:

@@ -155,9 +155,8 @@ def draw_voters(
         )
         return None
     if affordable < n:
-        notes.append(
-            f"Voters were drawn anew {affordable:,} times instead of {n:,}, for the size of the table."
-        )
+        times = f"{affordable:,} times instead of {n:,}"
+        notes.append(f"Voters were drawn anew {times}, for the size of the table.")
     # many small products: threads of a busy machine wait for each other
     with threadpool_limits(limits=1, user_api="blas"):
         return result.bootstrap(min(n, affordable), random_state=random_state)

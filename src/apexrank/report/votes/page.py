@@ -145,11 +145,9 @@ def _rank_ticks(last: int) -> list[tuple[float, str]]:
 
 def _histogram(summary: VoteSummary) -> Chart:
     shares, ends = summary.voters.histogram()
-    chart = Chart(
-        Axis(-1, 1, "Kendall's tau with the result"),
-        Axis(0, max(float(shares.max()) * 1.08, 0.01), "share of the voters", percent=True),
-        height=260,
-    )
+    most = max(float(shares.max()) * 1.08, 0.01)
+    up = Axis(0, most, "share of the voters", percent=True)
+    chart = Chart(Axis(-1, 1, "Kendall's tau with the result"), up, height=260)
     for share, left, right in zip(shares.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         if share:
             chart.bar(left + 0.005, 0, right - 0.005, share, title=f"{left:.1f} to {right:.1f}: {share:.1%}")

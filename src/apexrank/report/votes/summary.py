@@ -304,19 +304,13 @@ def judge_votes(
     labels = [shorten(item_label(name)) for name in result.items]
     firsts = {name: np.flatnonzero(each.ranks == 1).tolist() for name, each in methods.items()}
     first = next(iter(firsts.values()))
-    on_top = (
-        f"{labels[first[0]]} is first"
-        if len(first) == 1
-        else f"{_names(first, labels)} share the first place"
-    )
+    shared_by = f"{_names(first, labels)} share the first place"
+    on_top = f"{labels[first[0]]} is first" if len(first) == 1 else shared_by
     if one_ballot(result):
         return VoteVerdict("one ballot", f"There is one ballot, whose order this is: {on_top}.", [])
     majority = _by_majorities(majorities, labels, first)
-    shared = [
-        f"By {TITLES[name]}, {_names(tops, labels)} share the first place."
-        for name, tops in firsts.items()
-        if len(tops) > 1
-    ]
+    tied = {TITLES[name]: _names(tops, labels) for name, tops in firsts.items() if len(tops) > 1}
+    shared = [f"By {name}, {tops} share the first place." for name, tops in tied.items()]
     details = [*shared, *_by_draws(drawn, labels), majority]
     if len(first) == len(labels):
         text = f"All {len(labels):,} items are tied: the ballots cancel each other out."
@@ -436,9 +430,7 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
                 f"order at least {each.bound:,.6g}."
             )
     if majorities.winner is None and majorities.smith is None:
-        doubts.append(
-            "The items that majorities prefer to all others were not looked for: there are too many pairs."
-        )
+        doubts.append("Items that majorities prefer to all others were not looked for: too many pairs.")
     return doubts
 
 

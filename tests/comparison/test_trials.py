@@ -2,8 +2,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from apexrank.comparison.engine import SHARES, Trials, gains_of, measures_of
-from apexrank.comparison.splits import Split, Top, corrected_interval, later_rows, repeated_folds
+from apexrank.comparison.trials import (
+    SHARES,
+    Split,
+    Top,
+    Trials,
+    corrected_interval,
+    gains_of,
+    later_rows,
+    measures_of,
+    repeated_folds,
+)
 from apexrank.errors import InputError
 
 

@@ -1,6 +1,6 @@
-"""The linear form of a fitted ranker in the columns of its table, which every export starts from.
+"""The features of a fitted ranker as formulas of the columns of its table.
 
-The steps of a scikit-learn pipeline are folded into it, so that each feature is a formula of one column.
+The steps of a scikit-learn pipeline are folded into them, so that each feature is a formula of one column.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,18 +24,16 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
 from apexrank.io.encode import Category
 from apexrank.io.table_ranker import TableRanker
 from apexrank.io.tables import Table
-from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
 from apexrank.validation import is_missing
 
-LINEAR = LinearBinaryRanker | GradedRanker
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
+    "BoostedRanker": "its scores are sums over trees, not coefficients",
     "TreeRanker": "its scores are sums over trees, not coefficients",
     "TwoStagePush": "it ranks twice; export its first_ and second_",
     "UnknownLinkRegressor": "its predictions pass through a fitted link",
@@ -156,46 +154,6 @@ class Feature:
         return numbers
 
 
-class LinearForm(NamedTuple):
-    """``score = intercept + Σ_j weight_j·(u_j − center_j)`` over the features u of a table's columns.
-
-    The centres stay apart: adding them to the intercept would lose digits of columns far from zero.
-    """
-
-    features: tuple[Feature, ...]
-    weights: np.ndarray
-    intercept: float
-
-    @property
-    def columns(self) -> list[TableColumn]:
-        """The column of each feature."""
-        return [feature.column for feature in self.features]
-
-
-def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> LinearForm:
-    """Write a fitted ranker, a pipeline that ends in one, or a model file's ranker as a linear form.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import MinMaxScaler
-    >>> from apexrank import IRPush
-    >>> X, y = [[0.0], [10.0], [20.0], [15.0]], [0, 0, 1, 1]
-    >>> model = make_pipeline(MinMaxScaler(), IRPush(alpha=0.1)).fit(X, y)
-    >>> form = linear_form(model, ["age"])
-    >>> bool(np.isclose(form.weights[0], model[-1].coef_[0, 0] / 20))
-    True
-    """
-    model = found(model)
-    coef, intercept = coefficients(last_step(model))
-    features = model_features(model, feature_names)
-    if len(features) != len(coef):
-        raise InputError(
-            f"the steps before the ranker make {len(features)} features, but it has {len(coef)} coefficients"
-        )
-    return LinearForm(tuple(features), coef * [feature.slope for feature in features], intercept)
-
-
 def model_features(model: Any, feature_names: Sequence[str] | None = None) -> list[Feature]:
     """Features that the ranker at the end of a model gets, as formulas of the table's columns."""
     if isinstance(model, TableRanker):
@@ -230,22 +188,6 @@ def first_fitted(model: Any) -> Any:
 def is_placeholder(step: Any) -> bool:
     """Whether a step is "passthrough", None or "drop" instead of an estimator."""
     return step is None or isinstance(step, str)
-
-
-def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
-    """Coefficients and intercept of a fitted linear ranker; InputError names anything else."""
-    check_linear(ranker)
-    check_is_fitted(ranker)
-    if not hasattr(ranker, "coef_"):
-        raise refusal(ranker, "with a kernel its scores are not linear; fit it with kernel=None")
-    intercept = getattr(ranker, "intercept_", 0.0)
-    return np.ravel(ranker.coef_).astype(float), float(np.ravel(intercept)[0])
-
-
-def check_linear(ranker: Any) -> None:
-    """Raise InputError unless ``ranker`` is a linear ranker of this library."""
-    if not isinstance(ranker, LINEAR):
-        raise refusal(ranker, "it is no linear ranker of this library")
 
 
 def refusal(step: Any, advice: str) -> InputError:
@@ -315,13 +257,13 @@ def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
             )
 
 
-def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
+def raw_matrix(model: Any, features: Sequence[Feature], X: Any) -> np.ndarray:
     """Unscaled features u of the rows of X: numbers in the table's own units, and indicators."""
     if isinstance(model, TableRanker):
         return model.encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    return np.column_stack([feature.read(X) for feature in form.features])
+    return np.column_stack([feature.read(X) for feature in features])
 
 
 def as_table(X: Any) -> Table:

@@ -1,6 +1,7 @@
-"""The form of an additive ranker in the columns of its table: a function of each column, and of pairs of them.
+"""The form of a fitted ranker in the columns of its table, which every export starts from.
 
-Exports write it as it is. A card of bins and points has the same form, with functions that are constant in each bin.
+It is a sum of functions of single columns and of pairs of them. In a linear ranker the function of a column of numbers
+is a straight line, in an additive one it has pieces, in a card of bins it is constant in each of them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from apexrank.export.linear import Feature, TableColumn, found, last_step, model_features
+from apexrank.errors import InputError
+from apexrank.export.features import Feature, TableColumn, found, last_step, model_features, refusal
 from apexrank.io.table_ranker import TableRanker
+from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
 
+LINEAR = LinearBinaryRanker | GradedRanker
+FAR = 1e3  # units of a column from zero beyond which its center is subtracted from it, not from the intercept
 CLOSE = 1e-5  # gap between knots over the column's center below which that is subtracted first
 
 
@@ -33,7 +38,7 @@ class Curve:
     missing : float, optional
         Value where the column has none; None where the model refuses such a row.
     center : float
-        Taken off u first, where the digits of the bounds would be lost otherwise.
+        Subtracted from u first, where digits would be lost otherwise.
     place, gap : int
         The feature of the model that holds u, and the one that says whether it is missing, if there is one.
     """
@@ -54,12 +59,15 @@ class Curve:
         return self.values[piece] + self.slopes[piece] * (u - np.append(0.0, self.bounds)[piece])
 
     @property
+    def is_line(self) -> bool:
+        """Whether it is one straight line, also for the number that fills a gap."""
+        return not len(self.bounds) and self.gap is None
+
+    @property
     def is_constant(self) -> bool:
         """Whether it has one value, which a missing number has, too."""
-        return not (
-            self.slopes.any()
-            or np.ptp([*self.values, self.values[0] if self.missing is None else self.missing])
-        )
+        missing = self.values[0] if self.missing is None else self.missing
+        return not (self.slopes.any() or np.ptp([*self.values, missing]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +99,7 @@ class Pair(NamedTuple):
     values: np.ndarray
 
 
-class AdditiveForm(NamedTuple):
+class Form(NamedTuple):
     """``score = intercept + Σ effect + Σ pair``."""
 
     effects: list[Curve | Levels]
@@ -104,32 +112,108 @@ class AdditiveForm(NamedTuple):
         return [effect.column for effect in self.effects]
 
 
+class LinearForm(NamedTuple):
+    """``score = intercept + Σ_j weight_j·(u_j − center_j)`` over the features u of a table's columns."""
+
+    features: tuple[Feature, ...]
+    weights: np.ndarray
+    intercept: float
+
+    def form(self, of_table: bool) -> Form:
+        """Write the features as functions of their columns."""
+        lines = [_Line(w / f.slope) for f, w in zip(self.features, self.weights.tolist(), strict=True)]
+        return _sum(self.features, lines, self.intercept, of_table)
+
+
+class _Line(NamedTuple):
+    """What a feature adds to the score of a linear ranker."""
+
+    coef: float
+    levels: tuple[str, ...] = ()
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.coef * x
+
+
 def is_additive(model: Any) -> bool:
     """Whether the ranker at the end of a model has a function for each feature."""
     return hasattr(last_step(model), "shapes_")
 
 
-def additive_form(model: Any, feature_names: Sequence[str] | None = None) -> AdditiveForm:
-    """Write an additive ranker, a pipeline that ends in one, or a model file's ranker in its table's own units.
+def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
+    """Coefficients and intercept of a fitted linear ranker; InputError names anything else."""
+    check_linear(ranker)
+    check_is_fitted(ranker)
+    if not hasattr(ranker, "coef_"):
+        raise refusal(ranker, "with a kernel its scores are not linear; fit it with kernel=None")
+    return np.ravel(ranker.coef_).astype(float), _intercept(ranker)
+
+
+def check_linear(ranker: Any) -> None:
+    """Raise InputError unless ``ranker`` is a linear ranker of this library."""
+    if not isinstance(ranker, LINEAR):
+        raise refusal(ranker, "it is no linear ranker of this library")
+
+
+def _intercept(ranker: Any) -> float:
+    return float(np.ravel(getattr(ranker, "intercept_", 0.0))[0])
+
+
+def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> LinearForm:
+    """Write a fitted linear ranker, a pipeline that ends in one, or a model file's ranker as a linear form.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> from apexrank import IRPush
+    >>> X, y = [[0.0], [10.0], [20.0], [15.0]], [0, 0, 1, 1]
+    >>> model = make_pipeline(MinMaxScaler(), IRPush(alpha=0.1)).fit(X, y)
+    >>> form = linear_form(model, ["age"])
+    >>> bool(np.isclose(form.weights[0], model[-1].coef_[0, 0] / 20))
+    True
+    """
+    model = found(model)
+    coef, intercept = coefficients(last_step(model))
+    features = model_features(model, feature_names)
+    if len(features) != len(coef):
+        raise InputError(
+            f"the steps before the ranker make {len(features)} features, but it has {len(coef)} coefficients"
+        )
+    return LinearForm(tuple(features), coef * [feature.slope for feature in features], intercept)
+
+
+def model_form(model: Any, feature_names: Sequence[str] | None = None) -> Form:
+    """Write a ranker, a pipeline that ends in one, a model file's ranker or a scorecard in its table's own units.
 
     Examples
     --------
     >>> from apexrank import AdditivePush
     >>> X, y = np.array([[0.0], [1.0], [2.0], [1.5]]), [0, 0, 1, 0]
     >>> model = AdditivePush(alpha=0.1).fit(X, y)
-    >>> form = additive_form(model, ["age"])
+    >>> form = model_form(model, ["age"])
     >>> form.effects[0].bounds.tolist()
     [0.0, 1.0, 1.5, 2.0]
     >>> scores = form.intercept + form.effects[0](X[:, 0])
     >>> bool(np.allclose(scores, model.decision_function(X), atol=1e-12))
     True
     """
+    if hasattr(model, "points_form"):
+        return model.points_form
     model = found(model)
+    of_table = isinstance(model, TableRanker)
+    if not is_additive(model):
+        return linear_form(model, feature_names).form(of_table)
     ranker = last_step(model)
     check_is_fitted(ranker)
     features, shapes = model_features(model, feature_names), ranker.shapes_
+    form = _sum(features, shapes, _intercept(ranker), of_table)
+    return form._replace(pairs=[_pair(pair, features, shapes) for pair in ranker.pairs_])
+
+
+def _sum(features: Sequence[Feature], shapes: Sequence[Any], intercept: float, of_table: bool) -> Form:
+    """Sum of functions of features, as functions of the columns of a table or of an array."""
     effects: list[Curve | Levels] = []
-    intercept = float(np.ravel(getattr(ranker, "intercept_", 0.0))[0])
     groups: dict[TableColumn, list[int]] = {}
     weights: dict[Any, float]
     for j, (feature, shape) in enumerate(zip(features, shapes, strict=True)):
@@ -138,18 +222,14 @@ def additive_form(model: Any, feature_names: Sequence[str] | None = None) -> Add
             column = replace(feature.column, values=shape.levels)
             effects.append(Levels(column, weights, shape.missing, (j,)))
         elif feature.is_number:
-            effects.append(_curve(feature, shape, j, isinstance(model, TableRanker)))
+            effects.append(_curve(feature, shape, j, of_table))
         else:
             groups.setdefault(feature.column, []).append(j)
     for column, places in groups.items():
         rises = {j: _rise(features[j], shapes[j], 1.0) for j in places}
-        intercept += sum(float(_at(features[j], shapes[j], 0.0)) for j in places)
-        of_gaps = [k for k, e in enumerate(effects) if isinstance(e, Curve) and e.column.name == column.name]
-        if (
-            column.values == (None,) and isinstance(model, TableRanker) and of_gaps
-        ):  # the indicator of missing numbers
-            curve: Any = effects[of_gaps[0]]
-            effects[of_gaps[0]] = replace(curve, missing=curve.missing + rises[places[0]], gap=places[0])
+        intercept += sum(_at(features[j], shapes[j], 0.0) for j in places)
+        if column.values == (None,) and of_table:  # the indicator of missing numbers
+            _add_gap(effects, column, rises[places[0]], places[0])
             continue
         weights = {}
         for j in places:  # a column may have been encoded twice
@@ -158,8 +238,18 @@ def additive_form(model: Any, feature_names: Sequence[str] | None = None) -> Add
         unknown = sum(_rise(features[j], shapes[j], shares.get(features[j].value, 0.0)) for j in places)
         effects.append(Levels(column, weights, unknown, tuple(places)))
     effects.sort(key=lambda effect: effect.column.index)
-    pairs = [_pair(pair, features, shapes) for pair in ranker.pairs_]
-    return AdditiveForm(effects, pairs, intercept)
+    return Form(effects, [], intercept)
+
+
+def _add_gap(effects: list[Curve | Levels], column: TableColumn, rise: float, place: int) -> None:
+    """Add the effect of an indicator of missing numbers to the function of its column."""
+    for k, effect in enumerate(effects):
+        if isinstance(effect, Curve) and effect.column.name == column.name:
+            effects[k] = replace(effect, missing=(effect.missing or 0.0) + rise, gap=place)
+            return
+    nothing = np.zeros(1)  # a card may have points for missing values alone
+    own = replace(column, values=())
+    effects.append(Curve(own, np.empty(0), nothing, nothing, rise, place=place, gap=place))
 
 
 def _at(feature: Feature, shape: Any, u: float) -> float:
@@ -172,16 +262,24 @@ def _rise(feature: Feature, shape: Any, u: float) -> float:
 
 
 def _curve(feature: Feature, shape: Any, place: int, of_table: bool) -> Curve:
-    """Function of a column of numbers; a table's model fills its gaps or refuses them."""
-    fill, center = feature.column.fill, 0.0
-    missing = (
-        None if fill is None and of_table else shape.missing if fill is None else _at(feature, shape, fill)
-    )
+    """Function of a column of numbers; a linear ranker and a table's model fill its gaps or refuse them."""
+    fill = feature.column.fill
+    missing = None if fill is None else _at(feature, shape, fill)
+    if isinstance(shape, _Line):
+        far, weight = abs(feature.center * feature.slope) > FAR, shape.coef * feature.slope
+        start = 0.0 if far else -weight * feature.center
+        line = np.empty(0), np.array([start]), np.array([weight])
+        return Curve(feature.column, *line, missing, feature.center if far else 0.0, place)
+    if fill is None and not of_table:
+        missing = shape.missing
     center, knots = own_units(feature, shape.knots)
     return Curve(feature.column, *pieces(knots, shape.values), missing, center, place)
 
 
-def pieces(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]  # bounds, values and slopes
+
+
+def pieces(knots: np.ndarray, values: np.ndarray) -> Pieces:
     """Bounds, values and slopes of the function that is linear between knots and constant outside.
 
     Examples

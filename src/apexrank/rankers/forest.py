@@ -1,0 +1,181 @@
+"""Trees as arrays, and what rankers made of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from apexrank.errors import InputError
+from apexrank.kernels.trees import leaf_sums, path_sums
+from apexrank.metrics.confidence import are_counts
+from apexrank.parallel import n_threads
+from apexrank.rankers.base import checked_rows
+
+_FEWEST_IN_LEAF = 20
+_MOST_REPEATED = 10  # times the rows, where weights are counts
+_LARGE = 5e6  # numbers of a table that is worth several threads
+_ANY = np.finfo(np.float64).max  # every value but a missing one is at most this
+_NEXT = -2  # link to the following node
+
+
+class Node(NamedTuple):
+    """A node of one tree: children by their places in its list, -1 in a leaf, and how many training rows it has.
+
+    A row goes left where its value is at most the ``threshold``, or, with ``inside``, where it is one of these whole
+    numbers. Missing values go right unless ``missing_left``.
+    """
+
+    feature: int
+    threshold: float
+    left: int
+    right: int
+    value: float
+    rows: float
+    gain: float = 0.0
+    missing_left: bool = False
+    inside: Sequence[int] | None = None
+
+    def questions(self, missing: bool) -> list[tuple[float, int, int]]:
+        """Thresholds with their left and right links that ask the question of this node, one after the other.
+
+        A missing value is at most no threshold, so it goes right at each of them; ``missing`` says that there are any.
+        """
+        found = [(_ANY, _NEXT, self.left)] if missing and self.missing_left else []
+        if self.inside is None:
+            return [*found, (self.threshold, self.left, self.right)]
+        codes = np.sort(np.asarray(self.inside))
+        for run in np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1):
+            found += [(run[0] - 0.5, self.right, _NEXT), (run[-1] + 0.5, self.left, _NEXT)]
+        return [*found[:-1], (found[-1][0], self.left, self.right)]
+
+
+class Forest(NamedTuple):
+    """Trees as arrays, one entry a node.
+
+    A row goes ``left`` where its ``feature`` is at most the ``threshold``, else ``right``; a leaf has -1 for both. Its
+    score is ``base`` plus the ``value`` of its leaf in each tree. ``mean`` is the mean value of the training rows that
+    come through a node, and ``roots`` are the nodes at which trees begin. Several nodes may have the same child: splits
+    of categories, and of missing values that go left, are chains of thresholds.
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    mean: np.ndarray
+    roots: np.ndarray
+    base: float
+
+    @classmethod
+    def of(cls, trees: Sequence[Sequence[Node]], base: float, missing: Iterable[int] = ()) -> Forest:
+        """Join trees, each a list of nodes from the root on, with children after their parents.
+
+        ``missing`` are the features with missing values; those of others go right.
+        """
+        nodes, absent = [node for tree in trees for node in tree], {*missing}
+        chains = [node.questions(node.feature in absent) for node in nodes]
+        lengths = np.array([len(chain) for chain in chains])
+        place = np.concatenate([[0], np.cumsum(lengths)])  # of the first question of each node
+        first = np.concatenate([[0], np.cumsum([len(tree) for tree in trees])]).astype(np.int64)
+        tree = np.repeat(first[:-1], np.diff(first))  # first node of each node's tree
+        threshold, *links = np.array([question for chain in chains for question in chain], float).T
+        start, here = np.repeat(tree, lengths), np.arange(place[-1])
+        left, right = (
+            np.where(to == _NEXT, here + 1, np.where(to < 0, -1, place[np.maximum(to, 0) + start]))
+            for to in (link.astype(np.int64) for link in links)
+        )
+        feature, value, rows = (
+            np.repeat([getattr(node, name) for node in nodes], lengths)
+            for name in ("feature", "value", "rows")
+        )
+        means, ends = value.tolist(), np.isin(here + 1, place)
+        for node, (a, b) in reversed([*enumerate(zip(left.tolist(), right.tolist(), strict=True))]):
+            if not ends[node]:
+                means[node] = means[node + 1]
+            elif a >= 0:
+                share = max(rows[a], 1e-9) / (max(rows[a], 1e-9) + max(rows[b], 1e-9))
+                means[node] = share * means[a] + (1 - share) * means[b]
+        roots, mean = place[first[:-1]], np.array(means)
+        return cls(feature.astype(np.int64), threshold, left, right, value, mean, roots, float(base))
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores of the rows."""
+        return next(self.staged(X, [len(self.roots)]))
+
+    def staged(self, X: np.ndarray, rounds: Iterable[int]) -> Iterator[np.ndarray]:
+        """Scores of the rows after so many trees, for growing numbers of them."""
+        out, nodes = np.full(len(X), self.base), (self.feature, self.threshold, self.left, self.right)
+        for first, last in pairwise([0, *rounds]):
+            leaf_sums(X, *nodes, self.value, self.roots[first:last], out)
+            yield out.copy()
+
+    def asked(self, n_features: int) -> np.ndarray:
+        """Number of splits on each feature."""
+        return np.bincount(self.feature[self.left >= 0], minlength=n_features)
+
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """Contributions of features along the paths to the leaves (Saabas 2014): they sum to score less mean."""
+        out = np.zeros(X.shape)
+        path_sums(X, self.feature, self.threshold, self.left, self.right, self.mean, self.roots, out)
+        return out
+
+
+class ForestRanker:
+    """Mixin of rankers whose scores are those of ``forest_``."""
+
+    forest_: Forest
+
+    def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
+        """Scores after so many rounds, shape (len(rounds), n)."""
+        each, place = np.unique(np.asarray(rounds, dtype=int), return_inverse=True)
+        return np.array([*self.forest_.staged(self._rows(X), each.tolist())])[place]
+
+    def contributions(self, X: ArrayLike) -> np.ndarray:
+        """Contribution of each feature to a row's score beyond the mean score, rows by features."""
+        rows = self._rows(X)
+        return self.forest_.contributions(rows)
+
+    def _rows(self, X: ArrayLike) -> np.ndarray:
+        """Rows as the trees take them."""
+        self._refuse_sparse(X)
+        return np.ascontiguousarray(checked_rows(self, X), dtype=np.float64)
+
+    def _refuse_sparse(self, X: Any) -> None:
+        if sparse.issparse(X):
+            raise InputError(f"sparse input is not supported by {type(self).__name__}: give X.toarray()")
+
+
+def fewest_in_leaf(n: int) -> int:
+    """Least number of rows in a leaf, where ``n`` matter: LightGBM's 20 leave no tree of a small table."""
+    return int(np.clip(n // 5, 1, _FEWEST_IN_LEAF))
+
+
+def threads_for(X: np.ndarray) -> int:
+    """Threads worth their while: of small trees awaiting others takes longer than they save."""
+    return 1 if X.size < _LARGE else n_threads()
+
+
+def repeated_rows(weight: np.ndarray | None, n: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Row numbers and their weights, with weights that are counts made repetitions, and without rows of weight 0.
+
+    The libraries count rows, not weights, for bins and leaves.
+
+    Examples
+    --------
+    >>> repeated_rows(np.array([2.0, 0.0, 1.0]), 3)
+    (array([0, 0, 2]), None)
+    >>> repeated_rows(np.array([0.5, 0.0, 1.0]), 3)
+    (array([0, 2]), array([0.5, 1. ]))
+    """
+    if weight is None:
+        return np.arange(n), None
+    if are_counts(weight) and weight.sum() <= _MOST_REPEATED * n:
+        return np.repeat(np.arange(n), weight.astype(int)), None
+    kept = np.flatnonzero(weight)
+    return kept, weight[kept]
