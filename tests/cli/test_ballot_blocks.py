@@ -117,7 +117,10 @@ def test_clusters_on_the_screen_and_an_elbow():
             "--engine reads UTF-8 files: leave out --encoding and --sep",
         ),
         ("aggregate votes.csv --engine dask", "unknown --engine 'dask': use one of blocks"),
-        ("aggregate votes --items-in rows", "blocks of voters need one row per voter: leave out --items-in rows"),
+        (
+            "aggregate votes --items-in rows",
+            "blocks of voters need one row per voter: leave out --items-in rows",
+        ),
         ("aggregate votes --weights cuont", "has no column 'cuont'; did you mean 'count'?"),
         ("aggregate votes -o votes/0.parquet", "the output 'votes/0.parquet' is also an input"),
         (

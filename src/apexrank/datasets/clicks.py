@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from apexrank.errors import InputError
-from apexrank.kernels.segments import running_sums
+from apexrank.kernels.pav import running_sums
 from apexrank.validation import check_choice, check_count, check_finite, segment
 
 ClickModel = Literal["position", "cascade", "dependent"]

@@ -408,7 +408,9 @@ def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
     path = folder / "graph.json"
     with reading(path):
         if folder.is_dir() and not path.exists():
-            raise InputError(f"{folder} is not a graph in shards: it has no graph.json; write one by graph pack")
+            raise InputError(
+                f"{folder} is not a graph in shards: it has no graph.json; write one by graph pack"
+            )
         content = path.read_bytes()
     try:
         about = json.loads(content)
