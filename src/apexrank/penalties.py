@@ -199,8 +199,23 @@ class Ridge(Penalty):
         return self.alpha
 
 
+class _Mixed(Penalty):
+    """Base class: a share ``l1_ratio`` of ``alpha`` weighs norms that are not smooth, the rest is a ridge."""
+
+    alpha: float
+    l1_ratio: float
+
+    @property
+    def curvature(self) -> float:
+        return (1 - self.l1_ratio) * self.alpha
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        return self.l1_ratio * self.alpha
+
+
 @dataclass(frozen=True)
-class ElasticNet(Penalty):
+class ElasticNet(_Mixed):
     """``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·|w|₁]``.
 
     Examples
@@ -215,14 +230,6 @@ class ElasticNet(Penalty):
     def check(self, n_features: int) -> None:
         super().check(n_features)
         check_between("l1_ratio", self.l1_ratio, 0, 1)
-
-    @property
-    def curvature(self) -> float:
-        return (1 - self.l1_ratio) * self.alpha
-
-    @property
-    def l1(self) -> float:  # type: ignore[override]
-        return self.l1_ratio * self.alpha
 
 
 @dataclass(frozen=True)
@@ -244,7 +251,7 @@ class Lasso(Penalty):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupLasso(Penalty):
+class GroupLasso(_Mixed):
     """``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·Σ_g √d_g·|w_g|]`` over groups g of d_g coefficients.
 
     Whole groups become exactly zero. The ridge must be there (``l1_ratio`` < 1): it certifies the minimum.
@@ -273,14 +280,6 @@ class GroupLasso(Penalty):
             raise InputError(f"groups needs an entry for each of the {n_features} coefficients")
         if not 0 < self.l1_ratio < 1:
             raise InputError(f"a group lasso needs l1_ratio above 0 and below 1, got {self.l1_ratio!r}")
-
-    @property
-    def curvature(self) -> float:
-        return (1 - self.l1_ratio) * self.alpha
-
-    @property
-    def l1(self) -> float:  # type: ignore[override]
-        return self.l1_ratio * self.alpha
 
     @cached_property
     def weights(self) -> np.ndarray:

@@ -277,6 +277,25 @@ class Registry(Generic[Atom]):
         return member(**{name: value for name, value in arguments.items() if name in known})
 
 
+def is_tensor(X: Any) -> bool:
+    """Return whether X is a PyTorch tensor."""
+    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def is_device_array(X: Any) -> bool:
+    """Return whether X is an array of another library than NumPy, to be worked on where it is.
+
+    Examples
+    --------
+    >>> is_device_array(np.zeros(3)), is_device_array([[1.0]])
+    (False, False)
+    """
+    # CuPy has the second only
+    foreign = hasattr(X, "__array_namespace__") or hasattr(X, "__cuda_array_interface__")
+    return is_tensor(X) or (foreign and not isinstance(X, np.ndarray | np.generic))
+
+
 def array_module(x: Any) -> Any:
     """``torch`` for a tensor, else ``numpy``: for the functions that have the same name and meaning in both.
 
@@ -285,8 +304,7 @@ def array_module(x: Any) -> Any:
     >>> array_module(np.zeros(3)).__name__
     'numpy'
     """
-    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
-    return torch if torch is not None and isinstance(x, torch.Tensor) else np
+    return sys.modules["torch"] if is_tensor(x) else np
 
 
 def on_host(values: Any) -> Any:

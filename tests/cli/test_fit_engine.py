@@ -612,7 +612,7 @@ def test_a_sample_has_rows_of_all_files_in_their_order_each_as_likely(tmp_path, 
     monkeypatch.setattr(
         "apexrank.io.stream.LEAST_ROWS", 7
     )  # many small tables, so that some are taken out again
-    monkeypatch.setattr("apexrank.io.stream.default_rows", lambda n_features: rows or 10_000)
+    monkeypatch.setattr("apexrank.io.stream.block_rows", lambda asked, n_features: rows or 10_000)
     counts = np.zeros(500)
     for seed in range(150):
         table, total = sample_table(tmp_path / "parts", 50, seed)

@@ -16,20 +16,15 @@ pytest.importorskip("array_api_compat", reason="array-api-compat is not installe
 
 from apexrank import PNormPush, PushBoost, metrics  # noqa: E402
 from apexrank.errors import InputError  # noqa: E402
+from apexrank.kernels.rows import RowSums  # noqa: E402
 from apexrank.objectives import Push  # noqa: E402
 from apexrank.prices import Power  # noqa: E402
 from apexrank.problem import Problem, triton_rows  # noqa: E402
 from apexrank.problem.design import column_units as host_units  # noqa: E402
-from apexrank.problem.device import (  # noqa: E402  # noqa: E402
-    ClassSums,
-    DeviceDesign,
-    DeviceRows,
-    column_units,
-    is_device_array,
-    to_host,
-)
+from apexrank.problem.device import DeviceDesign, DeviceRows, column_units, to_host  # noqa: E402
 from apexrank.rankers.base import SeparableWarning  # noqa: E402
 from apexrank.solvers import LBFGS, Newton  # noqa: E402
+from apexrank.validation import is_device_array  # noqa: E402
 from tests.triton_in_numpy import emulate  # noqa: E402
 
 ROOT = Path(__file__).parent.parent.parent
@@ -438,7 +433,7 @@ class SinglePrecisionRows(DeviceRows):
             q = np.exp(t - t.max())
             value.append(float(t.max()) + np.log(q.sum(dtype=np.float64)))
             rows.append((q @ X[mask]).astype(np.float64) / q.sum(dtype=np.float64))
-        return ClassSums(np.array(value), np.array(rows))
+        return RowSums(np.array(value), np.ones(2), np.array(rows))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -276,7 +276,7 @@ def test_workers_evaluate_whole_groups_and_nothing_else(monkeypatch):
     """A group that is cut, a single group and a form that does not add up are evaluated in the caller's memory."""
     da = pytest.importorskip("dask.array")
     from apexrank.distributed import collection_blocks
-    from apexrank.problem.blocks import BlockDesign
+    from apexrank.problem.block_design import BlockDesign
 
     gathered = []
     monkeypatch.setattr(

@@ -1,14 +1,17 @@
 """Searches whose fits go through the rows together: the same as fits one by one, wherever the rows are."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
 from apexrank import InputError, PNormPush, PNormPushCV, checkpoint, push_path
-from apexrank.metrics import get_scorer
+from apexrank.metrics import get_scorer, partial_auc, tpr_at_fpr
 from apexrank.problem.blocks import ArrayBlocks
 from apexrank.rankers import push as push_module
 from apexrank.rankers import together
@@ -153,6 +156,46 @@ def test_any_splitter_will_do(joint):
             np.testing.assert_allclose(search.cv_results_[f"split{k}_test_score"], expected, atol=1e-6)
 
 
+def test_folds_with_many_different_rows(joint, monkeypatch):
+    """Rows differ in the folds that they are in, so that the folds are summed up some at a time."""
+    monkeypatch.setattr("apexrank.problem.together.MOST_CELLS", 4)
+    cv = ShuffleSplit(5, train_size=0.5, test_size=0.3, random_state=0)
+    search = PNormPushCV([1, 8], [1e-2], cv=cv, tol=1e-8).fit(X, Y, sample_weight=WEIGHT)
+    for k, (train, test) in enumerate(cv.split(X)):
+        for number, p in enumerate([1, 8]):
+            alone = PNormPush(p, alpha=1e-2, tol=1e-8).fit(X[train], Y[train], sample_weight=WEIGHT[train])
+            measured = partial_auc(Y[test], alone.decision_function(X[test]), sample_weight=WEIGHT[test])
+            np.testing.assert_allclose(
+                search.cv_results_[f"split{k}_test_score"][number], measured, atol=1e-6
+            )
+
+
+@given(
+    data=st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30),
+    fpr=st.sampled_from([0.01, 0.1, 0.25, 0.5, 0.75, 0.99]),
+)
+def test_a_list_cut_at_a_false_positive_rate_has_the_same_curve_up_to_there(data, fpr):
+    scores, y = np.array([s for s, _ in data], dtype=float), np.array([c for _, c in data], dtype=int)
+    assume(0 < y.sum() < len(y))
+    top, labels, weight = together.top_of_list(scores, y, fpr)
+    for measure in (lambda *of, **more: partial_auc(*of, max_fpr=fpr, **more), partial(tpr_at_fpr, fpr=fpr)):
+        np.testing.assert_allclose(measure(labels, top, sample_weight=weight), measure(y, scores), rtol=1e-12)
+
+
+def test_a_fold_of_one_class_has_no_measure(joint):
+    folds = [(np.arange(N), np.flatnonzero(label == Y)) for label in (0, 1)]
+    for fold in folds:
+        with pytest.raises(InputError, match="the measure is not defined"):
+            PNormPushCV([4], [1e-2], cv=[fold]).fit(X, Y)
+
+
+@pytest.mark.parametrize("near", [0.0, np.inf])
+def test_shared_hessians_cost_steps_not_accuracy(near, joint, monkeypatch):
+    monkeypatch.setattr(together, "NEAR", near)
+    search = PNormPushCV(**GRID, tol=1e-7).fit(X, Y)
+    np.testing.assert_allclose(table_of(search), one_by_one(X, Y)[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("scoring", ["accuracy", "f1", "roc_auc", "r_max"])
 def test_names_of_other_measures_are_taken_too(scoring, joint, monkeypatch):
     search = PNormPushCV(**GRID, scoring=scoring).fit(X, Y)
@@ -206,7 +249,9 @@ def test_wide_rows_do_without_hessians(joint, monkeypatch):
 
 
 def test_an_interrupted_search_goes_on_to_the_same_bits(joint, tmp_path, monkeypatch):
+    """Also with another number of threads."""
     whole = PNormPushCV(**GRID).fit(X, Y)
+    monkeypatch.setattr(together, "n_threads", lambda: 3)
     passes = []
     real = together.joint_rows
 
@@ -227,6 +272,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(joint, tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt), checkpoint(tmp_path / "search", every=0):
         PNormPushCV(**GRID).fit(X, Y)
     passes.clear()
+    monkeypatch.setattr(together, "n_threads", lambda: 1)
     monkeypatch.setattr(together, "joint_rows", counted)
     with checkpoint(tmp_path / "search", every=0) as journal:
         again = PNormPushCV(**GRID).fit(X, Y)

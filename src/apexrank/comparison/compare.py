@@ -25,9 +25,9 @@ from apexrank.metrics._labels import as_labels, distinct
 from apexrank.metrics.confidence import resample_weights
 from apexrank.parallel import n_threads
 from apexrank.problem.blocks import Block, columns_of, joined_columns
-from apexrank.problem.device import is_device_array, to_device, to_host
+from apexrank.problem.device import to_device, to_host
 from apexrank.rankers.base import blocks_of, class_scores
-from apexrank.validation import check_between, check_count, check_weights
+from apexrank.validation import check_between, check_count, check_weights, is_device_array
 
 MOST_ROWS = 100_000  # that are compared on; more would tell differences that nobody cares about
 _MOST_DRAWN = 5e7  # rows in all bootstrap samples

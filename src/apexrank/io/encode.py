@@ -18,6 +18,7 @@ import polars as pl
 from apexrank.errors import InputError, quoted
 from apexrank.io.columns import dates, numbers, refuse_row, texts
 from apexrank.io.tables import Table
+from apexrank.validation import check_choice
 
 MAX_LEVELS = 1000  # of a category
 MAX_VALUES = 100_000  # different ones of a category, of which the most frequent become levels
@@ -29,10 +30,8 @@ _MISSING = "the value is missing; fill it in, or fit with --impute median"
 
 def check_encoding(impute: str, scale: str) -> None:
     """Raise InputError for an unknown imputation or scaling."""
-    if impute not in IMPUTERS:
-        raise InputError(f"unknown imputation {impute!r}: use one of {', '.join(IMPUTERS)}")
-    if scale not in SCALERS:
-        raise InputError(f"unknown scale {scale!r}: use one of {', '.join(SCALERS)}")
+    check_choice("imputation", impute, IMPUTERS)
+    check_choice("scale", scale, SCALERS)
 
 
 def is_rare(weight: float, total: float) -> bool:

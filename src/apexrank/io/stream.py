@@ -36,7 +36,7 @@ from apexrank.io.tables import (
     is_letor,
     letor_table,
 )
-from apexrank.problem.blocks import Block, Blocks, checked_rows, default_rows
+from apexrank.problem.blocks import Block, Blocks, block_rows, joined_columns
 from apexrank.textfile import check_readable
 
 PIECES = 8  # of a block: besides X no more than an eighth of its rows is in memory, as columns of the file
@@ -92,12 +92,7 @@ def _joined(pieces: Iterator[Block], rows: int) -> Block:
         n += len(piece.X)
         columns.append(piece[1:])
         del piece
-    return Block(X[:n], *map(joined_column, zip(*columns, strict=True)))
-
-
-def joined_column(parts: Sequence[Any]) -> Any:
-    """Join the parts of a column, or return None if there are none."""
-    return None if parts[0] is None else np.concatenate(parts)
+    return Block(X[:n], *joined_columns(columns))
 
 
 class TableBlocks(Blocks):
@@ -132,8 +127,7 @@ class TableBlocks(Blocks):
         self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
         self.sources = _look_at(self.path) if sources is None else sources
         self.files, self.texts, self.width, self._stamps = self.sources
-        wanted = None if rows is None else checked_rows(rows)
-        self.rows = wanted or default_rows(len(self.head().names))
+        self.rows = block_rows(rows, len(self.head().names))
         self.spans = _spans(self.files, self.rows, groups)
         # a group in two files has to be in two blocks, or nobody would see that it is cut
         self.shares = _shares(self.spans, self.rows if groups is None else 0)
@@ -517,7 +511,7 @@ def read_blocks(
     if features is None:
         whole.note_later_columns([name for name in roles.values() if name is not None])
     make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
-    rows = rows or default_rows(len(names))
-    blocks = TableBlocks(path, make, rows=rows, groups=groups, sources=whole.sources)
+    n = block_rows(rows, len(names))
+    blocks = TableBlocks(path, make, rows=n, groups=groups, sources=whole.sources)
     blocks.names = names
     return blocks

@@ -16,10 +16,10 @@ from apexrank.io.columns import choose_positive, grades, labelled_rows, row_weig
 from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
-from apexrank.io.stream import Span, TableBlocks, joined_column, load_spans
+from apexrank.io.stream import Span, TableBlocks, load_spans
 from apexrank.io.table_ranker import NO_GROUPS, Recipe, TableRanker
 from apexrank.io.tables import Table, first_line
-from apexrank.problem.blocks import Blocks, check_whole, groups_in
+from apexrank.problem.blocks import Blocks, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
 from apexrank.rankers.base import fit_blocks
@@ -247,15 +247,15 @@ def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats
 def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
     X, y, weight, groups = ranker.block(table)
     total = X.sum(axis=0) if weight is None else weight @ X
-    return total, y, ranker.score_rows(table, X), weight, groups
+    return total, ranker.score_rows(table, X), (y, weight, groups)
 
 
 def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
     """Join the parts into all answers and scores, and the mean row."""
-    sums, *columns = zip(*parts, strict=True)
-    y, scores, weight, groups = map(joined_column, columns)
+    sums, scores, columns = zip(*parts, strict=True)
+    y, weight, groups = joined_columns(columns)
     mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
-    return Judged(y, scores, groups, ranker.positive is None, weight=weight), mean
+    return Judged(y, np.concatenate(scores), groups, ranker.positive is None, weight=weight), mean
 
 
 def score_blocks(

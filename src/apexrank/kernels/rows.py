@@ -59,7 +59,7 @@ class RowSummer:
                 lambda first, last: _log_sum_exp_rows(*parameters, first, last, top, mass, rows),
                 self.n_chunks,
             )
-        return _merge_log_sums(top, mass, rows)
+        return merge_log_sums(top, mass, rows)
 
     def softplus(self, slope: ArrayLike, shift: float, active: ArrayLike = BOTH) -> RowSums:
         """Value ``Σ u·ln(1 + exp(t))`` with ``t = slope_c·s + shift``; rows weighted by ``u·sigmoid(t)``."""
@@ -76,7 +76,8 @@ class RowSummer:
         return np.zeros((self.n_chunks, 2)), np.zeros((self.n_chunks, 2, self.data[0].shape[1]))
 
 
-def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
+def merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
+    """Merge the sums of chunks, each relative to its ``top``, of both classes."""
     # chunks are merged in their order, never in that of the threads: the same bits for any number of them
     highest = top.max(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from apexrank.errors import InputError
 from apexrank.kernels.permutahedron import SortedFit, Staircase
-from apexrank.objectives.base import HessianTerm, Objective
-from apexrank.objectives.margins import LevelOrder, checked_relevance
-from apexrank.objectives.retarget import row_weights
+from apexrank.objectives.base import HessianTerm
+from apexrank.objectives.margins import LevelOrder, OrderedLists
 from apexrank.validation import check_finite
 
 
@@ -44,7 +42,7 @@ class LinkKnots(NamedTuple):
     value: np.ndarray
 
 
-class UnknownLink(Objective):
+class UnknownLink(OrderedLists):
     """``Σ_q min_φ Σ_{i in q} [φ(y_i) + φ*(θ_i) − y_i θ_i]`` over all s-strongly convex functions φ.
 
     That is how far y is from being some increasing, 1/s-Lipschitz function of the scores θ, the gradient of φ*. With
@@ -86,8 +84,6 @@ class UnknownLink(Objective):
     (18.0, [3.0, 0.0, -3.0])
     """
 
-    over_groups = "sum"
-
     def __init__(
         self,
         y: ArrayLike,
@@ -99,21 +95,15 @@ class UnknownLink(Objective):
         group_weight: ArrayLike | None = None,
     ) -> None:
         check_finite("strong_convexity", strong_convexity, 0)
-        self.y, self.s = checked_relevance(y), float(strong_convexity)
-        self.n = len(self.y)
-        self.weight = row_weights(sample_weight, group_weight, self.n)
-        self.order = LevelOrder(self.y, groups, self.weight)
-        self.n_groups = len(self.order)
-        if not self.n_groups:
-            raise InputError(f"no link to fit: y has one value only in every group (n_samples = {self.n})")
-        self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
+        nothing = "no link to fit: y has one value only in every group"
+        super().__init__(y, groups, sample_weight, group_weight, normalize, nothing)
+        self.y, self.s = self.relevance, float(strong_convexity)
         values = self.y[self.order.rows]
         # the cost does not see where y lies: counted from its middle, values far from zero keep their digits
         self.middle = values[(self.order.lists[:-1] + self.order.lists[1:]) // 2]
         self.staircase = Staircase(
             values - self.order.spread(self.middle), self.order.lists, self.order.weight
         )
-        self.factor, self.group_total = self.order.factors(normalize, group_weight)
 
     @property
     def lists(self) -> LevelOrder | None:
@@ -145,12 +135,7 @@ class UnknownLink(Objective):
         slope = order.spread(self.factor) * c * (at.values - y)
         centred = at.theta - order.spread(order.sums(c * at.theta) / order.sums(c))
         value = float(slope @ (centred - 0.5 * self.s * (at.values + y)))
-        return max(value, 0.0) if value == value else value, self._by_row(at, slope)
-
-    def _by_row(self, at: SortedFit, values: np.ndarray) -> np.ndarray:
-        by_row = np.zeros(self.n)
-        by_row[self.order.rows[at.order]] = values
-        return by_row
+        return max(value, 0.0) if value == value else value, self._by_row(order.rows[at.order], slope)
 
     def fitted(self, scores: np.ndarray) -> np.ndarray:
         """Values v of the best link, by row. Groups of one value of y keep it; nan for rows of weight 0."""
@@ -181,21 +166,8 @@ class UnknownLink(Objective):
         ``1/s`` times identity minus block means on blocks of more than one row, 0 elsewhere.
         """
         at = self.project(scores)
-        pooled = (np.bincount(at.block) > 1)[at.block]
         weight = self.order.spread(self.factor) * self.order.weight[at.order] / self.s
-        diagonal = self._by_row(at, np.where(pooled, weight, 0.0))
-        # rows alone in their block have no column: there may be as many as rows
-        rows, column = self.order.rows[at.order][pooled], np.unique(at.block[pooled], return_inverse=True)[1]
-        shape = self.n, int(column.max(initial=0)) + 1
-        U = sparse.csr_array((weight[pooled], (rows, column)), shape=shape)
-        mass = np.bincount(column, weight[pooled], shape[1])
-        S = sparse.diags_array(np.divide(-1.0, mass, out=np.zeros(shape[1]), where=mass > 0))
-        return [(1.0, diagonal, U, S)]
-
-    @property
-    def count(self) -> float:
-        """Weight of the groups that say something: their number, without ``group_weight``."""
-        return self.group_total
+        return self._block_means(self.order.rows[at.order], weight, at.block)
 
     @property
     def value_unit(self) -> float:
@@ -205,4 +177,4 @@ class UnknownLink(Objective):
     @property
     def curvature(self) -> float:
         """Natural unit of the curvature with respect to the scores."""
-        return float(self.factor @ self.order.sums(self.order.weight)) / (self.s or 1.0)
+        return super().curvature / (self.s or 1.0)

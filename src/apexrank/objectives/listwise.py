@@ -196,13 +196,8 @@ def softmax_of_lists(relevance: np.ndarray, groups: Any, weight: np.ndarray | No
     >>> softmax_of_lists(np.array([0.0, 0.0, 7.0]), ["a", "a", "b"], None).tolist()
     [0.5, 0.5, 1.0]
     """
-    index = segment(groups, len(relevance)).of_rows()
-    count = np.ones(len(relevance)) if weight is None else weight
-    highest = np.full(index.max() + 1, -np.inf)
-    np.maximum.at(highest, index[count > 0], relevance[count > 0])
-    above = np.exp(relevance - highest[index], where=count > 0, out=np.zeros(len(relevance)))
-    total = np.bincount(index, count * above)[index]
-    return np.divide(above, total, where=total > 0, out=above)
+    lists = SoftmaxTargets(np.ones(len(relevance)), groups=groups, weight=weight)
+    return np.exp(lists._log_share(relevance), where=lists.weight > 0, out=np.zeros(len(relevance)))
 
 
 def ideal_dcg(gain: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from apexrank.errors import InputError
 from apexrank.kernels.pav import pav_blocks, sort_inside
+from apexrank.objectives.base import HessianTerm, Objective
 from apexrank.validation import segment
 
 Offsets = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
@@ -175,6 +177,104 @@ class LevelOrder:
 def _changes(values: np.ndarray) -> np.ndarray:
     """Mask of the values that differ from the one before; True at the start."""
     return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
+
+
+def counted_weights(
+    sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int
+) -> np.ndarray | None:
+    """Weights of rows, 0 in groups of weight 0."""
+    weight = None if sample_weight is None else _per_row("sample_weight", sample_weight, n)
+    if group_weight is None:
+        return weight
+    counted = _per_row("group_weight", group_weight, n) > 0
+    return np.where(counted, 1.0 if weight is None else weight, 0.0)
+
+
+def _per_row(name: str, weight: ArrayLike, n: int) -> np.ndarray:
+    values = np.asarray(weight, dtype=float)
+    if values.shape != (n,) or not np.isfinite(values).all() or values.min(initial=0.0) < 0:
+        raise InputError(f"{name} needs one finite number >= 0 per row: {n} of them")
+    return values
+
+
+class OrderedLists(Objective):
+    """Base class: sums over lists whose rows have an order, that of their relevance.
+
+    Parameters
+    ----------
+    relevance, groups, sample_weight, group_weight : arrays of shape (n,), all but the first optional
+        As in :class:`~apexrank.objectives.retarget.Retarget`.
+    normalize : bool
+        Divide each list by its number of rows.
+    nothing : str
+        Error message where no list has rows of different relevance.
+
+    Attributes
+    ----------
+    order : LevelOrder
+        The lists.
+    factor, group_total : array and float
+        Factor of each list, and the weight of all lists together.
+    """
+
+    over_groups = "sum"
+
+    def __init__(
+        self,
+        relevance: Any,
+        groups: Any,
+        sample_weight: Any,
+        group_weight: Any,
+        normalize: bool,
+        nothing: str,
+    ) -> None:
+        self.relevance = checked_relevance(relevance)
+        self.n = len(self.relevance)
+        self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
+        self.weight = counted_weights(sample_weight, group_weight, self.n)
+        self.order = LevelOrder(self.relevance, groups, self.weight)
+        self.n_groups = len(self.order)
+        if not self.n_groups:
+            raise InputError(f"{nothing} (n_samples = {self.n})")
+        self.factor, self.group_total = self.order.factors(normalize, group_weight)
+
+    @property
+    def lists(self) -> Any:
+        """Lists inside which a design measures the spread of its columns."""
+        return self.order
+
+    @property
+    def count(self) -> float:
+        """Weight of the groups that say something: their number, without ``group_weight``."""
+        return self.group_total
+
+    @property
+    def curvature(self) -> float:
+        """Natural unit of the curvature with respect to the scores: that of half the squared distance."""
+        return float(self.factor @ self.order.sums(self.order.weight))
+
+    def _by_row(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        by_row = np.zeros(self.n)
+        by_row[rows] = values
+        return by_row
+
+    def _block_means(self, rows: np.ndarray, weight: np.ndarray, block: np.ndarray) -> list[HessianTerm]:
+        """``diag(w) − w·wᵀ/|w|`` on each pooled block of more than one row, 0 elsewhere."""
+        size = np.bincount(block)
+        own = np.where(size[block] > 1, weight, 0.0)
+        # rows alone in their block have no column: there may be as many as rows
+        column = np.maximum(np.cumsum(size > 1) - 1, 0)[block]
+        return [(1.0, self._by_row(rows, own), *self._low_rank(rows, [(own, column, -1.0)]))]
+
+    def _low_rank(
+        self, rows: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray, float]]
+    ) -> tuple[Any, Any]:
+        """U and S of ``Σ sign·u·uᵀ/|u|`` over parts (u, the number of the column of each row, sign)."""
+        columns = [sparse.csr_array((u, (rows, k)), shape=(self.n, int(k[-1]) + 1)) for u, k, _ in parts]
+        with np.errstate(divide="ignore"):
+            scales = np.concatenate([sign / np.bincount(k, u) for u, k, sign in parts])
+        S = sparse.diags_array(np.where(np.isfinite(scales), scales, 0.0))
+        return sparse.hstack(columns, format="csr"), S
 
 
 class Projection(NamedTuple):

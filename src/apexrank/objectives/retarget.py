@@ -6,23 +6,15 @@ dissertation, 2013, chapter 3.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from apexrank.divergences import DIVERGENCES, KL, Divergence, IDivergence, ShiftedIDivergence, Squared
 from apexrank.errors import InputError
-from apexrank.objectives.base import HessianTerm, Objective
-from apexrank.objectives.margins import (
-    LevelOrder,
-    Margins,
-    Offsets,
-    Projection,
-    checked_relevance,
-    level_offsets,
-)
+from apexrank.objectives.base import HessianTerm
+from apexrank.objectives.margins import Margins, Offsets, OrderedLists, Projection, level_offsets
 from apexrank.validation import check_finite
 
 TARGET_PENALTY = 99.0  # C_r of joint_convexity=True, which leaves C_w = 1/200
@@ -35,7 +27,7 @@ class Targets(NamedTuple):
     primal: np.ndarray
 
 
-class Retarget(Objective):
+class Retarget(OrderedLists):
     """``Σ_q min_r D_φ(r ‖ link(θ_q))`` over targets r in the right order, with margins between levels of relevance.
 
     Scores θ are the natural parameters of the divergence. A list's targets z, in units of the scores, lie in
@@ -94,9 +86,6 @@ class Retarget(Objective):
     (1.0, array([-1.,  0.,  1.]))
     """
 
-    over_groups = "sum"
-    lists: LevelOrder
-
     def __init__(
         self,
         relevance: ArrayLike,
@@ -114,24 +103,15 @@ class Retarget(Objective):
     ) -> None:
         check_finite("margin", margin, 0)
         check_finite("reward", reward, 0)
-        values = checked_relevance(relevance)
-        weight = row_weights(sample_weight, group_weight, len(values))
-        self.n = len(values)
+        nothing = "no pair to rank: every group has rows of one relevance only"
+        super().__init__(relevance, groups, sample_weight, group_weight, normalize, nothing)
         self.divergence = known_divergence(divergence)
-        self.lists = LevelOrder(values, groups, weight)
-        self.n_groups = len(self.lists)
-        if not self.n_groups:
-            raise InputError(
-                f"no pair to rank: every group has rows of one relevance only (n_samples = {self.n})"
-            )
-        self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
-        offset = margin * level_offsets(values, offsets)[self.lists.rows]
-        self.margins = Margins(self.lists, offset, order, reward, exponential=not self.is_squared)
-        factor, self.group_total = self.lists.factors(normalize, group_weight)
+        offset = margin * level_offsets(self.relevance, offsets)[self.order.rows]
+        self.margins = Margins(self.order, offset, order, reward, exponential=not self.is_squared)
         self.mass = np.ones(self.n_groups)  # sum of the targets of each list
         if isinstance(self.divergence, IDivergence | ShiftedIDivergence):
-            self.mass = self.lists.sums(self.lists.weight * np.exp(self.margins.offset))
-        self.factor = factor * self.mass
+            self.mass = self.order.sums(self.order.weight * np.exp(self.margins.offset))
+        self.factor = self.factor * self.mass
         self.target_penalty, self.score_penalty = self._penalties(joint_convexity)
 
     def _penalties(self, joint_convexity: bool | tuple[float, float]) -> tuple[float, float]:
@@ -162,10 +142,10 @@ class Retarget(Objective):
     @property
     def smoothness(self) -> float:
         """Bound on the curvature with respect to the scores, in every direction."""
-        curvature = self.lists.weight
+        curvature = self.order.weight
         if not self.is_squared:  # the covariance of a distribution is at most 1/2
             curvature = 0.5 + self.score_penalty * np.maximum(curvature, 1.0)
-        return float((self.lists.spread(self.factor) * curvature).max())
+        return float((self.order.spread(self.factor) * curvature).max())
 
     def project(self, scores: np.ndarray) -> Projection:
         """Nearest targets of all lists: one sort inside the levels and one PAV."""
@@ -175,16 +155,16 @@ class Retarget(Objective):
         """Objective and its gradient with respect to the scores: that of the divergence, the targets held fixed."""
         at = self.project(scores)
         value, slope = self._squared_cost(at) if self.is_squared else self._simplex_cost(at)
-        return value, self._by_row(at, slope)
+        return value, self._by_row(at.rows, slope)
 
     def _squared_cost(self, at: Projection) -> tuple[float, np.ndarray]:
-        factor = self.lists.spread(self.factor)
+        factor = self.order.spread(self.factor)
         distance = at.theta - at.target
         slope = factor * at.weight * distance
         return float(0.5 * (slope @ distance) - (factor * self.margins.reward) @ at.target), slope
 
     def _simplex_cost(self, at: Projection) -> tuple[float, np.ndarray]:
-        lists, factor = self.lists, self.lists.spread(self.factor)
+        lists, factor = self.order, self.order.spread(self.factor)
         log_p, log_r = self._log_softmax(at.theta, at.weight), self._log_softmax(at.target, at.weight)
         r = np.exp(log_r)
         cost = at.weight * (log_r - log_p) - self.margins.reward
@@ -204,7 +184,7 @@ class Retarget(Objective):
 
     def _log_softmax(self, theta: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """``θ − log Σ w e^θ`` in each list."""
-        lists = self.lists
+        lists = self.order
         moved = theta - lists.spread(np.maximum.reduceat(theta, lists.lists[:-1]))
         return moved - lists.spread(np.log(lists.sums(weight * np.exp(moved))))
 
@@ -224,7 +204,7 @@ class Retarget(Objective):
         shift = 1.0 if isinstance(self.divergence, ShiftedIDivergence) else 0.0
         share = np.exp(self._log_softmax(at.target, at.weight))
         primal = np.full(self.n, np.nan)
-        primal[at.rows] = shift + self.lists.spread(self.mass) * share
+        primal[at.rows] = shift + self.order.spread(self.mass) * share
         return Targets(natural, primal)
 
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
@@ -234,45 +214,18 @@ class Retarget(Objective):
         softmax of the scores and r the targets, ``diag(p) − p·pᵀ − (Σ_B r_B·r_Bᵀ/|r_B| − r·rᵀ)/(1 + C_r)`` and the
         curvature of Lemma 8's term; it may have negative eigenvalues where the objective is not convex.
         """
-        at = self.project(scores)
-        factor, number = self.lists.spread(self.factor), self.lists.spread(np.arange(len(self.lists)))
+        at, factor = self.project(scores), self.order.spread(self.factor)
         if self.is_squared:
-            pooled = np.bincount(at.block)[at.block] > 1
-            diagonal = np.where(pooled, factor * at.weight, 0.0)
-            # rows alone in their block have no column: there may be as many as rows
-            number_of_block = np.cumsum(np.bincount(at.block) > 1) - 1
-            columns = [(diagonal, np.maximum(number_of_block, 0)[at.block], -1.0)]
-        else:
-            p = at.weight * np.exp(self._log_softmax(at.theta, at.weight))
-            r = at.weight * np.exp(self._log_softmax(at.target, at.weight))
-            share, penalty = 1 / (1 + self.target_penalty), self.score_penalty * np.maximum(at.weight, 1.0)
-            diagonal = factor * (p + penalty)
-            columns = [
-                (factor * r, at.block, -share),
-                (factor * r, number, share),
-                (factor * p, number, -1.0),
-            ]
-            if self.score_penalty:
-                columns.append((factor * penalty, number, -1.0))
-        return [(1.0, self._by_row(at, diagonal), *self._low_rank(at, columns))]
-
-    def _by_row(self, at: Projection, values: np.ndarray) -> np.ndarray:
-        by_row = np.zeros(self.n)
-        by_row[at.rows] = values
-        return by_row
-
-    def _low_rank(self, at: Projection, parts: list[tuple[np.ndarray, np.ndarray, float]]) -> tuple[Any, Any]:
-        """U and S of ``Σ sign·u·uᵀ/|u|`` over parts (u, the number of the column of each row, sign)."""
-        columns = [sparse.csr_array((u, (at.rows, k)), shape=(self.n, int(k[-1]) + 1)) for u, k, _ in parts]
-        with np.errstate(divide="ignore"):
-            scales = np.concatenate([sign / np.bincount(k, u) for u, k, sign in parts])
-        S = sparse.diags_array(np.where(np.isfinite(scales), scales, 0.0))
-        return sparse.hstack(columns, format="csr"), S
-
-    @property
-    def count(self) -> float:
-        """Weight of the groups that say something: their number, without ``group_weight``."""
-        return self.group_total
+            return self._block_means(at.rows, factor * at.weight, at.block)
+        p = at.weight * np.exp(self._log_softmax(at.theta, at.weight))
+        r = at.weight * np.exp(self._log_softmax(at.target, at.weight))
+        share, penalty = 1 / (1 + self.target_penalty), self.score_penalty * np.maximum(at.weight, 1.0)
+        number = self.order.spread(np.arange(len(self.order)))
+        columns = [(factor * r, at.block, -share), (factor * r, number, share), (factor * p, number, -1.0)]
+        if self.score_penalty:
+            columns.append((factor * penalty, number, -1.0))
+        diagonal = self._by_row(at.rows, factor * (p + penalty))
+        return [(1.0, diagonal, *self._low_rank(at.rows, columns))]
 
     @property
     def value_unit(self) -> float:
@@ -282,7 +235,7 @@ class Retarget(Objective):
     @property
     def curvature(self) -> float:
         """Natural unit of the curvature with respect to the scores."""
-        return float(self.factor @ self.lists.sums(self.lists.weight)) if self.is_squared else self.total
+        return super().curvature if self.is_squared else self.total
 
     @property
     def collapses(self) -> bool:
@@ -304,19 +257,3 @@ def known_divergence(divergence: str | Divergence) -> Divergence:
     if getattr(atom, "weight", None) is not None:
         raise InputError(f"retargeting needs {atom.name} without weights of its own: use sample_weight")
     return atom
-
-
-def row_weights(sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int) -> np.ndarray | None:
-    """Weights of rows, 0 in groups of weight 0."""
-    weight = None if sample_weight is None else _per_row("sample_weight", sample_weight, n)
-    if group_weight is None:
-        return weight
-    counted = _per_row("group_weight", group_weight, n) > 0
-    return np.where(counted, 1.0 if weight is None else weight, 0.0)
-
-
-def _per_row(name: str, weight: ArrayLike, n: int) -> np.ndarray:
-    values = np.asarray(weight, dtype=float)
-    if values.shape != (n,) or not np.isfinite(values).all() or values.min(initial=0.0) < 0:
-        raise InputError(f"{name} needs one finite number >= 0 per row: {n} of them")
-    return values

@@ -5,7 +5,8 @@ Designs are rows in memory (:class:`DenseDesign`, :class:`SparseDesign`), in blo
 objective and a penalty, and certifies how far a point is from the minimum.
 """
 
-from apexrank.problem.blocks import ArrayBlocks, Block, BlockDesign, Blocks, survey
+from apexrank.problem.block_design import BlockDesign
+from apexrank.problem.blocks import ArrayBlocks, Block, Blocks, survey
 from apexrank.problem.design import DenseDesign, Design, SparseDesign, design_of
 from apexrank.problem.problem import Certificate, Problem
 

@@ -10,10 +10,12 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
 from sklearn.utils.sparsefuncs import mean_variance_axis
+from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.kernels.rows import RowSummer
 from apexrank.objectives.base import Objective
+from apexrank.parallel import Threads, n_threads
 from apexrank.validation import SMALLEST, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
@@ -80,9 +82,14 @@ class Design:
     def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
         """Scores of some rows for each column of W."""
         step, found = max(1, BLOCK_BYTES // (8 * self.n_features)), np.empty((len(rows), W.shape[1]))
-        for first in range(0, len(rows), step):
+
+        def score(first: int) -> None:
             some = slice(first, first + step)
             found[some] = self.take(rows[some]) @ W
+
+        # products are small: threads of BLAS would wait for each other
+        with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
+            threads.map(score, range(0, len(rows), step))
         return found
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -151,7 +158,6 @@ class DenseDesign(Design):
     has_span = True
 
     def __init__(self, X: np.ndarray) -> None:
-        check_not_huge("X", X)
         self.X = X
         self.n_rows, self.n_features = X.shape
 
@@ -212,11 +218,12 @@ class SparseDesign(DenseDesign):
 
 
 def design_of(X: Matrix) -> Design:
-    """The design of rows in memory: dense, sparse, or those of an additive model."""
+    """The design of rows in memory, checked: dense, sparse, or those of an additive model."""
     if hasattr(X, "basis"):
         from apexrank.problem.ramps import RampDesign
 
         return RampDesign(X)
+    check_not_huge("X", X)
     return SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
 
 
@@ -276,9 +283,9 @@ def of_two_rows(make: Make, up: float, down: float) -> Objective:
 
 
 def row_slices(X: np.ndarray) -> Iterator[slice]:
-    """Slices of rows of a few megabytes each."""
+    """Slices of rows of a few megabytes each, an empty one where there are no rows."""
     rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
-    return (slice(a, a + rows) for a in range(0, X.shape[0], rows))
+    return (slice(a, a + rows) for a in range(0, max(1, X.shape[0]), rows))
 
 
 def scores_of(X: Matrix, w: np.ndarray) -> np.ndarray:

@@ -6,12 +6,11 @@ NumPy vectors of one entry per feature.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from copy import copy
 from importlib import import_module
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,33 +24,18 @@ from apexrank.kernels.rows import BOTH, RowSums
 from apexrank.objectives.base import Objective
 from apexrank.objectives.push import Scatter
 from apexrank.problem.design import SCALE_ROWS, Design, Make, Training, of_two_rows
-from apexrank.validation import check_not_huge, check_two_classes, check_weight_range, on_host
+from apexrank.validation import (
+    check_not_huge,
+    check_two_classes,
+    check_weight_range,
+    is_device_array,
+    is_tensor,
+    on_host,
+)
 
 Array = Any  # of any array library
 
 BLOCK_BYTES = 2**28  # of rows in double precision that are worked on at once
-
-
-def is_device_array(X: Any) -> bool:
-    """Whether X is an array of another library than NumPy, to be worked on where it is.
-
-    Examples
-    --------
-    >>> is_device_array(np.zeros(3)), is_device_array([[1.0]])
-    (False, False)
-    """
-    if is_tensor(X):
-        return True
-    foreign = hasattr(X, "__array_namespace__") or hasattr(
-        X, "__cuda_array_interface__"
-    )  # CuPy has the second only
-    return foreign and not isinstance(X, np.ndarray | np.generic)
-
-
-def is_tensor(X: Any) -> bool:
-    """Whether X is a PyTorch tensor."""
-    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
-    return torch is not None and isinstance(X, torch.Tensor)
 
 
 def namespace(X: Array) -> Any:
@@ -253,13 +237,6 @@ def _moments(rows: Array, weight: Array | None) -> tuple[np.ndarray, np.ndarray,
     return to_host(mean) * scale, np.where(spread > 1e-12, spread, 1.0) * scale, constant
 
 
-class ClassSums(NamedTuple):
-    """For negatives and positives: ``log Σ u·exp(slope·s)`` and the mean row under these weights."""
-
-    value: np.ndarray
-    rows: np.ndarray
-
-
 class DeviceRows:
     """Sums over the rows of a matrix on a device, in two passes over it: scores, then the weighted sum of rows.
 
@@ -272,14 +249,14 @@ class DeviceRows:
         self.X, self.positive, self.xp = X, positive, namespace(X)
         self.log_weight = None if weight is None else self.xp.log(weight)
 
-    def log_sum_exp(self, w: np.ndarray, slope: tuple[float, float]) -> ClassSums:
-        """Sums of both classes, negatives first, for the exponents ``slope_c·s + log u``."""
+    def log_sum_exp(self, w: np.ndarray, slope: tuple[float, float]) -> RowSums:
+        """``log Σ u·exp(slope_c·s)`` of both classes, negatives first, and the mean row under these weights."""
         xp = self.xp
         tops, weights = self._softmaxes(w, slope)
         mass, rows = xp.sum(weights, axis=0), pulled_back(self.X, weights)
         top, total, sums = (to_host(part) for part in (tops, mass, rows))
         with np.errstate(invalid="ignore", divide="ignore"):
-            return ClassSums(top + np.log(total), sums.T / total[:, None])
+            return RowSums(top + np.log(total), np.ones(2), sums.T / total[:, None])
 
     def _softmaxes(self, w: np.ndarray, slope: tuple[float, float]) -> tuple[Array, Array]:
         """Highest exponent of each class, and ``exp(exponent − highest)`` as columns, 0 outside the class."""
@@ -340,9 +317,7 @@ class DeviceSums:
         self.rows, self.exact, self.w = rows, exact, w
 
     def log_sum_exp(self, slope: ArrayLike, active: ArrayLike = BOTH) -> RowSums:
-        low, high = np.asarray(slope, dtype=float).tolist()
-        value, rows = self.rows.log_sum_exp(self.w, (low, high))
-        return RowSums(value, np.ones(2), rows)
+        return self.rows.log_sum_exp(self.w, tuple(np.asarray(slope, dtype=float).tolist()))
 
     def softplus(self, slope: ArrayLike, shift: float, active: ArrayLike = BOTH) -> RowSums:
         low, high = np.asarray(slope, dtype=float).tolist()
@@ -355,7 +330,7 @@ class DeviceSums:
 class DeviceDesign(Design):
     """Rows of a PyTorch tensor, CuPy array, or array of another library that follows the array API standard.
 
-    With labels, an objective of two rows that stream (see :class:`~apexrank.problem.blocks.BlockDesign`) is
+    With labels, an objective of two rows that stream (see :class:`~apexrank.problem.block_design.BlockDesign`) is
     evaluated on the device: only w, the gradient and a few numbers cross. A row-major CUDA matrix of up to 1024 columns
     is then read once per value and gradient where Triton is there (:mod:`apexrank.problem.triton_rows`); everything
     else takes two passes. On such a matrix retargeting and the logistic push are evaluated on the device too

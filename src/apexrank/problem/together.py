@@ -2,7 +2,8 @@
 
 The fits of a search differ in p, alpha and the fold that they leave out. A fold is a weight of 0 for the rows held out,
 so that all fits share the rows: ``X @ W`` has the scores of all of them, some rows at a time, and what is kept of a
-row are its contributions to the sums.
+row are its contributions to the sums. The sums are those of cells, rows that count equally often in every fold, so that
+the sums of one point give the value, the gradient and the Hessian of each fold there.
 """
 
 from __future__ import annotations
@@ -17,34 +18,43 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from apexrank.checkpoints import recall
-from apexrank.kernels.rows import BOTH, HEADROOM, RowSums
+from apexrank.kernels.rows import BOTH, HEADROOM, RowSums, merge_log_sums
 from apexrank.objectives.base import Objective, log_weights
 from apexrank.objectives.push import Scatter
 from apexrank.parallel import Lockstep, Threads, n_threads
-from apexrank.problem.blocks import Blocks, BlockTraining, Part
+from apexrank.problem.block_design import BlockTraining, Part
+from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Design, Training, design_of
 from apexrank.problem.device import BLOCK_BYTES as DEVICE_BYTES
 from apexrank.problem.device import DeviceDesign, DeviceTraining, namespace, to_device, to_host
 
 SLICE_ROWS, MOST_SLICES = 2**15, 128  # rows whose sums one thread adds up
 CHUNK_NUMBERS = 2**16  # of X or of scores, which should stay in cache
-SAMPLED = 2**15  # rows of a class, on average, that a Hessian is made of
+SAMPLED = 2**15  # rows of a class, on average, that a Hessian is made of at least
+SCATTER_COLUMNS = 32  # of a pass, which cost as much as a Hessian may
 SCATTER_BYTES = 2**24  # of Hessians that one pass gives
 HESSIAN_BYTES = 2**26  # of the Hessians of all fits, beyond which they do without
+FEWER = 3.0  # the logarithm of a share of the weight below which rows need a sample of their own
 ABSENT = -1e30  # the logarithm of a weight of 0, which products with 0 do not make nan
 MOST_CELLS, KNOWN_BYTES = 32, 2**26  # of sums of cells that are kept
 EVERYTHING = -1  # the fold of a fit on all rows
 
 
 class Columns(NamedTuple):
-    """Exponents ``slope_c·x·w + log u`` of many columns w: W by columns, slopes of the two classes, and folds."""
+    """Exponents ``slope_c·x·w + log u`` of many columns w: W by columns, slopes of the two classes, and folds.
+
+    ``group`` is the number of the :class:`Cells` that have the fold of each column, ``times`` of shape (n_cells, n)
+    how often their rows count.
+    """
 
     W: np.ndarray
     slope: np.ndarray
     fold: np.ndarray
+    group: np.ndarray
+    times: np.ndarray
 
     def take(self, some: np.ndarray) -> Columns:
-        return Columns(self.W[:, some], self.slope[:, some], self.fold[some])
+        return Columns(*(part[..., some] for part in self))
 
 
 class LogSums(NamedTuple):
@@ -56,12 +66,44 @@ class LogSums(NamedTuple):
 
 
 class Scatters(NamedTuple):
-    """Terms of Hessians: one class, exponents and centre each (:class:`~apexrank.objectives.push.Scatter`)."""
+    """Terms of Hessians: class and exponents of each (:class:`~apexrank.objectives.push.Scatter`)."""
 
     columns: Columns
     label: np.ndarray
     shift: np.ndarray
-    centre: np.ndarray
+
+
+class Cells(NamedTuple):
+    """Cell of each row for some folds: rows of a cell count equally often, ``times`` of shape (n_folds, n_cells)."""
+
+    folds: range
+    of_rows: np.ndarray
+    times: np.ndarray
+
+
+def cells_of(times: np.ndarray, first: int = 0) -> list[Cells]:
+    """Cells of all folds, or of some folds each where all of them would have many cells.
+
+    Of k folds that share out the rows there are k cells.
+
+    Examples
+    --------
+    >>> [cells] = cells_of(np.array([[0, 1, 1, 0], [1, 0, 1, 1]]))
+    >>> cells.of_rows.tolist(), cells.times.tolist()
+    ([1, 0, 2, 1], [[1, 0, 1], [0, 1, 1]])
+    """
+    k, base = len(times), int(times.max(initial=0)) + 1
+    if k == 1 or base**k <= 2**16:
+        code = np.zeros(times.shape[1], dtype=np.uint32)
+        for count in times[::-1]:
+            code = code * np.uint32(base) + count
+        used = np.flatnonzero(np.bincount(code))
+        if k == 1 or len(used) <= MOST_CELLS:
+            number = np.zeros(used[-1] + 1, dtype=np.min_scalar_type(2 * len(used)))
+            number[used] = np.arange(len(used))
+            own = used // base ** np.arange(k)[:, None] % base
+            return [Cells(range(first, first + k), number[code], own)]
+    return cells_of(times[: k // 2], first) + cells_of(times[k // 2 :], first + k // 2)
 
 
 class JointRows:
@@ -70,7 +112,7 @@ class JointRows:
     Parameters
     ----------
     parts : Blocks
-        The rows, as one :class:`~apexrank.problem.blocks.Part` or many.
+        The rows, as one :class:`~apexrank.problem.block_design.Part` or many.
     sizes : sequence of int
         Rows of each part.
     design : Design
@@ -84,31 +126,43 @@ class JointRows:
     def __init__(
         self, parts: Blocks, sizes: Sequence[int], design: Design, weight: Any, times: np.ndarray | None
     ) -> None:
-        self.parts, self.times, self.design = parts, times, design
+        self.parts, self.design = parts, design
         self.n_rows, self.n_features, self.varies = design.n_rows, design.n_features, design.varies
         mean, self.spread = design.units(weight)
         self.centre = mean if design.can_move else 0 * mean  # far from zero scores would lose digits
+        self.cells = cells_of(np.zeros((1, self.n_rows), np.uint8) if times is None else times)
         bounds = np.concatenate([[0], np.cumsum(sizes)])
-        self.cells, self.cell_times = cells_of(times)
-        self._own = [
-            (None, None)
-            if times is None
-            else (np.ascontiguousarray(times[:, a:b]), None if self.cells is None else self.cells[a:b])
-            for a, b in pairwise(bounds)
-        ]
-        self._known: dict[tuple[bytes, Any], LogSums] = {}
+        self._own = [[cells.of_rows[a:b] for cells in self.cells] for a, b in pairwise(bounds)]
+        self._known: dict[tuple[Any, ...], LogSums] = {}
+        self._grams: dict[tuple[Any, ...], tuple[float, np.ndarray]] = {}
         # a sample of the rows is enough for a Hessian, unless there are few: heavy rows are in it for certain
-        self.rate = SAMPLED if self.n_rows > 4 * SAMPLED else np.inf
+        sampled = max(SAMPLED, SCATTER_COLUMNS * self.n_rows / self.n_features)
+        self.rate = sampled if self.n_rows > 4 * SAMPLED else np.inf
+
+    def columns(self, W: np.ndarray, slope: np.ndarray, fold: Sequence[int]) -> Columns:
+        """Columns of coefficients with their folds."""
+        group = [next((g for g, cells in enumerate(self.cells) if f in cells.folds), 0) for f in fold]
+        times = np.zeros((max(cells.times.shape[1] for cells in self.cells), len(fold)))
+        for k, (f, g) in enumerate(zip(fold, group, strict=True)):
+            folds, _, own = self.cells[g]
+            times[: own.shape[1], k] = 1 if f == EVERYTHING else own[f - folds.start]
+        return Columns(W, slope, np.array(fold), np.array(group), times)
 
     def log_sums(self, columns: Columns) -> LogSums:
-        """Sums of all columns; of fits on all rows those of each cell, negatives and positives by turns."""
-        kinds = 2 * self.cell_times.shape[1] if self._by_cell(columns) else 2
-        parts = self.parts.map_with(_part_log_sums, self._own, columns, self.centre, kinds)
-        return reduce(merge_log_sums, parts)
+        """Sums of all columns over each cell that counts, negatives and positives by turns."""
+        return reduce(_merged, self.parts.map_with(_part_log_sums, self._own, columns, self.centre))
 
-    def scatters(self, terms: Scatters) -> np.ndarray:
-        """Sums of outer products, one for each term."""
-        return sum(self.parts.map_with(_part_scatters, self._own, terms, self.centre, self.rate))
+    def grams(self, terms: Scatters) -> np.ndarray:
+        """Sums of outer products of the rows ``(x, 1)`` over each cell, one for each term."""
+        return sum(self.parts.map_with(_part_grams, self._own, terms, self.centre, self.rate))
+
+    def knows_folds(self, n: int) -> bool:
+        """Whether the Hessians of folds follow from those on all rows, which have n terms."""
+        return len(self.cells) == 1 and n * self._gram_bytes <= HESSIAN_BYTES
+
+    @property
+    def _gram_bytes(self) -> int:
+        return 8 * max(cells.times.shape[1] for cells in self.cells) * (self.n_features + 1) ** 2
 
     def answer(self, requests: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Answers to what columns ask (:class:`ColumnSums`), all in one pass over the rows, or one a kind."""
@@ -122,74 +176,80 @@ class JointRows:
 
     def _sums(self, asked: list[tuple[Any, ...]]) -> list[RowSums]:
         """Sums for coefficients, fold and slopes, unless those of the cells of all rows are known from before."""
-        keys = [(w.tobytes(), slope) for w, _, slope in asked]
-        sums = {
-            k: self._in_fold(self._known[key], asked[k][1])
-            for k, key in enumerate(keys)
-            if key in self._known
-        }
-        new = [k for k in range(len(asked)) if k not in sums]
-        if new:
-            w, fold, slope = zip(*(asked[k] for k in new), strict=True)
-            columns = Columns(np.column_stack(w), np.column_stack(slope), np.array(fold))
-            top, mass, rows = self._recalled("sums", columns, lambda: self.log_sums(columns))
+        w, fold, slope = zip(*asked, strict=True)
+        columns = self.columns(np.column_stack(w), np.column_stack(slope), fold)
+        keys = [(*key, group) for key, group in zip(map(_key, w, slope), columns.group, strict=True)]
+        sums = {k: self._known[key] for k, key in enumerate(keys) if key in self._known}
+        new = np.array([k for k in range(len(asked)) if k not in sums], dtype=int)
+        if len(new):
+            some = columns.take(new)
+            top, mass, rows = self._recalled("sums", some, partial(self.log_sums, some))
             for place, k in enumerate(new):
-                found = LogSums(top[:, place], mass[:, place], rows[:, :, place].copy())
-                if self._by_cell(columns):
-                    self._known[keys[k]] = found
-                    sums[k] = self._in_fold(found, EVERYTHING)
-                else:
-                    sums[k] = _row_sums(*found)
-            while len(self._known) * rows[:, :, 0].nbytes > KNOWN_BYTES:
-                del self._known[next(iter(self._known))]  # the oldest
-        return [sums[k] for k in range(len(asked))]
+                sums[k] = LogSums(top[:, place], mass[:, place], rows[:, :, place].copy())
+                if fold[k] == EVERYTHING:
+                    self._known[keys[k]] = sums[k]
+            _keep_latest(self._known, rows[:, :, 0].nbytes, KNOWN_BYTES)
+        return [self._in_fold(sums[k], columns.times[:, k]) for k in range(len(asked))]
 
-    def _by_cell(self, columns: Columns) -> bool:
-        return self.cells is not None and bool((columns.fold == EVERYTHING).all())
-
-    def _in_fold(self, sums: LogSums, fold: int) -> RowSums:
-        """Sums of the two classes of a fold, from those of its cells."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            times = np.ones(self.cell_times.shape[1]) if fold == EVERYTHING else self.cell_times[fold]
-            top, mass = sums.top.reshape(-1, 2), sums.mass.reshape(-1, 2)
-            t = np.log(times)[:, None] + top
-            highest = t.max(axis=0)
-            share = np.where(t > -np.inf, np.exp(t - highest), 0.0)
-            rows = np.einsum("gc,gcd->cd", share, sums.rows.reshape(*top.shape, -1))
-        return _row_sums(highest, (share * mass).sum(axis=0), rows)
+    @staticmethod
+    def _in_fold(sums: LogSums, times: np.ndarray) -> RowSums:
+        """Sums of the two classes from those of the cells."""
+        with np.errstate(divide="ignore"):
+            top = np.log(times)[:, None] + sums.top.reshape(-1, 2)
+        return merge_log_sums(top, sums.mass.reshape(-1, 2), sums.rows.reshape(*top.shape, -1))
 
     def _scatter(self, asked: list[tuple[Any, ...]]) -> list[np.ndarray]:
-        flat = [(w, fold, term) for w, fold, terms in asked for term in terms]
-        found: list[np.ndarray] = []
-        at_once = max(1, SCATTER_BYTES // (8 * self.n_features**2))
-        for first in range(0, len(flat), at_once):
-            w, fold, terms = zip(*flat[first : first + at_once], strict=True)
-            slope = np.array([[term.slope] * 2 for term in terms]).T
-            columns = Columns(np.column_stack(w), slope, np.array(fold))
-            label, _, shift, centre = (
-                np.array(part) for part in zip(*(term[:4] for term in terms), strict=True)
-            )
-            some = Scatters(columns, label, shift, centre)
-            found += list(self._recalled("scatter", columns, partial(self._gram, some))[0])
-        ends = np.cumsum([len(terms) for _, _, terms in asked])
-        return [
-            np.array(found[end - len(terms) : end]) for end, (_, _, terms) in zip(ends, asked, strict=True)
+        """Sums of outer products for coefficients, fold and terms, unless those of all cells are known from before."""
+        w, fold, terms = zip(*((w, f, term) for w, f, own in asked for term in own), strict=True)
+        columns = self.columns(np.column_stack(w), np.array([[term.slope] * 2 for term in terms]).T, fold)
+        keys = [(*_key(w[k], (term.slope,)), term.label, columns.group[k]) for k, term in enumerate(terms)]
+        known = [self._grams.get(key, (-np.inf, np.empty(0))) for key in keys]
+        # of rows that count little among all a sample has few
+        new = [k for k, (shift, _) in enumerate(known) if terms[k].shift > shift + FEWER]
+        at_once = max(1, SCATTER_BYTES // self._gram_bytes)
+        for first in range(0, len(new), at_once):
+            some = np.array(new[first : first + at_once])
+            label, shift = (np.array([getattr(terms[k], name) for k in some]) for name in ("label", "shift"))
+            work = Scatters(columns.take(some), label, shift)
+            [grams] = self._recalled("scatter", work.columns, partial(self._gram_record, work))
+            for k, gram in zip(some, grams, strict=True):
+                known[k] = terms[k].shift, gram
+                if fold[k] == EVERYTHING:
+                    self._grams[keys[k]] = known[k]
+        _keep_latest(self._grams, self._gram_bytes, HESSIAN_BYTES)
+        found = [
+            _centred(gram, columns.times[:, k], terms[k].shift - shift, terms[k].centre)
+            for k, (shift, gram) in enumerate(known)
         ]
+        ends = np.cumsum([len(own) for _, _, own in asked])
+        return [np.array(found[end - len(own) : end]) for end, (_, _, own) in zip(ends, asked, strict=True)]
 
-    def _gram(self, terms: Scatters) -> tuple[np.ndarray]:
-        return (self.scatters(terms),)
+    def _gram_record(self, terms: Scatters) -> tuple[np.ndarray]:
+        return (self.grams(terms),)
 
     def _recalled(self, name: str, columns: Columns, compute: Callable[[], Any]) -> Any:
-        point = np.concatenate([np.ravel(part) for part in columns]).astype(float)
+        point = np.concatenate([np.ravel(part) for part in columns[:3]]).astype(float)
         return recall(self, name, point, compute)
 
 
-def _row_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
-    with np.errstate(all="ignore"):
-        return RowSums(top + np.log(mass), np.ones(2), rows / mass[:, None])
+def _key(w: np.ndarray, slope: tuple[float, ...]) -> tuple[bytes, tuple[float, ...]]:
+    return w.tobytes(), slope
 
 
-def merge_log_sums(a: LogSums, b: LogSums) -> LogSums:
+def _keep_latest(known: dict[Any, Any], size: int, limit: int) -> None:
+    """Forget the oldest entries, each of ``size`` bytes, beyond a limit."""
+    for key in list(known)[: max(0, len(known) - limit // size)]:
+        del known[key]
+
+
+def _centred(gram: np.ndarray, times: np.ndarray, shift: float, centre: np.ndarray) -> np.ndarray:
+    """``Σ c·(x − centre)(x − centre)ᵀ`` from the sums of ``c·(x, 1)(x, 1)ᵀ`` over the cells."""
+    total = np.exp(shift) * np.tensordot(times, gram, axes=1)
+    cross = np.outer(total[:-1, -1], centre)
+    return total[:-1, :-1] - cross - cross.T + total[-1, -1] * np.outer(centre, centre)
+
+
+def _merged(a: LogSums, b: LogSums) -> LogSums:
     """Sums over the rows of both."""
     top = np.maximum(a.top, b.top)
     with np.errstate(invalid="ignore"):
@@ -198,125 +258,101 @@ def merge_log_sums(a: LogSums, b: LogSums) -> LogSums:
     return LogSums(top, mine * a.mass + other * b.mass, rows)
 
 
-def cells_of(times: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray]:
-    """Cell of each row, and the times of each cell: rows of a cell count equally often in every fold.
-
-    Of k folds that share out the rows there are k cells. None where there are many.
-
-    Examples
-    --------
-    >>> cells, times = cells_of(np.array([[0, 1, 1, 0], [1, 0, 1, 1]]))
-    >>> cells.tolist(), times.tolist()
-    ([1, 0, 2, 1], [[1, 0, 1], [0, 1, 1]])
-    """
-    nothing = None, np.ones((0, 1))
-    if times is None or (times.max() + 1.0) ** len(times) > 2**16:
-        return nothing
-    code = np.zeros(times.shape[1], dtype=np.uint16)
-    for count in times[::-1]:
-        code = code * np.uint16(times.max() + 1) + count.astype(np.uint16)
-    values, first, cells = np.unique(code, return_index=True, return_inverse=True)
-    return (cells.astype(np.uint8), times[:, first]) if len(values) <= MOST_CELLS else nothing
-
-
-Own = tuple[np.ndarray | None, np.ndarray | None]  # times and cells of the rows of a part
-
-
-def _part_log_sums(part: Part, own: Own, columns: Columns, centre: np.ndarray, kinds: int) -> LogSums:
-    times, cells = own
-    if kinds > 2 and cells is not None:
-        part, times = part._replace(label=2 * cells + part.label), None
-    d, n = columns.W.shape
+def _part_log_sums(part: Part, own: list[np.ndarray], columns: Columns, centre: np.ndarray) -> LogSums:
+    (d, n), kinds = columns.W.shape, 2 * len(columns.times)
     nothing = LogSums(np.full((kinds, n), -np.inf), np.zeros((kinds, n)), np.zeros((kinds, d, n)))
-    return _over_slices(
-        part, lambda rows: _slice_log_sums(part, times, columns, centre, kinds, rows), merge_log_sums, nothing
-    )
+
+    def work(rows: slice) -> LogSums:
+        top, mass, total = (np.copy(array) for array in nothing)
+        for kind, mine, numbers in _by_kind(part, own, columns, rows):
+            some = columns.take(mine)
+            highest, sums = _log_sums(part, numbers, some.W * some.slope[kind % 2], centre)
+            top[kind, mine], mass[kind, mine], total[kind][:, mine] = highest, sums[d], sums[:d]
+        return LogSums(top, mass, total)
+
+    return _over_slices(part, work, _merged, nothing)
 
 
-def _slice_log_sums(
-    part: Part, times: np.ndarray | None, columns: Columns, centre: np.ndarray, kinds: int, rows: slice
-) -> LogSums:
-    d, n = columns.W.shape
-    top, sums = np.full((kinds, n), -np.inf), np.zeros((kinds, d + 1, n))
-    factors = [_factors(columns, c, times) for c in (0, 1)]
-    for kind, Z in _chunks(part, times, centre, rows, max(d, n), kinds):
-        factor, base = factors[kind % 2], np.where(top[kind] > -np.inf, top[kind], 0.0)
+def _log_sums(
+    part: Part, numbers: np.ndarray, W: np.ndarray, centre: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Highest exponent of each column, and the rows ``(x, 1)`` summed with the exponentials of the others."""
+    d, n = W.shape
+    top, sums = np.full(n, -np.inf), np.zeros((d + 1, n))
+    factor = np.concatenate([W, np.zeros((1, n)), np.ones((1, n))])
+    for Z in _chunks(part, numbers, centre, max(d, n)):
+        base = np.where(top > -np.inf, top, 0.0)
         factor[d] = -base
-        T = Z @ factor
+        T = Z @ factor[: Z.shape[1]]
         peak = T.max(axis=0)
         # as in kernels.rows: the maximum moves only when it is passed by far
-        moves = peak > np.where(top[kind] > -np.inf, HEADROOM, ABSENT / 2)
+        moves = peak > np.where(top > -np.inf, HEADROOM, ABSENT / 2)
         if moves.any():
             step = np.where(moves, peak, 0.0)
             T -= step
-            sums[kind] *= np.exp(-np.maximum(step, 0.0))  # where it is below 0 there are no sums yet
-            top[kind] = np.where(moves, base + step, top[kind])
+            sums *= np.exp(-np.maximum(step, 0.0))  # where it is below 0 there are no sums yet
+            top = np.where(moves, base + step, top)
         np.exp(T, out=T)
-        sums[kind] += Z[:, : d + 1].T @ T
-    return LogSums(top, sums[:, d], sums[:, :d])
+        sums += Z[:, : d + 1].T @ T
+    return top, sums
 
 
-def _part_scatters(part: Part, own: Own, terms: Scatters, centre: np.ndarray, rate: float) -> np.ndarray:
-    (times, _), (d, n) = own, terms.columns.W.shape
-    return _over_slices(
-        part,
-        lambda rows: _slice_scatters(part, times, terms, centre, rate, rows),
-        np.add,
-        np.zeros((n, d, d)),
-    )
-
-
-def _slice_scatters(
-    part: Part, times: np.ndarray | None, terms: Scatters, centre: np.ndarray, rate: float, rows: slice
+def _part_grams(
+    part: Part, own: list[np.ndarray], terms: Scatters, centre: np.ndarray, rate: float
 ) -> np.ndarray:
-    """Sums of outer products over a sample: a row of weight c is drawn with probability ``min(1, rate·c)``."""
-    d, n = terms.columns.W.shape
-    total, rng = np.zeros((n, d, d)), np.random.default_rng(rows.start)
-    of_class = [np.flatnonzero(terms.label == c) for c in (0, 1)]
-    factors = [_factors(terms.columns.take(mine), c, times) for c, mine in enumerate(of_class)]
-    for c, Z in _chunks(part, times, centre, rows, max(d, n)):
-        factors[c][d] = terms.shift[of_class[c]]
-        weight, draw = np.exp(Z @ factors[c]), rng.random(Z.shape[0])[:, None] / rate
-        drawn = weight > draw
-        for place, k in enumerate(of_class[c]):
-            some = np.flatnonzero(drawn[:, place])
-            D = Z[some, :d]
-            D = (D if isinstance(D, np.ndarray) else D.toarray()) - terms.centre[k]
-            D *= np.sqrt(np.maximum(weight[some, place], 1 / rate))[:, None]
-            total[k] += D.T @ D
-    return total
+    """Sums over a sample: a row of weight c is drawn with probability ``min(1, rate·c)``."""
+    (d, n), cells = terms.columns.W.shape, len(terms.columns.times)
+
+    def work(some: slice) -> np.ndarray:
+        total, rng = np.zeros((n, cells, d + 1, d + 1)), np.random.default_rng(some.start)
+        for kind, mine, numbers in _by_kind(part, own, terms.columns, some):
+            mine = mine[terms.label[mine] == kind % 2]
+            own_columns = terms.columns.take(mine)
+            factor = np.concatenate(
+                [own_columns.W * own_columns.slope[0], [terms.shift[mine], np.ones(len(mine))]]
+            )
+            for Z in _chunks(part, numbers, centre, max(d, n)) if len(mine) else ():
+                weight = np.exp(Z @ factor[: Z.shape[1]])
+                drawn = weight > rng.random(Z.shape[0])[:, None] / rate
+                root = np.sqrt(np.maximum(weight, 1 / rate))
+                for place, k in enumerate(mine):
+                    rows = np.flatnonzero(drawn[:, place])
+                    D = Z[rows, : d + 1]
+                    D = D if isinstance(D, np.ndarray) else D.toarray()
+                    D *= root[rows, place, None]
+                    total[k, kind // 2] += D.T @ D
+        return total
+
+    return _over_slices(part, work, np.add, np.zeros((n, cells, d + 1, d + 1)))
 
 
-def _factors(columns: Columns, c: int, times: np.ndarray | None) -> np.ndarray:
-    """What the rows of :func:`_chunks` are multiplied with: the exponents of a class, but for the row after W."""
-    slopes, every = columns.W * columns.slope[c], np.ones((1, len(columns.fold)))
-    folds = () if times is None else (columns.fold == np.arange(len(times))[:, None],)
-    return np.concatenate([slopes, 0 * every, *folds, every])
+def _by_kind(
+    part: Part, own: list[np.ndarray], columns: Columns, rows: slice
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Some rows by cell and label, with the columns in which they count."""
+    for group, cells in enumerate(own):
+        kind = 2 * cells[rows] + part.label[rows]
+        order = rows.start + np.argsort(kind, kind="stable")
+        ends = np.cumsum(np.bincount(kind, minlength=2 * len(columns.times)))
+        for k, (first, last) in enumerate(pairwise([0, *ends])):
+            mine = np.flatnonzero((columns.group == group) & (columns.times[k // 2] > 0))
+            if first < last and len(mine):
+                yield k, mine, order[first:last]
 
 
-def _chunks(
-    part: Part, times: np.ndarray | None, centre: np.ndarray, rows: slice, width: int, kinds: int = 2
-) -> Iterator[tuple[int, Any]]:
-    """Label and rows of some rows at a time: centred columns, 1, logarithms of times in each fold and of weight."""
-    d, k = part.X.shape[1], 0 if times is None else len(times)
-    step = max(1, kinds // 2 * CHUNK_NUMBERS // width)
-    for first in range(rows.start, rows.stop, step):
-        label = part.label[first : min(first + step, rows.stop)]
-        for c in range(kinds):
-            own = first + np.flatnonzero(label == c)
-            if not len(own):
-                continue
-            dense = isinstance(part.X, np.ndarray)
-            Z = np.empty((len(own), (d if dense else 0) + k + 2))
-            if dense:
-                np.subtract(part.X[own], centre, out=Z[:, :d])
-            more = Z[:, -k - 2 :]
-            more[:, 0] = 1.0
-            with np.errstate(divide="ignore"):
-                more[:, 1 : k + 1] = 0.0 if times is None else np.log(times[:, own].T)
-            more[:, k + 1] = 0.0 if part.log_weight is None else part.log_weight[own]
-            np.maximum(more, ABSENT, out=more)
-            yield c, Z if dense else sparse.hstack([part.X[own], Z], format="csr")
+def _chunks(part: Part, numbers: np.ndarray, centre: np.ndarray, width: int) -> Iterator[Any]:
+    """Some rows at a time: centred columns, 1, and where there are weights their logarithms."""
+    d, step = part.X.shape[1], max(1, CHUNK_NUMBERS // width)
+    dense, weighted = isinstance(part.X, np.ndarray), part.log_weight is not None
+    for first in range(0, len(numbers), step):
+        own = numbers[first : first + step]
+        Z = np.empty((len(own), d * dense + 1 + weighted))
+        Z[:, d * dense] = 1.0
+        if dense:
+            np.subtract(part.X[own], centre, out=Z[:, :d])
+        if part.log_weight is not None:
+            np.maximum(part.log_weight[own], ABSENT, out=Z[:, -1])
+        yield Z if dense else sparse.hstack([part.X[own], Z], format="csr")
 
 
 def _over_slices(
@@ -378,7 +414,6 @@ class ColumnDesign(Design):
         self.rows, self.steps, self.fold, self.known = rows, steps, fold, known
         self.n_rows, self.n_features, self.shift = rows.n_rows, rows.n_features, rows.centre
         self.has_room = 8 * n_columns * rows.n_features**2 <= HESSIAN_BYTES
-        self.latest_hessian: np.ndarray | None = None
         self._latest: ColumnSums | None = None
 
     @property
@@ -399,8 +434,7 @@ class ColumnDesign(Design):
 
     def hessian(self, objective: Objective, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
         known, self.known = self.known, None
-        self.latest_hessian = objective.stream_hessian(self.sums(objective, w)) if known is None else known
-        return self.latest_hessian
+        return objective.stream_hessian(self.sums(objective, w)) if known is None else known
 
     def separated(self, objective: Objective, w: np.ndarray) -> bool:
         return False  # only w = 0 has no penalty, and there all scores are equal
@@ -422,6 +456,9 @@ class _InMemory(Blocks):
 class DeviceJointRows(JointRows):
     """Rows on a device, where the sums are taken; only W and the sums cross."""
 
+    def knows_folds(self, n: int) -> bool:
+        return False
+
     def __init__(self, data: DeviceTraining, times: np.ndarray | None) -> None:
         super().__init__(_InMemory(None), [], rows_of(data), data.weight, None)  # type: ignore[arg-type]
         self.X, self.xp = data.X, namespace(data.X)
@@ -430,8 +467,12 @@ class DeviceJointRows(JointRows):
         self.log_weight = weight
         self.times = None if times is None else to_device(times, data.X, self.xp.float64)
 
+    def columns(self, W: np.ndarray, slope: np.ndarray, fold: Sequence[int]) -> Columns:
+        """Columns whose sums are those of their folds: there are no cells."""
+        return Columns(W, slope, np.array(fold), np.array(fold), np.ones((1, len(fold))))
+
     def log_sums(self, columns: Columns) -> LogSums:
-        return reduce(merge_log_sums, (self._block_sums(columns, some) for some in self._blocks(columns)))
+        return reduce(_merged, (self._block_sums(columns, some) for some in self._blocks(columns)))
 
     def _block_sums(self, columns: Columns, some: slice) -> LogSums:
         xp, found = self.xp, []
@@ -443,19 +484,19 @@ class DeviceJointRows(JointRows):
             found.append([to_host(part) for part in (top, xp.sum(E, axis=0), Z.T @ E)])
         return LogSums(*(np.array(part) for part in zip(*found, strict=True)))
 
-    def scatters(self, terms: Scatters) -> np.ndarray:
+    def grams(self, terms: Scatters) -> np.ndarray:
         """Sums over all rows: here the products are cheap."""
         d, n = terms.columns.W.shape
-        total = np.zeros((n, d, d))
+        total = np.zeros((n, 1, d + 1, d + 1))
         for some in self._blocks(terms.columns):
             for c in (0, 1):
                 mine = np.flatnonzero(terms.label == c)
                 if len(mine):
                     Z, T = self._exponents(terms.columns.take(mine), c, some)
+                    D = self.xp.concat([Z, self.xp.ones_like(Z[:, :1])], axis=1)
                     weight = self.xp.exp(T + to_device(terms.shift[mine], self.X))
                     for place, k in enumerate(mine):
-                        D = Z - to_device(terms.centre[k], self.X)
-                        total[k] += to_host((D * weight[:, place, None]).T @ D)
+                        total[k, 0] += to_host((D * weight[:, place, None]).T @ D)
         return total
 
     def _blocks(self, columns: Columns) -> list[slice]:

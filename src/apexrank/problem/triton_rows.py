@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.kernels.rows import RowSums
 from apexrank.kernels.triton import jit, power_of_two, tl, triton
-from apexrank.problem.device import Array, ClassSums, DeviceRows, is_tensor, namespace
+from apexrank.problem.device import Array, DeviceRows, namespace
+from apexrank.validation import is_tensor
 
 WIDEST = 1024  # columns
 MOST_ROWS = 2**31 - 2**16
@@ -142,7 +144,7 @@ class FusedRows:
         self._partial = torch.empty((self.programs, 2, d + 2), **double)
         self._result = torch.empty((2, d + 1), **double)
 
-    def log_sum_exp(self, w: np.ndarray, slope: tuple[float, float]) -> ClassSums:
+    def log_sum_exp(self, w: np.ndarray, slope: tuple[float, float]) -> RowSums:
         """Sums of both classes, negatives first; exact, in two passes, where exponents outgrow single precision."""
         import torch
 
@@ -150,7 +152,7 @@ class FusedRows:
         result = self._result.cpu().numpy()
         if self.is_rough and not np.all(np.abs(result[:, 0]) <= LARGEST_EXPONENT):
             return self._exact.log_sum_exp(w, slope)
-        return ClassSums(result[:, 0].copy(), result[:, 1:].copy())
+        return RowSums(result[:, 0].copy(), np.ones(2), result[:, 1:].copy())
 
     def launch(self, parameters: Any) -> None:
         """Start both kernels for ``w`` followed by the two slopes, a tensor of float64 on the device."""

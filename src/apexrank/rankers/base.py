@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import logsumexp
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -30,7 +31,8 @@ from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
 from apexrank.penalties import Penalty, Ridge
-from apexrank.problem.blocks import Blocks, BlockTraining, classes_of, survey
+from apexrank.problem.block_design import BlockTraining
+from apexrank.problem.blocks import Blocks, classes_of, survey
 from apexrank.problem.design import Make, Matrix, Training, scores_of
 from apexrank.problem.device import (
     DeviceTraining,
@@ -38,7 +40,6 @@ from apexrank.problem.device import (
     checked_matrix,
     checked_weights,
     chosen_classes,
-    is_device_array,
     scores_on_device,
     to_host,
 )
@@ -50,6 +51,7 @@ from apexrank.validation import (
     check_frame,
     check_two_classes,
     check_weights,
+    is_device_array,
 )
 
 Power = tuple[float, float]
@@ -355,6 +357,24 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         raise NotImplementedError
+
+
+class GivenScores(BinaryRanker):
+    """Scores that are already there, as the ranker that a scorer asks for."""
+
+    def __init__(self, scores: np.ndarray, classes: Sequence[Any] = (0, 1)) -> None:
+        self.scores, self.classes_ = scores, np.array(classes)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.scores
+
+
+def measure(scorer: Any, ranker: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+    """The measure of a fitted ranker; the scorer gets the weights and groups that there are."""
+    columns = {"sample_weight": sample_weight, "groups": groups}
+    given = {name: column for name, column in columns.items() if column is not None}
+    with config_context(enable_metadata_routing=True):  # so that a scorer takes them
+        return scorer(ranker, X, y, **given)
 
 
 def lazy_result(ranker: Any, method: str, X: Any, dtype: Any) -> Any:

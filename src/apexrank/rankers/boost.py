@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone, is_regressor
+from sklearn.base import _fit_context, clone, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils import check_random_state, get_tags
@@ -25,7 +24,14 @@ from apexrank.metrics import get_scorer
 from apexrank.objectives import Push
 from apexrank.prices import Price
 from apexrank.problem.design import Matrix, Training, varies
-from apexrank.rankers.base import BinaryRanker, checked_rows, intercept_of, validated
+from apexrank.rankers.base import (
+    BinaryRanker,
+    GivenScores,
+    checked_rows,
+    intercept_of,
+    measure,
+    validated,
+)
 from apexrank.rankers.push import PNormPush
 from apexrank.solvers.coordinate import line_search
 
@@ -41,17 +47,6 @@ def output_of(estimator: Any, X: Matrix) -> np.ndarray:
     else:
         output = estimator.predict(X)
     return np.asarray(output, dtype=np.float64).reshape(X.shape[0])
-
-
-class _Scored(ClassifierMixin, BaseEstimator):
-    """Scores that are already there, in the shape that a scorer asks for."""
-
-    def __init__(self, scores: np.ndarray) -> None:
-        self.scores = scores
-        self.classes_ = np.array([False, True])
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return self.scores
 
 
 @dataclass
@@ -84,13 +79,11 @@ class Rounds:
         self.measures.append(float("nan") if self.held_out is None else self._measure(self.held_out))
 
     def _measure(self, rows: Training) -> float:
-        extra = {"groups": rows.groups, "sample_weight": rows.weight}
-        given = {name: column for name, column in extra.items() if column is not None}
-        with config_context(enable_metadata_routing=True):  # so that a scorer takes groups
-            measure = self.scorer(_Scored(self.held_out_scores), rows.X, rows.labels, **given)
-        if np.isnan(measure):
+        scored = GivenScores(self.held_out_scores, (False, True))
+        found = measure(self.scorer, scored, rows.X, rows.labels, rows.weight, rows.groups)
+        if np.isnan(found):
             raise InputError("scoring gives no number on the held-out rows: they need rows of both classes")
-        return measure
+        return found
 
     @property
     def best(self) -> int:

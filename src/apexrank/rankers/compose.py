@@ -157,13 +157,10 @@ class LinearRanker(SolverOptions, GradedRanker):
             raise InputError("pos_label is for objectives of two classes, such as 'push'")
         data = read_rows(self, X, y, sample_weight, groups, binary=binary)
         problem = self._minimise(data, self._objective)
-        if binary:
-            w, self.coef_ = self.coef_, self.coef_[None, :]
-            self.intercept_ = np.array([LinearBinaryRanker._intercept(self, data, problem, w)])
-        return self
+        return LinearBinaryRanker._finish(self, data, problem) if binary else self
 
-    def _power(self) -> None:
-        """No closed form of the intercept is known for any objective."""
+    # no closed form of the intercept is known for any objective
+    _power, _intercept = LinearBinaryRanker._power, LinearBinaryRanker._intercept
 
     def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
         make, options = self.objective, dict(self.objective_params or {})

@@ -14,10 +14,10 @@ from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.objectives.margins import checked_relevance
 from apexrank.problem.design import Training, tied_scores
-from apexrank.problem.device import is_device_array, tied_scores_on_device, to_device, to_host
+from apexrank.problem.device import tied_scores_on_device, to_device, to_host
 from apexrank.rankers.base import checked_rows, is_dask, lazy_result, read_rows
 from apexrank.rankers.kernel import KernelFit
-from apexrank.validation import check_choice
+from apexrank.validation import check_choice, is_device_array
 
 TINY = 1e-120
 SAME = 64  # roundings by which the kernel scores of equal rows may differ

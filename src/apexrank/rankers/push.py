@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
@@ -25,15 +24,17 @@ from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
-from apexrank.problem.blocks import BlockTraining
-from apexrank.problem.design import Training
+from apexrank.problem.block_design import BlockTraining
+from apexrank.problem.design import Training, of_two_rows
 from apexrank.problem.problem import Problem
+from apexrank.problem.together import rows_of
 from apexrank.progress import steps
 from apexrank.rankers.base import (
     LinearBinaryRanker,
     SeparableWarning,
     SolverOptions,
     Turned,
+    measure,
     read_rows,
     with_minimum,
 )
@@ -335,7 +336,12 @@ def alpha_grid(
 
 def _alphas_around(ranker: PNormPush, data: Training) -> list[float]:
     data = ranker._encoded(data)
-    scale = ranker._auto_alpha(data, data.compose(ranker._objective)[1])
+    if type(data) is Training and data.groups is None:  # the weights of the classes are enough
+        weight = np.ones(len(data.labels)) if data.weight is None else data.weight
+        objective = of_two_rows(ranker._objective, weight[data.labels].sum(), weight[~data.labels].sum())
+    else:
+        objective = data.compose(ranker._objective)[1]
+    scale = ranker._auto_alpha(data, objective)
     return [factor * scale for factor in ALPHA_FACTORS]
 
 
@@ -548,11 +554,10 @@ class PNormPushCV(LinearBinaryRanker):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
             fitted = fit_folds(data, rankers, np.array(counts))
-        scorer, table = get_scorer(str(self.scoring)), []
+        design, table = rows_of(data), []
         for test, own in zip(tests, fitted, strict=True):
-            extra = {"sample_weight": weight, "groups": groups}
-            extra = {name: column[test] for name, column in extra.items() if column is not None}
-            table.append(held_out_scores(data, own, test, y[test], scorer, extra))
+            columns = (_take(column, test) for column in (y, weight, groups))
+            table.append(held_out_scores(design, own, test, str(self.scoring), *columns))
         return np.array(table)
 
     def _choose(self, table: np.ndarray, alphas: Sequence[float]) -> int:
@@ -587,11 +592,8 @@ def _score_path(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
         path = _path(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True), ps)
-    X, y, *given = (_take(column, test) for column in columns)
-    named = zip(("sample_weight", "groups"), given, strict=True)
-    extra = {name: column for name, column in named if column is not None}
-    with config_context(enable_metadata_routing=True):  # so that a scorer takes them
-        return [scorer(ranker, X, y, **extra) for ranker in path]
+    held_out = [_take(column, test) for column in columns]
+    return [measure(scorer, ranker, *held_out) for ranker in path]
 
 
 def _take(column: Any, rows: np.ndarray) -> Any:

@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from apexrank.divergences import Divergence
 from apexrank.errors import InputError
-from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
-from apexrank.objectives.retarget import Retarget, row_weights
+from apexrank.objectives.margins import LevelOrder, Offsets, counted_weights, offset_table
+from apexrank.objectives.retarget import Retarget
 from apexrank.penalties import Penalty
 from apexrank.problem.design import Training, pull_back, scores_of
 from apexrank.rankers.base import GradedRanker, read_rows
@@ -233,7 +233,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         if type(data) is not Training:
             raise InputError("partial_fit takes rows in memory: give it one block after another")
         rows, relevance, weight = data.X, data.labels, data.weight
-        lists = LevelOrder(relevance, groups, row_weights(weight, group_weight, len(relevance)))
+        lists = LevelOrder(relevance, groups, counted_weights(weight, group_weight, len(relevance)))
         stream = []
         for some in lists.in_order_of_appearance():
             parts = [None if part is None else np.asarray(part)[some] for part in (weight, group_weight)]

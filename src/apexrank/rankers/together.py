@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from apexrank.errors import InputError
+from apexrank.metrics import get_scorer
+from apexrank.metrics.evaluation import evaluate, find_measure
 from apexrank.objectives.base import log_form
 from apexrank.parallel import Lockstep, Threads, n_threads
-from apexrank.problem.blocks import Blocks, BlockTraining
-from apexrank.problem.design import Training, design_of, of_two_rows
+from apexrank.problem.block_design import BlockTraining
+from apexrank.problem.blocks import Blocks
+from apexrank.problem.design import Design, Training, design_of, of_two_rows
 from apexrank.problem.problem import Problem
 from apexrank.problem.together import EVERYTHING, ColumnDesign, joint_rows, rows_of
-from apexrank.rankers.base import BinaryRanker, read_rows
+from apexrank.rankers.base import GivenScores, measure, read_rows
 from apexrank.solvers import LBFGS, Auto, Solution
 
 SAMPLE_ROWS = 8192  # of each class, whose fits are where those of all rows start
 SAMPLE_TOL, SAMPLE_ITER = 1e-2, 100
-START_TOL = 1e-4
+SAMPLE_PATH = 5  # fits on the sample, each of which starts from the one before it
+START_TOL = 3e-3
+NEAR = 0.02  # difference of exponents, in standard deviations, up to which two fits share a Hessian
 SCORE_BYTES = 2**26  # of held-out rows, or one score of each
 KEEP = 0.3  # a Hessian is kept while a step leaves less of the gradient
 
@@ -42,8 +48,8 @@ def can_join(ranker: Any, data: Training) -> bool:
 class JointFit:
     """Fits of rankers on the same rows that advance together, each value and gradient in one pass for all of them.
 
-    They start from fits on a sample of the rows. Newton's method then needs few passes, as it keeps its Hessians, which
-    are those of samples of the rows, weighted by what each contributes.
+    They start from fits on a sample of the rows. Newton's method then needs few passes: fits that are close to each
+    other share a Hessian, which is kept while it serves, and the one on all rows gives that of each fold.
 
     Parameters
     ----------
@@ -65,37 +71,68 @@ class JointFit:
             for ranker in rankers
         ]
         starts = self._sample_fits()
-        tasks = [self._task(k, EVERYTHING, w) for k, w in enumerate(starts)]
-        self._fits = self.steps.run(tasks)
-        for ranker, (problem, solution, _) in zip(rankers, self._fits, strict=True):
+        self._near = self._neighbours(starts)
+        looks = [self._look(k, w) for k, w in enumerate(starts)]
+        found = self.steps.run(looks)
+        tasks = [self._task(k, EVERYTHING, w, found[self._near[k]]) for k, w in enumerate(starts)]
+        self._starts, self._hessians, self._fits = starts, found, self.steps.run(tasks)
+        for ranker, (problem, solution) in zip(rankers, self._fits, strict=True):
             self._finish(ranker, problem, solution)
 
     def fold_fits(self) -> list[list[Any]]:
         """The rankers fitted on the training set of each fold, started from the fits on all rows."""
         found = [[copy(ranker) for ranker in self.rankers] for _ in range(self.n_folds)]
         columns = [(fold, k) for fold in range(self.n_folds) for k in range(len(self.rankers))]
-        tasks = [self._task(k, fold, self._fits[k][1].w, self._fits[k][2]) for fold, k in columns]
-        for (fold, k), (problem, solution, _) in zip(columns, self.steps.run(tasks), strict=True):
+        near = sorted(set(self._near))
+        known = {(fold, k): self._hessians[k] for fold in range(self.n_folds) for k in near}
+        if self.rows.knows_folds(2 * len(near)):
+            looks = [self._look(k, self._starts[k], fold) for fold, k in known]
+            known = dict(zip(known, self.steps.run(looks), strict=True))
+        tasks = [self._task(k, fold, self._fits[k][1].w, known[fold, self._near[k]]) for fold, k in columns]
+        for (fold, k), (problem, solution) in zip(columns, self.steps.run(tasks), strict=True):
             self._finish(found[fold][k], problem, solution)
         return found
 
-    def _task(self, k: int, fold: int, start: np.ndarray, known: np.ndarray | None = None) -> Any:
-        """A function that solves the problem of a ranker: it gives problem, solution, and the Hessian it had last."""
-        ranker, n_columns = self.rankers[k], len(self.rankers) * max(1, self.n_folds)
+    def _problem(self, k: int, fold: int, known: np.ndarray | None = None) -> Problem:
+        n_columns = len(self.rankers) * max(1, self.n_folds)
         design = ColumnDesign(self.rows, self.steps, fold, n_columns, known)
-        objective = of_two_rows(ranker._objective, *self._totals[fold])
-        problem = Problem(design, objective, self.penalties[k])
+        objective = of_two_rows(self.rankers[k]._objective, *self._totals[fold])
+        return Problem(design, objective, self.penalties[k])
 
-        def solve() -> tuple[Problem, Solution, np.ndarray | None]:
-            # where folds follow, a fit on all rows is no more than their start
-            starts = fold == EVERYTHING and self.n_folds > 0
-            tol = max(ranker.tol, START_TOL) if starts else ranker.tol
-            solution = Auto(ranker.max_iter, tol, keep=KEEP).solve(problem, start)
-            if starts and design.latest_hessian is None and problem.hessian_cost < np.inf:
-                problem.hessian(solution.w)
-            return problem, solution, design.latest_hessian
+    def _look(self, k: int, w: np.ndarray, fold: int = EVERYTHING) -> Any:
+        """A function that gives the Hessian of a ranker's objective at w, if others near it are to have it."""
+        problem = self._problem(k, fold)
 
-        return solve
+        def look() -> np.ndarray | None:
+            problem.value_and_grad(w)
+            if k not in self._near or problem.hessian_cost == np.inf:
+                return None
+            return problem.design.hessian(problem.objective, w, problem.centre)
+
+        return look
+
+    def _task(self, k: int, fold: int, start: np.ndarray, known: np.ndarray | None) -> Any:
+        """A function that solves the problem of a ranker: it gives problem and solution."""
+        ranker, problem = self.rankers[k], self._problem(k, fold, known)
+        # where folds follow, a fit on all rows is no more than their start
+        starts = fold == EVERYTHING and self.n_folds > 0
+        tol = max(ranker.tol, START_TOL) if starts else ranker.tol
+        return lambda: (problem, Auto(ranker.max_iter, tol, keep=KEEP).solve(problem, start))
+
+    def _neighbours(self, starts: list[np.ndarray]) -> list[int]:
+        """Number of the ranker whose Hessian each one takes: the first with the same exponents and scores close by."""
+        found: list[int] = []
+        for k, (ranker, w) in enumerate(zip(self.rankers, starts, strict=True)):
+            power, scale = ranker._power(), self.rows.spread
+            same = (
+                other
+                for other in sorted(set(found))
+                if power is not None
+                and self.rankers[other]._power() == power
+                and power[0] * np.linalg.norm((w - starts[other]) * scale) <= NEAR
+            )
+            found.append(next(same, k))
+        return found
 
     @cached_property
     def _totals(self) -> list[tuple[float, float]]:
@@ -124,12 +161,21 @@ class JointFit:
             shares.append(weight[some] * (total / weight[some].sum()))
         sample, share = np.concatenate(chosen), np.concatenate(shares)
         positive, design = self.positive[sample], design_of(self.rows.design.take(sample))
-        found: list[np.ndarray] = [np.zeros(self.rows.n_features)]
-        with threadpool_limits(limits=1, user_api="blas"):  # products are small
-            for ranker, penalty in zip(self.rankers, self.penalties, strict=True):
+
+        def path(first: int) -> list[np.ndarray]:
+            found: list[np.ndarray] = [np.zeros(self.rows.n_features)]
+            own = slice(first, first + SAMPLE_PATH)
+            for ranker, penalty in zip(self.rankers[own], self.penalties[own], strict=True):
                 problem = Problem(design, ranker._objective(positive, share, None), penalty, share)
                 found.append(LBFGS(SAMPLE_ITER, SAMPLE_TOL).solve(problem, found[-1]).w)
-        return found[1:]
+            return found[1:]
+
+        # products are small: threads of BLAS would wait for each other. A context of its own leaves a checkpoint out,
+        # as threads do: what it holds must not depend on their number
+        with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
+            starts = range(0, len(self.rankers), SAMPLE_PATH)
+            paths = threads.map(lambda first: Context().run(path, first), starts)
+        return [w for found in paths for w in found]
 
 
 def fit_folds(data: Training, rankers: list[Any], times: np.ndarray) -> list[list[Any]]:
@@ -154,30 +200,66 @@ def fit_folds(data: Training, rankers: list[Any], times: np.ndarray) -> list[lis
     return found
 
 
-class _GivenScores(BinaryRanker):
-    """A ranker for scorers whose rows are their own scores: it measures scores that are already there."""
-
-    classes_ = np.array([0, 1])
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return X[:, 0]
-
-
 def held_out_scores(
-    data: Training, rankers: list[Any], rows: np.ndarray, y: np.ndarray, scorer: Any, extra: dict[str, Any]
+    design: Design,
+    rankers: list[Any],
+    rows: np.ndarray,
+    scoring: str,
+    y: np.ndarray,
+    weight: Any,
+    groups: Any,
 ) -> list[float]:
-    """What a scorer says of each ranker on some rows, of which no more than their scores are in memory."""
-    design = rows_of(data)
+    """The measure ``scoring`` of each ranker on some rows, of which no more than their scores are in memory.
+
+    ``y``, ``weight`` and ``groups`` are those of these rows; labels are 0 and 1.
+    """
+    scorer, plain = get_scorer(scoring), weight is None and groups is None and 0 < y.sum() < len(y)
+    limit = _highest_fpr(scoring) if plain else 1.0
     at_once = max(1, SCORE_BYTES // (8 * len(rows)))
     found: list[float] = []
+
+    def of_scores(scores: np.ndarray) -> float:
+        if limit == 1:
+            return measure(scorer, GivenScores(scores), scores, y, weight, groups)
+        top, labels, count = top_of_list(scores, y, limit)
+        return evaluate(labels, top, scoring, pos_label=1, sample_weight=count)[scoring]
+
     for first in range(0, len(rankers), at_once):
         some = rankers[first : first + at_once]
         scores = design.scores_at(rows, np.column_stack([ranker.coef_[0] for ranker in some]))
         scores += np.concatenate([ranker.intercept_ for ranker in some])
-        columns = np.ascontiguousarray(scores.T)
         with Threads(n_threads()) as threads:
-            found += threads.map(lambda column: _measure(scorer, column, y, extra), columns)
+            found += threads.map(of_scores, np.ascontiguousarray(scores.T))
     return found
+
+
+def _highest_fpr(scoring: str) -> float:
+    """The false positive rate up to which a measure looks at a list: 1 if it looks at all of it."""
+    try:
+        options = find_measure(scoring).options
+    except InputError:  # one of scikit-learn's
+        return 1.0
+    return options.get("max_fpr", options.get("fpr", 1.0))
+
+
+def top_of_list(scores: np.ndarray, y: np.ndarray, fpr: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores, labels and weights of a list whose rows beyond a false positive rate are merged to one of each class.
+
+    Its ROC curve up to that rate is the same, and only the top needs to be sorted.
+
+    Examples
+    --------
+    >>> scores, labels, weight = top_of_list(np.array([4.0, 3.0, 2.0, 1.0, 0.0]), np.array([1, 0, 0, 0, 1]), 0.3)
+    >>> scores.round().tolist(), labels.tolist(), weight.tolist()
+    ([4.0, 3.0, 2.0, 2.0, 2.0], [1, 0, 0, 0, 1], [1.0, 1.0, 1.0, 1.0, 1.0])
+    """
+    negative = scores[y == 0]
+    beyond = max(0, len(negative) - 1 - int(np.ceil(fpr * len(negative))))
+    lowest = np.partition(negative, beyond)[beyond]
+    top = scores >= lowest
+    below = [np.sum(~top & (y == label)) for label in (0, 1)]
+    scores = np.append(scores[top], [np.nextafter(lowest, -np.inf)] * 2)
+    return scores, np.append(y[top], [0, 1]), np.append(np.ones(len(scores) - 2), below)
 
 
 def search_blocks(search: Any, blocks: Blocks) -> None:
@@ -194,17 +276,13 @@ def search_blocks(search: Any, blocks: Blocks) -> None:
         rankers = [clone(search.estimator).set_params(alpha=alpha) for alpha in alphas]
         for ranker in rankers:
             ranker._minimise(some, ranker._objective)
-        extra = {"groups": groups[test]}
-        if weight is not None and (weight == np.floor(weight)).all():  # measures of ranks need whole weights
-            extra["sample_weight"] = weight[test]
+        whole = (
+            None if weight is None or (weight % 1).any() else weight[test]
+        )  # as measures of ranks need them
+        held_out = relevance[test], whole, groups[test]
         columns = rows_of(data).scores_at(test, np.column_stack([ranker.coef_ for ranker in rankers])).T
-        scores.append([_measure(search.scoring, column, relevance[test], extra) for column in columns])
+        scores.append([measure(search.scoring, GivenScores(own), own, *held_out) for own in columns])
     mean = np.mean(scores, axis=0)
     search.best_score_ = float(mean.max())
     best = clone(search.estimator).set_params(alpha=alphas[int(mean.argmax())])
     search.best_estimator_ = best.fit(blocks, None)
-
-
-def _measure(scorer: Any, scores: np.ndarray, y: np.ndarray, extra: dict[str, Any]) -> float:
-    with config_context(enable_metadata_routing=True):  # so that a scorer takes the extra columns
-        return scorer(_GivenScores(), scores[:, None], y, **extra)
