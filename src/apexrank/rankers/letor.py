@@ -32,15 +32,11 @@ TREES = ("lambdarank", "rank_xendcg", "retarget")
 PARTS = ("linear", "additive", *TREES)
 ALPHAS = {"linear": (10.0, 1.0, 0.1, 0.01, 0.001), "additive": (1.0, 0.1, 0.01)}
 ROUNDS = (25, 50, 100, 200)
-GROWN: dict[str, Any] = {
-    "n_estimators": ROUNDS[-1],
-    "learning_rate": 0.1,
-    "max_leaves": 7,
-}
+GROWN: dict[str, Any] = {"n_estimators": ROUNDS[-1], "learning_rate": 0.1, "max_leaves": 7}
 # Share of the columns that a tree sees, and their least number: trees of one or two columns miss interactions.
 COLUMNS, FEWEST = 0.3, 8
 STACKED = 0.01  # ridge penalty of the weights of the parts
-# far more exact than the choice of alpha is; Newton's method costs tens of times as much on thousands of short lists
+# Alpha is chosen from powers of ten: a loose tolerance is enough, which L-BFGS reaches before Newton has a Hessian.
 CONVEX: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-3}
 
 
