@@ -242,6 +242,7 @@ def test_every_projection_is_among_the_cases():
     helpers = {
         *(projections.hyperplane_multiplier, projections.natural_parameters, projections.check_normal),
         *(pav_module.pav_blocks, pav_module.clip, pav_module.check_indptr, pav_module.check_row_weight),
+        *(pav_module.running_sums, pav_module.sort_inside),
     }
     public = {
         function

@@ -52,11 +52,13 @@ from apexrank.graph import (
 )
 from apexrank.kernels import csr
 from apexrank.plot import additive_effects
+from apexrank.rankers import BoostedRanker, LetorRanker
 from apexrank.report import summarise_votes
 from tests.whole import can_import
 
 X, Y = datasets.make_push_example(160, random_state=3, return_X_y=True)
 NOISE = np.random.default_rng(5).normal(size=160)
+QUERIES = np.arange(160) // 8
 BALLOTS = np.random.default_rng(1).random((12, 5))
 LINKS = np.random.default_rng(0).integers(0, 30, (2, 150))
 
@@ -83,6 +85,17 @@ SEEDED = {
     "OrderPosterior.metropolis": lambda seed: OrderPosterior(BALLOTS[0]).metropolis(20, random_state=seed),
     "OrderPosterior.sample": lambda seed: OrderPosterior(BALLOTS[0]).sample(20, random_state=seed),
     "Aggregation.bootstrap": lambda seed: aggregate(BALLOTS).bootstrap(50, random_state=seed).ranks,
+    "BoostedRanker": lambda seed: (
+        BoostedRanker(n_estimators=3, subsample=0.5, random_state=seed).fit(X, Y, groups=QUERIES).predict(X)
+    ),
+    "LetorRanker": lambda seed: (
+        LetorRanker(["linear"], n_folds=2, random_state=seed).fit(X, Y, groups=QUERIES).predict(X)
+    ),
+    "make_clicks": lambda seed: datasets.make_clicks(Y, NOISE, n_sessions=5, random_state=seed).clicked,
+    "counterfactual_dcg": lambda seed: metrics.counterfactual_dcg(
+        Y, QUERIES % 4 + 1, NOISE, [1, 1, 1, 1], sessions=QUERIES, n_resamples=50, random_state=seed
+    ),
+    "team_draft": lambda seed: metrics.team_draft(range(20), range(20), random_state=seed),
     "make_crawl": lambda seed: datasets.make_crawl(200, random_state=seed).adjacency,
     "plant_farms": lambda seed: (
         datasets.plant_farms(crawl(), farms=2, boosters=3, hijacked=2, random_state=seed).adjacency

@@ -64,7 +64,7 @@ from apexrank.rankers import (
     UnknownLinkRegressor,
 )
 from apexrank.rankers.additive import AdditiveFit
-from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, LinearFit
+from apexrank.rankers.base import BinaryRanker, GivenScores, GradedRanker, LinearBinaryRanker, LinearFit
 from apexrank.rankers.kernel import KernelFit
 from apexrank_papers.retargeting.published import PublishedRetargeting
 
@@ -72,6 +72,7 @@ from apexrank_papers.retargeting.published import PublishedRetargeting
 BASES = {
     AdditiveFit,
     BinaryRanker,
+    GivenScores,  # nothing to fit
     GradedRanker,
     GraphRank,
     IteratedRank,

@@ -6,11 +6,11 @@ Neither package is imported: an ir_datasets dataset is recognised by its iterato
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
-from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 
 from apexrank.datasets.letor import feature_names
@@ -133,7 +133,8 @@ def feature_rows(results: Any, qrels: Any = None) -> Bunch:
     )
 
 
-class CountedGroups(BaseEstimator):
+@dataclass
+class CountedGroups:
     """A ranker for callers that give the sizes of sorted queries, as PyTerrier, LightGBM and XGBoost do.
 
     ``pt.ltr.apply_learned_model(CountedGroups(MonotoneRetargeting()), form="ltr")`` is a stage of a PyTerrier pipeline.
@@ -156,8 +157,7 @@ class CountedGroups(BaseEstimator):
     True
     """
 
-    def __init__(self, ranker: Any) -> None:
-        self.ranker = ranker
+    ranker: Any
 
     def fit(self, X: Any, y: Any, group: Any = None, **validation: Any) -> Self:
         """Fit on rows whose queries follow each other, ``group`` rows each; validation rows are not used."""
