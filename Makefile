@@ -49,6 +49,7 @@ extras: $(VENV)/test
 
 demo: $(VENV)/base
 	$(BIN)/apexrank demo
+	@echo "apexrank is $(BIN)/apexrank; 'source $(BIN)/activate' puts it on your PATH"
 
 test: $(VENV)/test lint unit
 

@@ -262,7 +262,7 @@ class TestFaults:
                 "--bins is for additive models, but this one is linear",
             ),
             ("--format sql -o m.csv --bins 3", "--bins is for --format scorecard, not sql"),
-            ("--dialect cobol", "unknown dialect 'cobol'"),
+            ("--dialect cobol", "unknown --dialect 'cobol'"),
             ("-o missing/model.onnx", "there is no folder"),
             ("-o train.csv --data train.csv", "is also an input"),
             ("-o card.csv --data none.csv", "cannot read 'none.csv'"),

@@ -138,7 +138,7 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit train.txt --model push", "say which one is positive with --positive"),
         ("fit train.txt --model retarget -p 3", "--model retarget has no -p"),
         ("fit train.txt --model retarget --divergence cubic", "unknown divergence 'cubic'"),
-        ("fit train.txt --model listwise --loss cubic", "unknown loss 'cubic'"),
+        ("fit train.txt --model listwise --loss cubic", "unknown --loss 'cubic'"),
         ("fit train.txt --model boosted --loss cubic", "unknown --loss 'cubic': use one of retarget"),
         ("fit train.txt --model boosted --cv", "not for boosted: leave it out"),
         ("fit train.txt --model boosted --alpha 1", "--model boosted has no --alpha"),

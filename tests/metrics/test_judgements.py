@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
 from apexrank import InputError, metrics
+from apexrank.io.judging import judge_run
 from apexrank.metrics.evaluation import FAMILIES, find_measure
 
 NAN = float("nan")
@@ -307,3 +308,27 @@ def test_interleaving_of_equal_rankers_is_fair_and_of_a_better_one_is_not():
     nobody = metrics.interleaving_test([0, 0], ["a", "b"], ["x", "x"])
     assert nobody[:3] == (0, 0, 1)
     assert nobody.p_value == 1
+
+
+def test_inf_ap_of_a_run_with_documents_outside_the_pool(tmp_path):
+    """Judgements below 0 are in the pool but not judged; documents that the judgements lack are outside it."""
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    rng = np.random.default_rng(0)
+    run, qrels = {}, {}
+    for query in map(str, range(30)):
+        documents = [f"d{i:02}" for i in range(25)]
+        run[query] = {
+            name: float(score) for name, score in zip(documents[:20], rng.permutation(20), strict=True)
+        }
+        judged = {name: int(rng.choice([-1, 0, 0, 1, 2])) for name in documents if rng.random() < 0.6}
+        qrels[query] = judged | {"d00": 1}
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"infAP", "bpref", "map"}).evaluate(run)
+    lines = [f"{q} Q0 {d} 1 {s} x" for q, row in run.items() for d, s in row.items()]
+    (tmp_path / "run.txt").write_text("\n".join(lines) + "\n")
+    lines = [f"{q} 0 {d} {r}" for q, row in qrels.items() for d, r in row.items()]
+    (tmp_path / "qrels.txt").write_text("\n".join(lines) + "\n")
+    for name, unjudged in (("infAP", "pool"), ("bpref", True), ("map", False)):
+        rows = judge_run(tmp_path / "run.txt", tmp_path / "qrels.txt", unjudged=unjudged)
+        found = metrics.per_group(rows.y, rows.scores, name, groups=rows.groups, relevant=1, ties="given")
+        expected = [theirs[query][name] for query in found["group"]]
+        np.testing.assert_allclose(found[name], expected, atol=1e-12, err_msg=name)

@@ -420,3 +420,52 @@ def test_parameters_of_the_library(lists):
     X, y, groups = lists
     ranker = BoostedRanker(n_estimators=3, library_params={"max_depth": 1}).fit(X, y, groups=groups)
     assert (np.diff(np.append(ranker.forest_.roots, len(ranker.forest_.value))) <= 4).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (
+            {"reg_lambda": 100.0},
+            "'reg_lambda', which is the ranker's own parameter l2",
+        ),  # an alias of lambda_l2
+        ({"min_child_samples": 9}, "which is the ranker's own parameter min_samples_leaf"),
+        ({"application": "binary"}, "'application', which is the ranker's own parameter objective"),
+        ({"max_dept": 3}, "'max_dept', which LightGBM does not know"),
+        ({"linear_tree": True}, "gives scores that are not sums of leaves"),
+        ({"zero_as_missing": True}, "gives scores that are not sums of leaves"),
+    ],
+)
+@with_lightgbm
+def test_parameters_of_lightgbm_that_would_be_ignored_or_not_kept(lists, params, message):
+    X, y, groups = lists
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    ranker = BoostedRanker(n_estimators=5, subsample=0.7, library_params=params)
+    with pytest.raises(InputError, match=re.escape(message)):
+        ranker.fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"eta": 0.5}, "'eta', which is the ranker's own parameter learning_rate"),
+        ({"base_score": 2.0}, "gives scores that are not sums of leaves"),
+        ({"booster": "dart"}, "trees are read from XGBoost's booster 'gbtree', got 'dart'"),
+        ({"booster": "gblinear"}, "trees are read from XGBoost's booster 'gbtree', got 'gblinear'"),
+    ],
+)
+def test_parameters_of_xgboost_that_would_not_be_kept(lists, params, message):
+    pytest.importorskip("xgboost", reason="xgboost is not installed")
+    X, y, groups = lists
+    ranker = BoostedRanker(n_estimators=5, library="xgboost", library_params=params)
+    with pytest.raises(InputError, match=re.escape(message)):
+        ranker.fit(X, y, groups=groups)
+
+
+@with_lightgbm
+@pytest.mark.parametrize("in_a_list", [False, True])
+def test_held_out_queries_need_their_groups(lists, in_a_list):
+    X, y, groups = lists
+    held = [(X, y, groups)] if in_a_list else (X, y)
+    with pytest.raises(InputError, match=r"eval_set must be one tuple \(X, y, groups\), as fit has groups"):
+        BoostedRanker(n_estimators=5).fit(X, y, groups=groups, eval_set=held)

@@ -16,6 +16,7 @@ from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io.judging import Judged
+    from apexrank.io.trec import Unjudged
 
 _scored = opt.panel("Lists ranked elsewhere")
 
@@ -39,7 +40,7 @@ class Inputs:
     qrels: Path | None = _scored("TREC judgements of the run's documents.")
     complete: bool = _scored("Count judged queries that the run lacks as 0.", default=False)
 
-    def read(self, reading: opt.CsvOptions, *, unjudged: bool = False) -> Judged:
+    def read(self, reading: opt.CsvOptions, *, unjudged: Unjudged = False) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
         of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
         of_run, of_scores = self.qrels is not None, self.scores is not None
@@ -159,11 +160,13 @@ def evaluate(
         """Rows for each of the names: measures that know unjudged documents of a run have those kept apart."""
         from apexrank.metrics.evaluation import find_measure
 
-        apart = [name for name in names if find_measure(name).family.function.known == "unjudged"]
-        if inputs.qrels is None or not apart:
-            return [(judged, names)]
-        rest = [name for name in names if name not in apart]
-        return [(judged, rest)] * bool(rest) + [(inputs.read(reading, unjudged=True), apart)]
+        kinds: dict[Unjudged, list[str]] = {False: []}
+        for name in names:
+            measure = find_measure(name).family.function
+            apart = inputs.qrels is not None and measure.known == "unjudged"
+            kinds.setdefault("pool" if apart and measure is metrics.inf_ap else apart, []).append(name)
+        read = ((inputs.read(reading, unjudged=kind) if kind else judged, own) for kind, own in kinds.items())
+        return [(rows, own) for rows, own in read if own]
 
     if each:
         names = chosen or default_measures(judged.y, judged.groups, judged.weight)

@@ -45,6 +45,9 @@ _WORDS = {
     r"max_iter or tol\b": "--max-iter or --tol",
     r"A larger p or a smaller ratio\b": "A larger -p or a smaller --ratio",
     r"X has too few\b": "there are too few",
+    r"top and fpr are two ways\b": "--top and --fpr are two ways",
+    r"the false positive rate must\b": "--fpr must",
+    r"unknown imputation\b": "unknown --impute",
     r"Lower n_clusters, or set euclidean\b": "Lower -k, or set --euclidean",
     r"try n_restarts, or lower damping\b": "try --restarts, or lower --damping",
     r"pull and entropy are for methods 'blend' and 'fixed-point', got '[\w-]+'": (
@@ -78,7 +81,7 @@ _KEYWORDS = (
 )
 _FIRST = (
     "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence|"
-    "half_life|smoothing"
+    "half_life|smoothing|dialect|scale|loss|side|price|method"
 )
 
 

@@ -386,7 +386,9 @@ def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[trial
         groups = None if data.groups is None else data.groups[known]
         seed, folds = options.random_state, options.folds
         splits = trials.repeated_folds(y, folds=folds, repeats=repeats, groups=groups, seed=seed)
-        how = f"{options.folds} folds, {'once' if repeats == 1 else f'{repeats} times'}"
+        # fewer than asked for where a class has fewer rows
+        cut = max(sum(split.repeat == repeat for split in splits) for repeat in range(repeats))
+        how = f"{cut} folds, {'once' if repeats == 1 else f'{repeats} times'}"
     return [trials.Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
 

@@ -26,6 +26,7 @@ from apexrank.metrics.evaluation import find_measure
 
 if TYPE_CHECKING:
     from apexrank.io.table_ranker import TableRanker
+    from apexrank.io.trec import Unjudged
 
 ABOVE_ZERO = math.ulp(0.0)  # the smallest grade that is one
 _CUTS = (10, 50, 100)
@@ -134,12 +135,11 @@ def _is_graded(table: Table, target: str, positive: str | None) -> bool:
 
 
 def judge_run(
-    run: str | Path, qrels: str | Path, *, complete: bool = False, unjudged: bool = False
+    run: str | Path, qrels: str | Path, *, complete: bool = False, unjudged: Unjudged = False
 ) -> Judged:
     """Join a TREC run with its judgements, in the order of trec_eval and with its ties.
 
-    ``complete`` counts the judged queries that the run lacks as well; ``unjudged`` keeps documents that nobody judged
-    apart from irrelevant ones, as :func:`apexrank.io.trec.judged` does.
+    ``complete`` and ``unjudged`` are those of :func:`apexrank.io.trec.judged`.
     """
     from apexrank.io.trec import judged, read_qrels, read_run
 

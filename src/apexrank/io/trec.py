@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -180,7 +180,10 @@ def write_qrels(qrels: Rows, path: str | Path) -> None:
     write_lines(path, [_text(lines).encode()])
 
 
-def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: bool = False) -> pl.DataFrame:
+Unjudged = bool | Literal["pool"]
+
+
+def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: Unjudged = False) -> pl.DataFrame:
     """Join a run with its judgements into the rows that measures need, by the rules of trec_eval.
 
     Each retrieved document is a row; one that nobody judged, or judged below 0, has relevance 0. Each relevant
@@ -196,9 +199,10 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: bool = F
     complete : bool
         Keep the judged queries that the run lacks (``trec_eval -c``): their relevant documents, or where none
         is relevant all their judged ones, have the score -inf.
-    unjudged : bool
-        For bpref, infAP and RBP: retrieved documents that nobody judged, or judged below 0, have the relevance NaN,
-        and documents judged irrelevant that the run did not retrieve are rows too, with the score -inf.
+    unjudged : bool or "pool"
+        For bpref and RBP: retrieved documents that nobody judged, or judged below 0, have the relevance NaN, and
+        documents judged irrelevant that the run did not retrieve are rows too, with the score -inf. "pool" is for
+        infAP: documents that the judgements lack are outside the pool and have the relevance -1.
 
     Returns
     -------
@@ -227,12 +231,16 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: bool = F
     """
     retrieved = _checked_rows(run, RUN).with_row_index("row")
     relevance = pl.col("relevance")
-    known = relevance.clip(0.0) if not unjudged else pl.when(relevance >= 0).then(relevance)
+    unknown = pl.lit(math.nan) if unjudged == "pool" else None
+    known = (
+        relevance.clip(0.0) if not unjudged else pl.when(relevance >= 0).then(relevance).otherwise(unknown)
+    )
+    absent = -1.0 if unjudged == "pool" else math.nan if unjudged else 0.0
     judgements = _checked_rows(qrels, QRELS).with_columns(known)
     found = retrieved.join(judgements.select("query"), on="query", how="semi").join(
         judgements, on=KEY, how="left"
     )
-    lacking = _not_retrieved(retrieved, judgements, complete, unjudged)
+    lacking = _not_retrieved(retrieved, judgements, complete, bool(unjudged))
     columns = ["row", "query", "document", "score", "relevance"]
     rows = pl.concat([found.select(columns), lacking.select(columns)])
     if not rows.height:
@@ -240,7 +248,7 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: bool = F
             "no query of the run is judged: the query ids of run and qrels must be written alike"
         )
     first = pl.col("row").min().over("query").alias("row")
-    ordered = rows.with_columns(first, pl.col("relevance").fill_null(math.nan if unjudged else 0.0)).sort(
+    ordered = rows.with_columns(first, pl.col("relevance").fill_null(absent)).sort(
         "row", "score", "document", descending=[False, True, True]
     )
     return ordered.drop("row")

@@ -109,10 +109,10 @@ def bpref(rows: ScoredRows, *, ties: Ties = "average") -> Values:
 def inf_ap(rows: ScoredRows, *, ties: NoMean = "pessimistic") -> Values:
     """Inferred average precision: `average_precision` estimated from sampled judgements (Yilmaz and Aslam 2006).
 
-    The mean over relevant rows of the expected precision at their rank k: ``1/k + (k − 1)/k · (r + ε) / (r + n + 2ε)``,
-    with r and n the rows judged relevant and irrelevant above it and ε = 1e-5. The unjudged rows must be a random
-    sample of the rows that could have been judged: trec_eval's documents "in the pool". Without unjudged rows it is the
-    average precision up to ε. Documents outside the pool, which trec_eval knows besides, are not known here.
+    The mean over relevant rows of the expected precision at their rank k: ``1/k + m/k · (r + ε) / (r + n + 2ε)``, with
+    r and n the rows judged relevant and irrelevant above it, m the rows above it in the pool, and ε = 1e-5. Unjudged
+    rows (NaN) must be a random sample of the pool, the rows that could have been judged. A row with a label below 0 is
+    outside the pool, and taken for irrelevant. Without unjudged rows it is the average precision up to ε.
 
     Parameters as in `rbp`, except ``ties``: the expectation over random orders has no closed form here. "pessimistic"
     puts irrelevant rows first, then unjudged ones, "optimistic" relevant ones.
@@ -123,13 +123,15 @@ def inf_ap(rows: ScoredRows, *, ties: NoMean = "pessimistic") -> Values:
     0.8125
     """
     check_no_mean("inf_ap", ties)
-    kind = 2.0 * rows.positive + (0.0 if rows.judged is None else ~rows.judged)
+    judged = True if rows.judged is None else rows.judged
+    kind = np.where(judged, np.where(rows.relevance < 0, -1.0, 2.0 * rows.positive), 1.0)
     lists = rows.lists
     coded = lists.graded(kind)
     found = coded.relevance if ties == "given" else coded.sorted_ties(best_first=ties == "optimistic")
     relevant, irrelevant = (np.equal(found, code).astype(np.float64) for code in (2, 0))
     above = lists.before(relevant)
-    judged = above + lists.before(irrelevant)
-    precision = (1 + (lists.ranks - 1) * (above + _EPSILON) / (judged + 2 * _EPSILON)) / lists.ranks
+    known = above + lists.before(irrelevant)
+    pooled = lists.before(np.greater_equal(found, 0).astype(np.float64))
+    precision = (1 + pooled * (above + _EPSILON) / (known + 2 * _EPSILON)) / lists.ranks
     total = lists.sums(relevant)
     return Values(ratio(lists.sums(precision * relevant * lists.listed), total), total > 0)

@@ -169,12 +169,15 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
 
         ``sample_weight`` counts as repetitions of rows, as far as the library allows. ``eval_set`` are held-out
-        queries, ``(X, y)`` or ``(X, y, groups)``.
+        queries: ``(X, y, groups)``, or ``(X, y)`` for one list where ``fit`` has no groups either.
         """
         objective, metric = self._checked()
         train, held = self._read(X, y, sample_weight, groups, reset=True), None
         random = check_random_state(self.random_state)
         if eval_set is not None:
+            if len(eval_set) != 2 + (groups is not None) or isinstance(eval_set[0], tuple | list):
+                wanted = "(X, y)" if groups is None else "(X, y, groups), as fit has groups"
+                raise InputError(f"eval_set must be one tuple {wanted}")
             X_held, y_held, *rest = eval_set
             held = self._read(X_held, y_held, None, rest[0] if rest else None, reset=False)
         elif self.validation_fraction is not None:

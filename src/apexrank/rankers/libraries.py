@@ -26,14 +26,49 @@ THEIRS = {
     "xgboost": {"lambdarank": "rank:ndcg", "rank:ndcg": "rank:ndcg", "rank:pairwise": "rank:pairwise"},
     "catboost": {"lambdarank": "LambdaMart", "YetiRank": "YetiRank", "QueryRMSE": "QueryRMSE"},
 }
+# parameters of the libraries that are the ranker's own, by its names
+_OWN = {
+    "lightgbm": {
+        **{"num_leaves": "max_leaves", "min_data_in_leaf": "min_samples_leaf", "lambda_l2": "l2"},
+        **{
+            "feature_fraction": "colsample",
+            "bagging_fraction": "subsample",
+            "num_iterations": "n_estimators",
+        },
+        **{"monotone_constraints": "monotonic_cst", "categorical_feature": "categorical_features"},
+        **{"early_stopping_round": "early_stopping_rounds", "metric": "eval_metric", "seed": "random_state"},
+    },
+    "xgboost": {
+        **{"reg_lambda": "l2", "lambda": "l2", "colsample_bytree": "colsample", "eta": "learning_rate"},
+        **{"monotone_constraints": "monotonic_cst", "eval_metric": "eval_metric", "seed": "random_state"},
+    },
+    "catboost": {
+        **{"l2_leaf_reg": "l2", "reg_lambda": "l2", "rsm": "colsample", "colsample_bylevel": "colsample"},
+        **{"iterations": "n_estimators", "num_boost_round": "n_estimators", "num_trees": "n_estimators"},
+        **{
+            "depth": "max_leaves",
+            "max_depth": "max_leaves",
+            "eta": "learning_rate",
+            "loss_function": "objective",
+        },
+        **{
+            "monotone_constraints": "monotonic_cst",
+            "eval_metric": "eval_metric",
+            "random_seed": "random_state",
+        },
+    },
+}
+_SAME = ("objective", "learning_rate", "max_leaves", "subsample", "n_estimators", "random_state")
 LIGHTGBM_OPTIONS = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
 _EXTRAS = {"lightgbm": "boosting", "xgboost": "boosting", "catboost": "catboost"}
 LONGEST = 10_000  # rows of a list that LightGBM's own objectives take
 _GRADES = 31  # that the libraries have gains for
+_COMPARED = 1000  # rows whose scores are compared with the library's
 _EXACT = 2**24  # row numbers that single precision can tell apart
 
 Trees = list[list[Node]]
 Slopes = Callable[..., tuple[np.ndarray, np.ndarray]]
+Scores = Callable[[np.ndarray], np.ndarray]
 
 
 class Lists(NamedTuple):
@@ -169,13 +204,38 @@ def grow(library: str, task: Task) -> Trees:
     except ImportError:
         extra = f'pip install "apexrank[{_EXTRAS[library]}]"'
         raise MissingExtraError(f"library={library!r} is not installed: {extra}") from None
-    return {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}[library](module, task)
+    _check_params(library, module, task.ranker.library_params or {})
+    trees, scores = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}[library](module, task)
+    # linear leaves, random forests and the like are more than sums of leaves: what is kept must score as they do
+    some = np.ascontiguousarray(task.lists.X[:: len(task.lists.X) // _COMPARED + 1])
+    kept, theirs = Forest.of(trees, 0.0, task.missing).scores(some), scores(some)
+    if not np.allclose(kept, theirs, rtol=1e-4, atol=1e-4 * (1 + np.abs(theirs).max())):
+        raise InputError(
+            f"library_params={task.ranker.library_params!r} gives scores that are not sums of leaves, which is what "
+            "BoostedRanker keeps: leave them out, or use the library itself"
+        )
+    return trees
+
+
+def _check_params(library: str, module: Any, given: Mapping[str, Any]) -> None:
+    """Raise InputError for parameters that the ranker has itself, and for names that LightGBM does not know."""
+    known = module.basic._ConfigAliases._get_all_param_aliases() if library == "lightgbm" else {}
+    canonical = {alias: name for name, aliases in known.items() for alias in (name, *aliases)}
+    for name in given:
+        meant = canonical.get(name, name)
+        own = _OWN[library].get(meant, meant if meant in _SAME else None)
+        if own is not None:
+            raise InputError(
+                f"library_params has {name!r}, which is the ranker's own parameter {own}: set that one"
+            )
+        if known and name not in canonical:
+            raise InputError(f"library_params has {name!r}, which LightGBM does not know: correct or drop it")
 
 
 # ---------------------------------------------------------------- LightGBM
 
 
-def _lightgbm(lightgbm: Any, task: Task) -> Trees:
+def _lightgbm(lightgbm: Any, task: Task) -> tuple[Trees, Scores]:
     ranker, lists, watch = task.ranker, task.lists, task.watch
     if task.is_theirs and lists.sizes.max() > LONGEST:
         raise InputError(
@@ -199,7 +259,7 @@ def _lightgbm(lightgbm: Any, task: Task) -> Trees:
         if watch.patience is not None:
             held["callbacks"] = [lightgbm.early_stopping(watch.patience, verbose=False)]
     try:
-        return lightgbm_trees(lightgbm.train(options, data, ranker.n_estimators, **held))
+        booster = lightgbm.train(options, data, ranker.n_estimators, **held)
     except lightgbm.basic.LightGBMError as error:
         if "num_features" not in str(error):
             raise
@@ -207,6 +267,7 @@ def _lightgbm(lightgbm: Any, task: Task) -> Trees:
             f"no column splits the rows (n_samples={len(lists.y)}) into two parts of at least {task.fewest}: lower "
             "min_samples_leaf, or give more rows"
         ) from None
+    return lightgbm_trees(booster), partial(booster.predict, raw_score=True, num_iteration=-1)
 
 
 def lightgbm_trees(booster: Any) -> Trees:
@@ -247,7 +308,7 @@ def _lightgbm_nodes(root: Mapping[str, Any]) -> Iterator[Node]:
 # ---------------------------------------------------------------- XGBoost
 
 
-def _xgboost(xgboost: Any, task: Task) -> Trees:
+def _xgboost(xgboost: Any, task: Task) -> tuple[Trees, Scores]:
     ranker, lists, watch = task.ranker, task.lists, task.watch
     options = {"tree_method": "hist", "grow_policy": "lossguide", "max_depth": 0, "base_score": 0.0}
     options |= {"verbosity": 0, "disable_default_eval_metric": 1, "nthread": threads_for(lists.X)}
@@ -270,13 +331,18 @@ def _xgboost(xgboost: Any, task: Task) -> Trees:
             stop = xgboost.callback.EarlyStopping(rounds=watch.patience, maximize=watch.greater_is_better)
             held["callbacks"] = [stop]
     objective = None if task.is_theirs else task.slopes()
-    return xgboost_trees(xgboost.train(options, data, ranker.n_estimators, obj=objective, **held))
+    booster = xgboost.train(options, data, ranker.n_estimators, obj=objective, **held)
+    return xgboost_trees(booster), lambda X: booster.predict(make(X), output_margin=True)
 
 
 def xgboost_trees(booster: Any) -> Trees:
     """Trees of an XGBoost booster, whose thresholds are of single precision."""
-    model = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
-    return [[*_xgboost_nodes(tree)] for tree in model["trees"]]
+    learnt = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]
+    if learnt["name"] != "gbtree":
+        raise InputError(
+            f"trees are read from XGBoost's booster 'gbtree', got {learnt['name']!r}: choose that one"
+        )
+    return [[*_xgboost_nodes(tree)] for tree in learnt["model"]["trees"]]
 
 
 def _xgboost_nodes(tree: Mapping[str, Any]) -> Iterator[Node]:
@@ -344,12 +410,16 @@ class _CatBoostSlopes:
         return error
 
 
-def _catboost(catboost: Any, task: Task) -> Trees:
+def _catboost(catboost: Any, task: Task) -> tuple[Trees, Scores]:
     ranker, lists, watch, n = task.ranker, task.lists, task.watch, len(task.lists.y)
     # categories as columns of 0 and 1, since its own encoding of them is not a question about a row alone
     codes = {j: range(count) for j, count in task.categories.items()}
     columns = [(j, code) for j in range(lists.X.shape[1]) for code in codes.get(j, [None])]
-    X = np.column_stack([lists.X[:, j] if code is None else lists.X[:, j] == code for j, code in columns])
+
+    def coded(X: np.ndarray) -> np.ndarray:
+        return np.column_stack([X[:, j] if code is None else X[:, j] == code for j, code in columns])
+
+    X = coded(lists.X)
     options = {"boosting_type": "Plain", "random_strength": 0, "has_time": True, "random_seed": task.seed}
     options |= {"allow_writing_files": False, "verbose": False, "thread_count": threads_for(X)}
     options |= {"iterations": ranker.n_estimators, "learning_rate": ranker.learning_rate}
@@ -379,7 +449,7 @@ def _catboost(catboost: Any, task: Task) -> Trees:
         forest = Forest.of(trees, 0.0, task.missing)
         for scores in forest.staged(np.ascontiguousarray(watch.X), range(1, len(trees) + 1)):
             watch(scores)
-    return trees
+    return trees, lambda X: booster.predict(coded(X), prediction_type="RawFormulaVal")
 
 
 def catboost_trees(booster: Any, columns: Sequence[tuple[int, int | None]]) -> Trees:
