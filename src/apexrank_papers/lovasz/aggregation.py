@@ -24,8 +24,8 @@ from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
 from apexrank.validation import segment
+from apexrank_papers.queries import lightgbm_candidates
 from apexrank_papers.result import Result, Verdict, claim, interval_verdict
-from apexrank_papers.retargeting.methods import lightgbm_candidates
 from apexrank_papers.splits import gap_text, over_folds
 
 N_RANKERS = 25

@@ -26,8 +26,9 @@ from apexrank.datasets import Fold
 from apexrank.errors import MissingExtraError
 from apexrank.integrations.boosting import ListwiseObjective, PairsObjective, RetargetObjective
 from apexrank.validation import check_choice
+from apexrank_papers.queries import Queries, Scorer, by_query
 from apexrank_papers.result import Result, Verdict, interval_verdict, signed_verdict
-from apexrank_papers.retargeting.methods import Method, Queries, Scorer, by_query, choose
+from apexrank_papers.retargeting.methods import Method, choose
 from apexrank_papers.splits import gap_text, labels_of_tests, mq2008_folds, over_folds
 
 LEAVES, RATE = (4, 7), 0.05

@@ -17,10 +17,8 @@ from apexrank.datasets import Fold
 from apexrank.problem.design import scores_of
 from apexrank.rankers import CrucialPairsPush, ListwiseRanker, MonotoneRetargeting
 from apexrank.validation import segment
+from apexrank_papers.queries import TREES, Candidates, Scorer, by_query, lightgbm_candidates
 from apexrank_papers.retargeting.published import PublishedRetargeting
-
-Scorer = Callable[[np.ndarray], np.ndarray]
-Candidates = Callable[[Bunch, Bunch], Iterator[tuple[str, Scorer]]]
 
 PENALTIES = (1e-20, 1e-10, 1e-5, 1.0, 10.0)  # the dissertation's, sec. 3.4
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -133,29 +131,6 @@ def peers() -> tuple[list[Method], list[str]]:
     return found, missing
 
 
-TREES = {"num_leaves": (7, 15, 31), "learning_rate": (0.03, 0.1)}
-
-
-def lightgbm_candidates(objective: str) -> Candidates:
-    """Up to 500 trees, as many as the validation queries like best."""
-
-    def candidates(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
-        import lightgbm as lgb
-
-        rows, other = by_query(train), by_query(validation)
-        for leaves, rate in product(*TREES.values()):
-            options = {"objective": objective, "metric": "ndcg", "eval_at": 10, "num_leaves": leaves}
-            options |= {"learning_rate": rate, "seed": 0, "num_threads": 1, "verbose": -1}
-            data = lgb.Dataset(rows.X, rows.y, group=rows.sizes)
-            held_out = lgb.Dataset(other.X, other.y, group=other.sizes, reference=data)
-            stop = lgb.early_stopping(50, verbose=False)
-            booster = lgb.train(options, data, 500, valid_sets=[held_out], callbacks=[stop])
-            settings = f"num_leaves={leaves}, learning_rate={rate}, trees={booster.best_iteration}"
-            yield settings, booster.predict
-
-    return candidates
-
-
 def _xgboost(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
     import xgboost as xgb
 
@@ -169,21 +144,6 @@ def _xgboost(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
         ranker.fit(rows.X, rows.y, group=rows.sizes, **held_out)
         trees = ranker.best_iteration + 1
         yield f"max_depth={depth}, learning_rate={rate}, trees={trees}", ranker.predict
-
-
-class Queries(NamedTuple):
-    """Rows sorted by query, and the number of rows of each."""
-
-    X: np.ndarray
-    y: np.ndarray
-    sizes: np.ndarray
-
-
-def by_query(part: Bunch) -> Queries:
-    """Sort rows by query, as boosted trees want them."""
-    segments = segment(part.groups, len(part.target))
-    order = segments.order
-    return Queries(part.data[order], part.target[order].astype(int), np.diff(segments.indptr))
 
 
 class Choice(NamedTuple):
