@@ -9,7 +9,7 @@ export APEXRANK_DATA
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
-	@echo "make test   install with the test tools, then lint, types and the quick tests (four minutes)"
+	@echo "make test   install with the test tools, then lint, types and the quick tests (minutes)"
 	@echo "make test-all   the same with the long tests: kills, soak, browser, experiments, more examples"
 	@echo "make test-minimum, make test-newest  all tests with the oldest supported and the newest released dependencies"
 	@echo "make release-check  build wheel and sdist, install the wheel elsewhere and run the README there"

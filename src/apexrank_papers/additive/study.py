@@ -8,9 +8,7 @@ on one split of one table is a *cell*; cells run in any order and in parallel, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -21,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from joblib import Parallel, delayed, parallel_config
 from scipy.stats import rankdata, studentized_range
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from threadpoolctl import threadpool_limits
@@ -35,9 +32,9 @@ from apexrank.io.tables import Table
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
 from apexrank.metrics.confidence import interval_of_mean
 from apexrank.plot.style import COLOURS, light
-from apexrank.progress import steps
 from apexrank.rankers.base import class_scores
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
+from apexrank_papers.cells import Cell, kept_cells, run_cells
 from apexrank_papers.result import Figure, Result, Verdict, interval_verdict, panels, tidy
 from apexrank_papers.splits import check_repeated
 
@@ -56,8 +53,7 @@ COSTS = ("seconds", "numbers")
 MANY_ROWS = 5000  # from which on three folds do
 DRAWS = 10_000
 
-Cell = dict[str, Any]
-Key = tuple[str, int, str]
+KEY = ("table", "split", "ranker")  # of a cell
 
 
 def additive_study(
@@ -110,7 +106,8 @@ def additive_study(
     wanted = [(table, seed, method) for table in tables for seed in seeds for method in methods]
     # the longest cells first, so that no process is left with one at the end; but EBM takes longer than all others
     wanted.sort(key=lambda cell: (cell[2] == EBM_NAME, cell[0] in KEEL))
-    found, failed = run_cells(wanted, data, cells, n_jobs) if data else (kept_cells(cells), [])
+    kept = kept_cells(cells, KEY, is_whole)
+    found, failed = run_cells(run_cell, wanted, kept, KEY, data, cells, n_jobs) if data else (kept, [])
     notes += failed
     missing = {t: [m for m in methods if any((t, seed, m) not in found for seed in seeds)] for t in tables}
     whole = [table for table in tables if not missing[table]]
@@ -131,45 +128,9 @@ def additive_study(
 # ---------------------------------------------------------------- cells
 
 
-def run_cells(
-    wanted: Sequence[Key], data: str, path: str, n_jobs: int | None
-) -> tuple[dict[Key, Cell], list[str]]:
-    """Run the cells that the file at ``path`` does not have, and append them; a sentence for each that fails."""
-    found = kept_cells(path)
-    todo = [key for key in wanted if key not in found]
-    failed = []
-    with ExitStack() as stack:
-        stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
-        file = stack.enter_context(open(path, "a", encoding="utf-8")) if path else None
-        running = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(run_cell)(*key, data) for key in todo
-        )
-        for _, cell in zip(steps(todo), running, strict=True):
-            key = (cell["table"], cell["split"], cell["ranker"])
-            if "error" in cell:
-                failed.append(f"{' '.join(map(str, key))} failed: {cell['error']}")
-                continue
-            found[key] = cell
-            if file is not None:
-                file.write(json.dumps(cell) + "\n")
-                file.flush()
-    return found, failed
-
-
-def kept_cells(path: str) -> dict[Key, Cell]:
-    """Finished cells of a file of JSON lines; none where there is no file."""
-    found: dict[Key, Cell] = {}
-    lines = Path(path).read_text(encoding="utf-8").splitlines() if path and Path(path).exists() else []
-    for number, line in enumerate(lines, start=1):
-        try:
-            cell = json.loads(line)
-            key = (cell["table"], cell["split"], cell["ranker"])
-            if not all(isinstance(cell[name], int | float) for name in (*MEASURES, *COSTS)):
-                raise TypeError
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path} line {number} is no cell of this study: take the line out") from None
-        found[key] = cell
-    return found
+def is_whole(cell: Cell) -> bool:
+    """Whether a cell has all measures."""
+    return all(isinstance(cell[name], int | float) for name in (*MEASURES, *COSTS))
 
 
 def run_cell(table: str, split: int, ranker: str, data: str) -> Cell:

@@ -11,10 +11,8 @@ Looks at the test queries of the claim: see ``LOOKS``.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import product
@@ -24,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
@@ -35,7 +32,6 @@ from apexrank.errors import InputError, MissingDataError
 from apexrank.metrics import evaluate, per_group
 from apexrank.penalties import Ridge
 from apexrank.preprocessing import QueryNormalizer
-from apexrank.progress import steps
 from apexrank.rankers import (
     AdditiveRetargeting,
     BoostedRanker,
@@ -44,6 +40,7 @@ from apexrank.rankers import (
     ListwiseRanker,
     MonotoneRetargeting,
 )
+from apexrank_papers.cells import Cell, Key, kept_cells, run_cells
 from apexrank_papers.letor.sets import APART, CHOOSE, CLAIM, folds_of, names_in
 from apexrank_papers.result import Result, Verdict, interval_verdict, panels
 
@@ -64,8 +61,7 @@ ROUNDS = (25, 50, 100, 200)
 SEEDS = 10
 LBFGS: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-4}
 
-Cell = dict[str, Any]
-Key = tuple[str, int, str]
+KEY = ("set", "fold", "ranker")  # of a cell
 Scores = Callable[[Fold], np.ndarray]
 
 
@@ -99,6 +95,7 @@ def letor_study(
             "(python -m apexrank_papers.letor.sets DIR writes those of Python packages); without --data only the "
             "cells that are in the --cells FILE of an earlier run are summarised"
         )
+    kept = kept_cells(cells, KEY, is_whole)
     if data:
         known = rankers()
         if unknown := [name for name in methods if name not in known]:
@@ -106,9 +103,9 @@ def letor_study(
         methods = list(methods or known)
         sets = sets or [name for name in (*CLAIM, *APART) if name in names_in(data)]
         wanted = [(name, fold, method) for method in methods for name in sets for fold in range(5)]
-        found, notes = run_cells(wanted, data, cells, n_jobs)
+        found, notes = run_cells(run_cell, wanted, kept, KEY, data, cells, n_jobs)
     else:
-        found, notes = kept_cells(cells), []
+        found, notes = kept, []
         sets = sets or list(dict.fromkeys(name for name, _, _ in found))
         methods = list(methods or dict.fromkeys(method for _, _, method in found))
     if not {OURS, BASE} <= {*methods}:
@@ -226,43 +223,9 @@ def mapped(fold: Fold, change: Callable[[Bunch], np.ndarray]) -> Fold:
 # ---------------------------------------------------------------- cells
 
 
-def run_cells(
-    wanted: Sequence[Key], data: str, path: str, n_jobs: int | None
-) -> tuple[dict[Key, Cell], list[str]]:
-    """Run the cells that the file at ``path`` does not have, and append them; a sentence for each that fails."""
-    found = kept_cells(path)
-    todo, failed = [key for key in wanted if key not in found], []
-    with ExitStack() as stack:
-        stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
-        file = stack.enter_context(open(path, "a", encoding="utf-8")) if path else None
-        running = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(run_cell)(*key, data) for key in todo
-        )
-        for _, cell in zip(steps(todo), running, strict=True):
-            key = (cell["set"], cell["fold"], cell["ranker"])
-            if "error" in cell:
-                failed.append(f"{' '.join(map(str, key))} failed: {cell['error']}")
-                continue
-            found[key] = cell
-            if file is not None:
-                file.write(json.dumps(cell) + "\n")
-                file.flush()
-    return found, failed
-
-
-def kept_cells(path: str) -> dict[Key, Cell]:
-    """Finished cells of a file of JSON lines; none where there is no file."""
-    found: dict[Key, Cell] = {}
-    lines = Path(path).read_text(encoding="utf-8").splitlines() if path and Path(path).exists() else []
-    for number, line in enumerate(lines, start=1):
-        try:
-            cell = json.loads(line)
-            found[cell["set"], cell["fold"], cell["ranker"]] = cell
-            if not all(len(cell[name]) == len(cell["queries"]) for name in MEASURES):
-                raise TypeError
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path} line {number} is no cell of this study: take the line out") from None
-    return found
+def is_whole(cell: Cell) -> bool:
+    """Whether a cell has all measures."""
+    return all(len(cell[name]) == len(cell["queries"]) for name in MEASURES)
 
 
 _folds = cache(folds_of)
