@@ -219,7 +219,8 @@ def grow(library: str, task: Task) -> Trees:
 
 def _check_params(library: str, module: Any, given: Mapping[str, Any]) -> None:
     """Raise InputError for parameters that the ranker has itself, and for names that LightGBM does not know."""
-    known = module.basic._ConfigAliases._get_all_param_aliases() if library == "lightgbm" else {}
+    ask = bool(given) and library == "lightgbm"
+    known = module.basic._ConfigAliases._get_all_param_aliases() if ask else {}
     canonical = {alias: name for name, aliases in known.items() for alias in (name, *aliases)}
     for name in given:
         meant = canonical.get(name, name)
