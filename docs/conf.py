@@ -89,7 +89,7 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_copy_source = False
 ALONE = (
-    *("index", "guide/getting-started", "benchmarks", "reproduced", "architecture", "changelog"),
+    *("index", "choose", "guide/getting-started", "benchmarks", "reproduced", "architecture", "changelog"),
     "notes-on-the-papers",
 )
 html_sidebars = {name: [] for name in ALONE}
