@@ -1,6 +1,7 @@
 """The papers' tables and figures run again, from ``docs/_data/reproduce.json``.
 
-A page asks by ``{reproduced} PART`` for the ``summary``, for what is ``differing``, or for all ``verdicts``. After
+A page asks by ``{reproduced} PART`` for the ``summary``, for what is ``differing``, for all ``verdicts`` on claims of
+the papers, or for the answers to ``questions`` of ours. After
 ``apexrank reproduce all --out DIR``, ``python docs/_ext/reproduced.py DIR`` takes over what the page shows.
 """
 
@@ -13,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import apexrank_papers as papers
-from apexrank_papers.summary import differing, experiment_table, markdown_table, origin, totals
+from apexrank_papers import record
+from apexrank_papers.result import FINDINGS
+from apexrank_papers.summary import experiment_table, markdown_table, origin, totals
 
 DATA = Path(__file__).parent.parent / "_data" / "reproduce.json"
 KEPT = ("name", "title", "status", "why", "seconds", "date", "machine", "verdicts")
@@ -45,21 +48,43 @@ def summary_lines(found: dict[str, Any]) -> list[str]:
 
 
 def differing_lines(found: dict[str, Any]) -> list[str]:
-    """One item for each verdict that differs."""
-    return [f"- {plain(reason)}" for reason in differing(found["experiments"])] or ["Nothing differs."]
+    """One table with a row for each claim that differs: the reason, and what was seen."""
+    rows = []
+    for entry in found["experiments"]:
+        for verdict in entry["verdicts"]:
+            if verdict["word"] == "differs":
+                known = record.recorded()[entry["name"]][verdict["row"]]
+                why = f"{plain(known.reason)} ([notes]({record.NOTES}#{known.anchor}))"
+                rows.append((f"`{entry['name']}`", plain(verdict["row"]), why, plain(verdict["why"])))
+    return markdown_table(("experiment", "claim", "why it differs", "what was seen"), rows)
 
 
-def verdict_lines(found: dict[str, Any]) -> list[str]:
-    """One table with a row for each verdict."""
+def _table(found: dict[str, Any], header: tuple[str, str], paper: bool) -> list[str]:
     rows = [
         (f"`{entry['name']}`", plain(verdict["row"]), verdict["word"], plain(verdict["why"]))
         for entry in found["experiments"]
         for verdict in entry["verdicts"]
+        if (verdict["word"] in FINDINGS.values()) == paper
     ]
-    return markdown_table(("experiment", "row or claim", "verdict", "what was seen"), rows)
+    return markdown_table(("experiment", *header, "what was seen"), rows)
 
 
-PARTS = {"summary": summary_lines, "differing": differing_lines, "verdicts": verdict_lines}
+def verdict_lines(found: dict[str, Any]) -> list[str]:
+    """One table with a row for each verdict on a claim of the papers."""
+    return _table(found, ("row or claim", "verdict"), paper=True)
+
+
+def question_lines(found: dict[str, Any]) -> list[str]:
+    """One table with a row for each question of ours."""
+    return _table(found, ("question", "answer"), paper=False)
+
+
+PARTS = {
+    "summary": summary_lines,
+    "differing": differing_lines,
+    "verdicts": verdict_lines,
+    "questions": question_lines,
+}
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -101,4 +101,5 @@ def _entry(name: str, options: Mapping[str, Any], folder: Path, message: str) ->
     finally:
         if "matplotlib.pyplot" in sys.modules:  # which keeps all figures otherwise
             sys.modules["matplotlib.pyplot"].close("all")
-    return summary.finished(experiment, time.perf_counter() - start, result, [file.name for file in files])
+    took = time.perf_counter() - start
+    return summary.finished(experiment, took, result, [file.name for file in files], given)

@@ -18,40 +18,64 @@ else:
     Figure = Any  # matplotlib is an extra
 
 
-class Verdict(NamedTuple):
-    """Outcome for one row of a table, or for one claim about a figure.
+FINDINGS = {1: "agrees", 0: "within noise", -1: "differs"}  # by the sign of what was seen
+ANSWERS = {1: "yes", 0: "cannot tell", -1: "no"}
 
-    ``word`` is "agrees" only when the paper's finding was found again beyond noise, "differs" when it cannot be
-    found, and "within noise" between the two; ``why`` says what was seen.
+
+class Verdict(NamedTuple):
+    """Outcome for a claim printed in a paper, or for a question of ours.
+
+    ``word`` is one of `FINDINGS` for a claim: "agrees" only when the paper's finding was found again beyond noise,
+    "differs" when it cannot be found, and "within noise" between the two. For a question it is one of `ANSWERS`.
+    ``why`` says what was seen.
     """
 
     row: str
     word: str
     why: str
 
+    @property
+    def kind(self) -> str:
+        """The string "paper" for a claim printed in a paper, "question" for a question of ours."""
+        return "question" if self.word in ANSWERS.values() else "paper"
+
     def __str__(self) -> str:
         return f"{self.row}: {self.word}: {self.why}"
 
 
-def claim(row: str, holds: bool, why: str) -> Verdict:
-    """Verdict on a claim in which there is no chance."""
-    return signed_verdict(row, 1 if holds else -1, why)
-
-
 def signed_verdict(row: str, sign: int, why: str) -> Verdict:
-    """Verdict on a difference: 1 as claimed beyond noise, -1 the other way beyond noise, 0 within noise.
+    """Verdict on a printed difference: 1 as claimed beyond noise, -1 the other way beyond noise, 0 within noise.
 
     Examples
     --------
     >>> print(signed_verdict("AUC", -1, "it falls"))
     AUC: differs: it falls
     """
-    return Verdict(row, {1: "agrees", 0: "within noise", -1: "differs"}[sign], why)
+    return Verdict(row, FINDINGS[sign], why)
 
 
-def interval_verdict(row: str, low: float, high: float, why: str) -> Verdict:
+def question(row: str, sign: int, why: str) -> Verdict:
+    """Answer to a question of ours, which no paper claims: 1 for yes, -1 for no, 0 where noise decides.
+
+    Examples
+    --------
+    >>> print(question("do labels help", 0, "AUC +0.01 ± 0.02"))
+    do labels help: cannot tell: AUC +0.01 ± 0.02
+    """
+    return Verdict(row, ANSWERS[sign], why)
+
+
+Judge = Callable[[str, int, str], Verdict]  # signed_verdict or question
+
+
+def claim(row: str, holds: bool, why: str, judge: Judge = signed_verdict) -> Verdict:
+    """Verdict on a claim in which there is no chance."""
+    return judge(row, 1 if holds else -1, why)
+
+
+def interval_verdict(row: str, low: float, high: float, why: str, judge: Judge = signed_verdict) -> Verdict:
     """Verdict on a difference that should be above 0, given its confidence interval."""
-    return signed_verdict(row, 1 if low > 0 else -1 if high < 0 else 0, why)
+    return judge(row, 1 if low > 0 else -1 if high < 0 else 0, why)
 
 
 @dataclass(frozen=True)
@@ -70,6 +94,8 @@ class Result:
         The picture, where the paper has one.
     notes : list of str
         Data, splits and units of the table.
+    usual_data : bool
+        Whether the data are those on which the recorded verdicts were found.
     """
 
     table: pl.DataFrame
@@ -77,6 +103,7 @@ class Result:
     verdicts: list[Verdict]
     figure: Figure | None = None
     notes: list[str] = field(default_factory=list)
+    usual_data: bool = True
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
 from apexrank.progress import steps
-from apexrank_papers.result import Verdict, signed_verdict
+from apexrank_papers.result import Judge, Verdict, signed_verdict
 
 
 def check_repeated(name: str, number: int) -> None:
@@ -92,7 +92,9 @@ def mean_over_splits(values: np.ndarray) -> Mean:
     return Mean(float(values.mean()), float(noise), float(reach))
 
 
-def mean_verdict(row: str, values: np.ndarray, why: str, sign: int = 1) -> Verdict:
+def mean_verdict(
+    row: str, values: np.ndarray, why: str, sign: int = 1, judge: Judge = signed_verdict
+) -> Verdict:
     """Verdict on the mean of one value for each split, which should have that sign; ``{}`` in ``why`` is the mean.
 
     Examples
@@ -101,7 +103,7 @@ def mean_verdict(row: str, values: np.ndarray, why: str, sign: int = 1) -> Verdi
     AUC: agrees: should fall: -1.00 ± 0.25
     """
     mean = mean_over_splits(values)
-    return signed_verdict(row, sign * mean.sign, why.format(mean))
+    return judge(row, sign * mean.sign, why.format(mean))
 
 
 def standard_error(values: np.ndarray) -> np.ndarray:

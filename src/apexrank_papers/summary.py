@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,17 +16,24 @@ from typing import Any
 
 import apexrank
 from apexrank.errors import ApexrankError, MissingDataError, MissingExtraError
+from apexrank_papers import record
 from apexrank_papers.result import Experiment, Result, Verdict
 
 WORDS = ("differs", "within noise", "agrees")  # the first that a verdict has is the experiment's
-NO_VERDICT = "no verdict"
-BAD = ("failed", "differs")
+ANSWERED, NO_VERDICT = "answered", "no verdict"  # questions of ours alone, and not even these
+ORDER = ("agrees", "within noise", "differs", "yes", "cannot tell", "no")
 UNFINISHED = ("failed", "skipped")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 
 
-def finished(experiment: Experiment, seconds: float, result: Result, files: Sequence[str]) -> dict[str, Any]:
-    """The entry of an experiment that came to its end.
+def finished(
+    experiment: Experiment,
+    seconds: float,
+    result: Result,
+    files: Sequence[str],
+    options: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The entry of an experiment that came to its end; ``options`` are those that were given.
 
     Examples
     --------
@@ -40,9 +47,10 @@ def finished(experiment: Experiment, seconds: float, result: Result, files: Sequ
     return {
         "name": experiment.name,
         "title": experiment.title,
-        "status": next((word for word in WORDS if word in words), NO_VERDICT),
+        "status": next((word for word in WORDS if word in words), ANSWERED if words else NO_VERDICT),
         **_ran(seconds),
         "verdicts": [verdict._asdict() for verdict in result.verdicts],
+        "comparable": record.is_comparable(result, options),
         "notes": list(result.notes),
         "files": list(files),
         "table": result.table.to_dicts(),
@@ -101,9 +109,14 @@ def earlier(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _check(entry: Mapping[str, Any]) -> None:
     texts = [entry[key] for key in ("name", "title", "date")] + list(entry["files"])
     texts += [part for verdict in entry["verdicts"] for part in Verdict(**verdict)]
-    if not all(isinstance(text, str) for text in texts) or entry["status"] not in (*WORDS, NO_VERDICT):
+    if not all(isinstance(text, str) for text in texts) or entry["status"] not in (
+        *WORDS,
+        ANSWERED,
+        NO_VERDICT,
+    ):
         raise TypeError("not an entry")
     _described(entry["machine"])
+    changed([entry])
     experiment_table([entry])
 
 
@@ -181,41 +194,47 @@ def counts(entry: Mapping[str, Any]) -> str:
         return f"{entry['status']}: {entry['why']}"
     found = Counter(verdict["word"] for verdict in entry["verdicts"])
     plural = {"agrees": "agree", "differs": "differ"}
-    parts = [
-        f"{found[word]} {word if found[word] == 1 else plural.get(word, word)}" for word in reversed(WORDS)
-    ]
+    parts = [f"{found[word]} {word if found[word] == 1 else plural.get(word, word)}" for word in ORDER]
     return ", ".join(part for part in parts if not part.startswith("0 ")) or NO_VERDICT
 
 
 def totals(entries: Sequence[Mapping[str, Any]]) -> str:
-    """One line: experiments and verdicts of each kind.
+    """One line: experiments, verdicts on claims of the papers, and answers to questions of ours.
 
     Examples
     --------
     >>> totals([{"status": "agrees", "verdicts": [{"word": "agrees"}]}, {"status": "skipped", "verdicts": []}])
     '2 experiments: 1 agrees, 1 skipped; 1 verdict: 1 agrees'
     """
-    kinds = Counter(entry["status"] for entry in entries)
     words = Counter(verdict["word"] for entry in entries for verdict in entry["verdicts"])
-    number = sum(words.values())
-    line = f"{len(entries)} experiment{'s' * (len(entries) != 1)}: {_listed(kinds)}"
-    return line + (f"; {number} verdict{'s' * (number != 1)}: {_listed(words)}" if number else "")
+    parts = (
+        ("experiment", Counter(entry["status"] for entry in entries)),
+        ("verdict", Counter({word: words[word] for word in ORDER[:3]})),
+        ("question", Counter({word: words[word] for word in ORDER[3:]})),
+    )
+    numbers = [(name, counter.total(), counter) for name, counter in parts]
+    return "; ".join(f"{n} {name}{'s' * (n != 1)}: {_listed(counter)}" for name, n, counter in numbers if n)
 
 
 def _listed(numbers: Counter[str]) -> str:
-    order = ("agrees", "within noise", "differs", NO_VERDICT, "failed", "skipped")
+    order = (*ORDER, ANSWERED, NO_VERDICT, "failed", "skipped")
     return ", ".join(f"{numbers[word]} {word}" for word in order if numbers[word])
 
 
 def markdown(summary: Mapping[str, Any]) -> str:
-    """One table of all experiments, then what differs or failed, each with its reason.
+    """One table of all experiments, then what failed, changed or differs, each with its reason.
 
     ``summary`` has ``date``, ``versions``, ``machine`` and ``experiments``, a list of entries.
     """
     entries = summary["experiments"]
     lines = ["# Tables and figures run again", "", f"{totals(entries)}.", "", origin(summary), ""]
-    reasons = [f"- {reason}" for reason in differing(entries)] or ["Nothing differs."]
-    return "\n".join([*lines, *experiment_table(entries), "", "## What differs", "", *reasons]) + "\n"
+    lines += experiment_table(entries)
+    for title, reasons in (
+        ("Failed or changed", changed(entries)),
+        ("Claims that differ", differing(entries)),
+    ):
+        lines += ["", f"## {title}", "", *([f"- {reason}" for reason in reasons] or ["None."])]
+    return "\n".join(lines) + "\n"
 
 
 def origin(summary: Mapping[str, Any]) -> str:
@@ -262,17 +281,38 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
 
 def differing(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every verdict "differs" with its reason, and every experiment that failed.
+    """Every verdict "differs" with what was seen and, in brackets, the recorded reason.
 
     Examples
     --------
     >>> differing([{"name": "t", "status": "differs", "verdicts": [{"row": "a", "word": "differs", "why": "b"}]}])
-    ['`t`: a: b']
+    ['`t`: a: b. Not explained.']
     """
-    return [f"`{entry['name']}`: {reason}" for entry in entries for reason in _reasons(entry)]
+    return [
+        f"`{entry['name']}`: {v['row']}: {v['why']}. {record.reason(entry['name'], v['row']) or 'Not explained.'}"
+        for entry in entries
+        for v in entry["verdicts"]
+        if v["word"] == "differs"
+    ]
 
 
-def _reasons(entry: Mapping[str, Any]) -> list[str]:
-    if entry["status"] == "failed":
-        return [counts(entry)]
-    return [f"{v['row']}: {v['why']}" for v in entry["verdicts"] if v["word"] == "differs"]
+def changed(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every experiment that failed, and every paper verdict that is not the recorded one.
+
+    Examples
+    --------
+    >>> entry = {"name": "t", "status": "agrees", "verdicts": [{"row": "a", "word": "agrees"}], "comparable": True}
+    >>> changed([entry])
+    ['`t`: a: agrees, recorded as no verdict']
+    """
+    return [
+        f"`{entry['name']}`: {reason}"
+        for entry in entries
+        for reason in (
+            [counts(entry)]
+            if entry["status"] == "failed"
+            else record.changes(entry["name"], entry["verdicts"])
+            if entry.get("comparable")
+            else []
+        )
+    ]

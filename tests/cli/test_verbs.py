@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -412,13 +413,22 @@ class TestReproduce:
         verdicts = json.loads(run("reproduce table1 --json").stdout)["verdicts"]
         assert {verdict["word"] for verdict in verdicts} == {"agrees"}
 
-    def test_failing_verdict_leaves_with_one(self, folder, monkeypatch):
+    def test_a_verdict_that_changed_exits_with_one_unless_options_explain_it(self, folder, monkeypatch):
         import apexrank_papers as papers
 
         table = pl.DataFrame({"row": ["AUC"], "ours": [0.5]})
-        failed = papers.Result(table, table, [papers.Verdict("AUC", "differs", "falls")])
+        failed = papers.Result(table, table, [papers.Verdict("orig", "differs", "falls")])
         monkeypatch.setattr(papers, "run", lambda name, **options: failed)
-        assert "AUC: differs: falls" in run("reproduce table1", code=1).stdout
+        said = run("reproduce table1", code=1).stdout
+        assert "orig: differs: falls\n" in said
+        assert "changed: orig: differs, recorded as agrees\n" in said
+        assert "changed" not in run("reproduce table1 --n-splits 3").stdout
+        assert "changed" in run("reproduce table1 --n-jobs 1", code=1).stdout
+        assert len(json.loads(run("reproduce table1 --json", code=1).stdout)["changed"]) == 3
+
+    def test_a_recorded_difference_is_explained_and_no_error(self, folder):
+        (line,) = (line for line in run("reproduce toy-graphs").stdout.splitlines() if ": differs: " in line)
+        assert re.search(r"in a pair of pages .* \(notes-on-the-papers.md#[\w-]+\)$", line)
 
 
 FILES = {

@@ -137,7 +137,7 @@ def made(values, methods):
 
 
 @pytest.mark.parametrize(
-    ("gain", "word"), [(0.05, "agrees"), (-0.05, "differs"), (0.0, "within noise")], ids=["+", "-", "0"]
+    ("gain", "word"), [(0.05, "yes"), (-0.05, "no"), (0.0, "cannot tell")], ids=["+", "-", "0"]
 )
 def test_a_verdict_follows_the_interval_of_the_differences(gain, word):
     base = np.linspace(0.3, 0.9, 12)
@@ -152,8 +152,8 @@ def test_verdicts_are_on_the_differences_to_lightgbm_and_to_ebm():
     base = np.linspace(0.3, 0.9, 12)
     result = made(np.column_stack([base, base + 0.02, base + 0.05]), [LIGHTGBM, PAIRS, "EBM"])
     assert [(v.row.rsplit(" ", 1)[1], v.word) for v in result.verdicts] == [
-        *[(LIGHTGBM, "agrees")] * 2,
-        *[("EBM", "differs")] * 2,
+        *[(LIGHTGBM, "yes")] * 2,
+        *[("EBM", "no")] * 2,
     ]
     assert "-0.0300 (-0.0300 to -0.0300), better on 0 and worse on 12 of 12 tables" in str(result.verdicts[2])
 

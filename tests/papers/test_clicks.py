@@ -23,12 +23,12 @@ def values_of(corrected, noise=0.0, n=400):
 
 @pytest.mark.parametrize(
     ("corrected", "noise", "word"),
-    [(0.69, 0.0, "agrees"), (0.6, 0.0, "differs"), (0.68, 0.5, "within noise"), (0.75, 0.01, "agrees")],
+    [(0.69, 0.0, "yes"), (0.6, 0.0, "no"), (0.68, 0.5, "cannot tell"), (0.75, 0.01, "yes")],
 )
 def test_the_share_of_the_gap(corrected, noise, word):
     result = study.summary(values_of(corrected, noise), [100.0])
     assert len(result.verdicts) == 12  # two losses, three kinds of propensities, two claims
-    assert {verdict.word for verdict in result.verdicts[::2]} == {"agrees"}  # better than clicks as they are
+    assert {verdict.word for verdict in result.verdicts[::2]} == {"yes"}  # better than clicks as they are
     assert {verdict.word for verdict in result.verdicts[1::2]} == {word}
     shares = result.table["recovered"].drop_nulls().to_numpy()
     assert len(shares) == 3 * len(study.LOSSES)

@@ -14,8 +14,9 @@ from sklearn.utils import Bunch
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
 from apexrank_papers.consensus import data, recency, snapshots, stories, study
+from apexrank_papers.result import ANSWERS
 
-WORDS = {"agrees", "within noise", "differs"}
+WORDS = set(ANSWERS.values())
 SMALL = {"n": 60, "groups": ("junk layers", "colluding junk"), "draws": 3, "n_jobs": 1}
 DAYS = {"n": 50, "days": 4, "window": 3, "draws": 4, "n_jobs": 1}
 
@@ -212,7 +213,7 @@ class TestStudy:
 
     @pytest.mark.parametrize(
         ("gaps", "word"),
-        [((-0.1, -0.1), "agrees"), ((-0.1, 0.0), "within noise"), ((-0.1, 0.1), "differs")],
+        [((-0.1, -0.1), "yes"), ((-0.1, 0.0), "cannot tell"), ((-0.1, 0.1), "no")],
         ids=["better", "one unclear", "one worse"],
     )
     def test_verdicts(self, rng, gaps, word):
@@ -232,7 +233,7 @@ class TestStudy:
 class TestStories:
     def test_reviewers(self):
         result = stories.consensus_reviewers()
-        assert [verdict.word for verdict in result.verdicts] == ["agrees"] * 3
+        assert [verdict.word for verdict in result.verdicts] == ["yes"] * 3
         weights = result.table.select(pl.sum_horizontal(pl.col("^weight of .*$")))
         np.testing.assert_allclose(weights.to_series(), 1.0)
         equal = result.table.filter(way=stories.EQUAL)
@@ -266,7 +267,7 @@ class TestStories:
             assert (rank.layer_weights_[np.isin(rank.names_, absent), k] == 0).all()
 
     def test_brew(self, brewed):
-        assert [verdict.word for verdict in brewed.verdicts] == ["differs", "agrees", "agrees"]
+        assert [verdict.word for verdict in brewed.verdicts] == ["differs", "yes", "yes"]
         assert brewed.table.shape == (2 * len(stories.BETAS), 7)
         last = brewed.table.filter(beta=stories.BETAS[-1])
         # the identity is no trivial one: both sides are far from 0
@@ -282,7 +283,7 @@ class TestSnapshots:
         assert result.table.height == len(snapshots.METHODS) * (changes + levels)
         assert {verdict.word for verdict in result.verdicts} <= WORDS
         steady = [v.word for v in result.verdicts if v.row.endswith("change than the day")]
-        assert steady == ["agrees", "agrees"]
+        assert steady == ["yes", "yes"]
         assert snapshots.consensus_snapshots(**DAYS).table.equals(result.table)
 
     def test_without_noise_and_drift_all_is_the_truth(self):

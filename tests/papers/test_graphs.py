@@ -37,12 +37,13 @@ from apexrank_papers.graphs.linkfarm import (
     ranked,
 )
 from apexrank_papers.printed import printed_table
+from apexrank_papers.result import ANSWERS, FINDINGS
 from tests.graph.oracles import dense_rank
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 SMALL = {"data": "synthetic", "n": 1500, "boosters": 20}
 FARM = {**SMALL, "farms": 3, "ps": (1, 2, np.inf), "ratios": (1, 1.05, 2)}
-WORDS = {"agrees", "within noise", "differs"}
+WORDS = {*FINDINGS.values(), *ANSWERS.values()}
 
 
 def use_data(monkeypatch, name):
@@ -283,17 +284,17 @@ def test_linkfarm_verdicts_can_be_both(results):
         ),
     ]
     for verdict, good, bad in cases:
-        assert verdict(good).word == "agrees", verdict
-        assert verdict(bad).word == "differs", verdict
+        assert verdict(good).word in ("agrees", "yes"), verdict
+        assert verdict(bad).word in ("differs", "no"), verdict
     assert linkfarm.faster(found, plain).word == "agrees"
     assert linkfarm.faster(found, {2.0: np.array([1e-2, 1e-8])}).word == "differs"
-    assert len(list(linkfarm.verdicts(found, plain))) == 10
+    assert [verdict.kind for verdict in linkfarm.verdicts(found, plain)] == ["paper"] * 6 + ["question"] * 4
 
 
 def test_verdicts_on_our_own_ranks_can_be_both():
     found = Found(pl.DataFrame({name: [] for name in ("measure", "method", "p", "ratio", "graph", "value")}))
     found.graphs = [CRAWLED, PAIRS]
-    for above, mass, word in ((9, 0.1, "agrees"), (9, 0.3, "differs"), (4, 0.1, "differs")):
+    for above, mass, word in ((9, 0.1, "yes"), (9, 0.3, "no"), (4, 0.1, "no")):
         # the last graph decides: it has to hold on all
         for graph, key, pages, share in (
             (CRAWLED, PLAIN, 5, 0.2),
@@ -647,13 +648,13 @@ def test_trust_verdicts_can_be_all_three():
         found = {name: level + 1e-3 * rng.normal(size=6) for name, level in levels.items()}
         return [verdict.word for verdict in trust._verdicts("made up", found)]
 
-    assert words(0.8, 0.7, 0.9, 0.85) == ["agrees"] * 4
-    assert words(0.7, 0.8, 0.6, 0.85) == ["differs"] * 4
+    assert words(0.8, 0.7, 0.9, 0.85) == ["yes"] * 4
+    assert words(0.7, 0.8, 0.6, 0.85) == ["no"] * 4
     level = dict.fromkeys(
         ("L_2,2.4", "PageRank", "Lin-L_2,2.4", "TrustRank", "Lin-PageRank"), np.array([0.4, 0.6, 0.5])
     )
     shaken = {name: np.roll(values, i) for i, (name, values) in enumerate(level.items())}
-    assert {v.word for v in trust._verdicts("made up", shaken)} == {"within noise"}
+    assert {v.word for v in trust._verdicts("made up", shaken)} == {"cannot tell"}
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_differences_and_intervals_from_cells(tmp_path):
     assert row["mean"] == pytest.approx(base.mean())
     ridge = result.table.filter(sets="all", ranker="ridge", measure="MAP").row(0, named=True)
     assert ridge["difference"] == pytest.approx(-gain.mean())
-    assert {verdict.word for verdict in result.verdicts} == {"agrees"}
+    assert {verdict.word for verdict in result.verdicts} == {"yes"}
     assert result.figure is not None
 
 
@@ -160,6 +160,6 @@ def test_the_command_line_prints_the_table(tmp_path):
     ]
     found = CliRunner().invoke(app, command)
     assert found.exit_code == 0, found.stderr
-    assert "within noise: +0.0000" in found.stdout
+    assert "cannot tell: +0.0000" in found.stdout
     assert len(pl.read_csv(out / "letor-study.csv")) == 18
     assert (out / "letor-study.png").stat().st_size > 1000

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -12,12 +13,15 @@ from typer.testing import CliRunner
 import apexrank_papers as papers
 from apexrank.cli.app import app
 from apexrank.errors import InputError, MissingDataError, MissingExtraError
-from apexrank_papers import Experiment, Result, Verdict, batch, summary
+from apexrank_papers import Experiment, Result, Verdict, batch, record, summary
+from apexrank_papers.result import ANSWERS, FINDINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
 AGREES = Verdict("row 1", "agrees", "every digit")
 NOISE = Verdict("row 2", "within noise", "0.1 ± 0.2")
 DIFFERS = Verdict("row 3", "differs", "it falls | it should rise")
+YES = Verdict("row 4", "yes", "+0.3 ± 0.1")
+NO = Verdict("row 5", "no", "-0.3 ± 0.1")
 
 
 @pytest.fixture
@@ -29,14 +33,23 @@ def runs(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def register(runs):
-    def add(name, *verdicts, error=None, draw=False):
+def register(runs, monkeypatch):
+    """Add an experiment, and by default its verdicts to the record."""
+    known = {}
+    monkeypatch.setattr(record, "recorded", lambda: known)
+
+    def add(name, *verdicts, error=None, draw=False, recorded=True, usual_data=True):
+        if recorded:
+            paper = [verdict for verdict in verdicts if verdict.kind == "paper"]
+            known[name] = {row: record.Recorded(word, "One split.", "splits") for row, word, _ in paper}
+
         def run(*, n_splits=30):
             runs.append(name)
             if error is not None:
                 raise error
             table = pl.DataFrame({"splits": [n_splits], "value": [float("nan")]})
-            return Result(table, table, list(verdicts), picture() if draw else None, ["made up"])
+            figure = picture() if draw else None
+            return Result(table, table, list(verdicts), figure, ["made up"], usual_data)
 
         papers.REGISTRY[name] = Experiment(name, f"Title of {name}", run)
 
@@ -92,8 +105,50 @@ def test_the_page_has_a_row_for_each_and_the_reasons_of_what_differs(register, t
     assert rows[0].startswith("| `good` | Title of good | 1 agrees | ")
     assert rows[1].startswith(r"| `bad\|name` | Title of bad\|name | 1 agrees, 2 differ | ")
     assert rows[2].startswith("| `broken` | Title of broken | failed: ZeroDivisionError: by zero | ")
-    assert page.count("- `bad|name`: row 3: it falls | it should rise") == 2
-    assert "- `broken`: failed: ZeroDivisionError: by zero" in page
+    reason = "One split. (notes-on-the-papers.md#splits)"
+    assert page.count(f"- `bad|name`: row 3: it falls | it should rise. {reason}") == 2
+    assert page.count("- `broken`: failed: ZeroDivisionError: by zero") == 1
+
+
+def test_what_differs_as_recorded_is_no_error(register, tmp_path):
+    register("one", AGREES, DIFFERS, NO)
+    assert "row 3: it falls | it should rise. One split." in run().stdout
+    assert "## Failed or changed\n\nNone.\n" in (tmp_path / "out" / "reproduce.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ([DIFFERS], [DIFFERS._replace(word="agrees")], "row 3: agrees, recorded as differs"),
+        ([AGREES], [AGREES._replace(word="differs")], "row 1: differs, recorded as agrees"),
+        ([AGREES], [AGREES, NOISE], "row 2: within noise, recorded as no verdict"),
+        ([AGREES, NOISE], [AGREES], "row 2: no verdict, recorded as within noise"),
+    ],
+    ids=["better", "worse", "new", "gone"],
+)
+def test_a_verdict_that_changes_is_an_error(register, tmp_path, before, after, words):
+    register("one", *before)
+    register("one", *after, recorded=False)
+    assert f"changed: one: {words}\n" in run(code=1).stdout
+    assert f"- `one`: {words}\n" in (tmp_path / "out" / "reproduce.md").read_text(encoding="utf-8")
+    assert run("--resume", code=1)
+
+
+def test_answers_are_not_recorded(register):
+    register("one", AGREES, YES)
+    register("one", AGREES, YES._replace(word="no"), recorded=False)
+    run()
+
+
+def test_other_options_or_data_are_not_compared_with_the_record(register):
+    register("one", AGREES)
+    register("one", DIFFERS, recorded=False)
+    run("--n-splits 4")
+    run("--n-jobs 2", code=1)
+    register("one", DIFFERS, recorded=False, usual_data=False)
+    run()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +193,7 @@ def test_resume_runs_only_what_did_not_come_to_its_end(register, runs, tmp_path)
     run(code=1)
     runs.clear()
     register("broken", AGREES)  # mended
-    result = run("--resume", code=1)
+    result = run("--resume")
     assert runs == ["broken", "absent"]
     assert "done: 1 agrees (kept)" in result.stderr
     assert [entry["name"] for entry in written(tmp_path)["experiments"]] == [
@@ -293,6 +348,7 @@ def test_resume_refuses_a_file_of_something_else(register, runs, tmp_path, text)
 
 def test_options_go_to_those_that_have_them(register, tmp_path):
     register("one", AGREES)
+    register("two", AGREES)
     papers.REGISTRY["two"] = Experiment("two", "No options", lambda: papers.REGISTRY["one"].run())
     run("--n-splits 4")
     assert [entry["table"][0]["splits"] for entry in written(tmp_path)["experiments"]] == [4, 30]
@@ -339,8 +395,10 @@ def test_no_experiment_is_called_all():
         (["agrees"], "agrees", "1 agrees"),
         (["agrees", "within noise", "agrees"], "within noise", "2 agree, 1 within noise"),
         (["within noise", "differs"], "differs", "1 within noise, 1 differs"),
+        (["no", "agrees", "no", "yes"], "agrees", "1 agrees, 1 yes, 2 no"),
+        (["no", "cannot tell"], "answered", "1 cannot tell, 1 no"),
     ],
-    ids=["none", "one", "noise", "differs"],
+    ids=["none", "one", "noise", "differs", "both", "questions"],
 )
 def test_an_experiment_is_as_good_as_its_worst_verdict(words, status, counts):
     table = pl.DataFrame({"x": [1]})
@@ -360,9 +418,9 @@ def page():
 
 
 def test_the_site_takes_over_the_words_and_not_the_tables(register, tmp_path, page):
-    register("one", AGREES, DIFFERS)
+    register("one", AGREES, DIFFERS, NO)
     register("two", error=MissingDataError("set $DATA"))
-    run(code=1)
+    run()
     assert page.take_over(tmp_path / "out", tmp_path / "kept.json") == 2
     found = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
     assert sorted(found) == ["date", "experiments", "machine", "versions"]
@@ -374,10 +432,14 @@ def test_the_site_takes_over_the_words_and_not_the_tables(register, tmp_path, pa
     found["experiments"][0]["date"] = "2020-02-02"
     lines = page.summary_lines(found)
     assert lines[-2].startswith(f"*{found['date']}, from 2020-02-02; ")
-    assert lines[0] == "2 experiments: 1 differs, 1 skipped; 2 verdicts: 1 agrees, 1 differs."
+    assert (
+        lines[0] == "2 experiments: 1 differs, 1 skipped; 2 verdicts: 1 agrees, 1 differs; 1 question: 1 no."
+    )
     assert "Not run: `three`." in lines
-    assert page.differing_lines(found) == ["- `one`: row 3: it falls | it should rise"]
-    assert page.verdict_lines(found)[-1] == r"| `one` | row 3 | differs | it falls \| it should rise |"
+    seen, why = r"it falls \| it should rise", "One split. ([notes](notes-on-the-papers.md#splits))"
+    assert page.differing_lines(found)[2:] == [f"| `one` | row 3 | {why} | {seen} |"]
+    assert page.verdict_lines(found)[-1] == f"| `one` | row 3 | differs | {seen} |"
+    assert page.question_lines(found)[2:] == ["| `one` | row 5 | no | -0.3 ± 0.1 |"]
 
 
 def test_nothing_of_a_reason_is_markup(page):
@@ -390,5 +452,24 @@ def test_the_site_shows_every_experiment_or_says_that_it_was_not_run(page):
     assert shown == [name for name in papers.names() if name in shown]
     text = "\n".join(page.summary_lines(found))
     assert [name for name in papers.names() if f"`{name}`" not in text] == []
-    assert {v["word"] for entry in found["experiments"] for v in entry["verdicts"]} <= set(summary.WORDS)
+    words = {v["word"] for entry in found["experiments"] for v in entry["verdicts"]}
+    assert words <= {*FINDINGS.values(), *ANSWERS.values()}
     assert page.DATA.stat().st_size < 150_000
+
+
+def test_the_site_shows_the_recorded_verdicts(page):
+    found = json.loads(page.DATA.read_text(encoding="utf-8"))
+    ran = [entry for entry in found["experiments"] if entry["verdicts"]]
+    assert [text for entry in ran for text in record.changes(entry["name"], entry["verdicts"])] == []
+
+
+def test_every_recorded_experiment_exists_and_every_difference_is_explained():
+    notes = (DOCS / record.NOTES).read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ +(.*)$", notes, flags=re.M)
+    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+    assert set(record.recorded()) <= set(papers.names())
+    for rows in record.recorded().values():
+        for row, (word, reason, anchor) in rows.items():
+            assert word in FINDINGS.values(), row
+            assert bool(reason) == bool(anchor) == (word == "differs"), row
+            assert not reason or (reason.endswith(".") and anchor in anchors), row

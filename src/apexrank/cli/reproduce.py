@@ -49,11 +49,13 @@ def reproduce(
     options: ReproduceOptions,
     json: opt.Json = False,
 ) -> None:
-    """Repeat a table or figure of the papers; leaves with code 1 when a row differs beyond noise.
+    """Repeat a table or figure of the papers; exits with code 1 when a verdict on a paper is not the recorded one.
 
-    'all' runs every one of them; the folder then also has reproduce.json and reproduce.md.
+    'all' runs every one of them; the folder then also has reproduce.json and reproduce.md. With options other than
+    --n-jobs an experiment is not compared with the record.
     """
     import apexrank_papers as papers
+    from apexrank_papers import record
     from apexrank_papers.batch import write_files
 
     names, folder, given = papers.names(), which.out, opt.given_options(options)
@@ -76,18 +78,22 @@ def reproduce(
     with out.working(f"running {name}"):
         result = papers.run(name, **given)
     files = [] if folder is None else write_files(result, name, folder)
+    verdicts = [verdict._asdict() for verdict in result.verdicts]
+    changed = record.changes(name, verdicts) if record.is_comparable(result, given) else []
     if json:
-        verdicts = [verdict._asdict() for verdict in result.verdicts]
-        found = {"name": name, "verdicts": verdicts, "table": result.table.to_dicts()}
+        found = {"name": name, "verdicts": verdicts, "changed": changed, "table": result.table.to_dicts()}
         out.print_json(found | {"notes": result.notes, "files": files})
     else:
         typer.echo(title)
         out.print_table(result.view.columns, result.view.rows())
-        for line in (*map(str, result.verdicts), *(f"note: {sentence}" for sentence in result.notes)):
+        for verdict in result.verdicts:
+            known = record.reason(name, verdict.row) if verdict.word == "differs" else ""
+            typer.echo(f"{verdict}. {known}" if known else str(verdict))
+        for line in (*(f"note: {text}" for text in result.notes), *(f"changed: {row}" for row in changed)):
             typer.echo(line)
         if files:
             typer.echo("written: " + ", ".join(map(str, files)))
-    if any(verdict.word == "differs" for verdict in result.verdicts):
+    if changed:
         raise typer.Exit(1)
 
 
@@ -118,10 +124,11 @@ def _run_all(options: dict[str, Any], folder: Path | None, resume: bool, json: b
     else:
         rows = [(entry["name"], summary.counts(entry), f"{entry['seconds']:.1f}") for entry in entries]
         out.print_table(["experiment", "verdicts", "seconds"], rows)
-        for reason in summary.differing(entries):
-            typer.echo(reason.replace("`", ""))
+        for title, reasons in (("", summary.differing(entries)), ("changed: ", summary.changed(entries))):
+            for reason in reasons:
+                typer.echo(title + reason.replace("`", ""))
         typer.echo(summary.totals(entries))
         written = ", ".join(str(folder / name) for name in SUMMARY)
         typer.echo(f"written: {written}, and each table and figure")
-    if any(entry["status"] in summary.BAD for entry in entries):
+    if summary.changed(entries):
         raise typer.Exit(1)

@@ -35,7 +35,7 @@ from apexrank.plot.style import COLOURS, light
 from apexrank.rankers.base import class_scores
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
 from apexrank_papers.cells import Cell, kept_cells, run_cells
-from apexrank_papers.result import Figure, Result, Verdict, interval_verdict, panels, tidy
+from apexrank_papers.result import Figure, Result, Verdict, interval_verdict, panels, question, tidy
 from apexrank_papers.splits import check_repeated
 
 SIZES = (4, 16, 64)  # leaves of a tree, or two to the power of its depth
@@ -245,7 +245,7 @@ def _verdicts(values: np.ndarray, methods: list[str]) -> Iterator[Verdict]:
                 f"{mean:+.4f} ({low:+.4f} to {high:+.4f}), better on {int((own > 0).sum())} and worse on "
                 f"{int((own < 0).sum())} of {len(own)} tables"
             )
-            yield interval_verdict(f"{method}: better {measure} than {other}", low, high, why)
+            yield interval_verdict(f"{method}: better {measure} than {other}", low, high, why, question)
 
 
 def _losses(gaps: np.ndarray, tables: list[str], methods: list[str]) -> Iterator[str]:

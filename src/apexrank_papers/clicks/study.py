@@ -35,7 +35,7 @@ from apexrank.datasets import Fold, make_clicks
 from apexrank.penalties import Ridge
 from apexrank.progress import steps
 from apexrank.rankers import LinearRanker, ListwiseRanker, MonotoneRetargeting
-from apexrank_papers.result import Result, Verdict, interval_verdict
+from apexrank_papers.result import Result, Verdict, interval_verdict, question
 from apexrank_papers.splits import check_repeated, mq2008_folds
 
 SESSIONS, ETA, NOISE = 120_000, 1.0, 0.1  # about 100,000 clicks
@@ -174,7 +174,9 @@ def summary(values: dict[tuple[str, str], np.ndarray], n_clicks: list[float]) ->
         for claim, least in (("better than clicks as they are", 0.0), (f"at least {ENOUGH:.0%}", ENOUGH)):
             ends = row["recovered_low"] - least, row["recovered_high"] - least
             why = f"{_share(row)} of the gap is recovered"
-            verdicts.append(interval_verdict(f"{row['loss']}, {row['labels']}, {claim}", *ends, why))
+            verdicts.append(
+                interval_verdict(f"{row['loss']}, {row['labels']}, {claim}", *ends, why, question)
+            )
     view = pl.DataFrame(
         {
             "loss": table["loss"],

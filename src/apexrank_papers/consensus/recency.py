@@ -12,7 +12,7 @@ from apexrank.datasets.networks import load_bitcoin_otc
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank, Layers, PageRank, as_layers
 from apexrank_papers.consensus.data import common_top
-from apexrank_papers.result import Result, Verdict, text_view, tidy
+from apexrank_papers.result import Result, Verdict, question, text_view, tidy
 from apexrank_papers.splits import mean_verdict, spread
 
 TOP = 50
@@ -82,4 +82,4 @@ def _foretold(scores: np.ndarray, received: np.ndarray, seen: np.ndarray) -> tup
 
 def _better(values: dict[str, np.ndarray], method: str, other: str) -> Verdict:
     gaps = values[method][:, 0] - values[other][:, 0]
-    return mean_verdict(f"{method} is better than {other}", gaps, f"{MEASURES[0]}: {{}}")
+    return mean_verdict(f"{method} is better than {other}", gaps, f"{MEASURES[0]}: {{}}", judge=question)

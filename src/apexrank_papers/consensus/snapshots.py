@@ -16,7 +16,7 @@ from apexrank.graph import ConsensusRank, PageRank
 from apexrank.metrics import kendall_tau, spearman_footrule
 from apexrank.plot.style import curve_style, light
 from apexrank_papers.consensus import data
-from apexrank_papers.result import Figure, Result, Verdict, panels, text_view, tidy
+from apexrank_papers.result import Figure, Result, Verdict, panels, question, text_view, tidy
 from apexrank_papers.splits import (
     check_repeated,
     mean_over_splits,
@@ -154,7 +154,7 @@ def _ranks(views: list[np.ndarray]) -> list[np.ndarray]:
 def _better(means: np.ndarray, method: str, other: str, measure: str) -> Verdict:
     own, its = (means[:, METHODS.index(name), list(MEASURES).index(measure)] for name in (method, other))
     row = f"{method}: better {measure} than {other}"
-    return mean_verdict(row, own - its, "difference {}", MEASURES[measure])
+    return mean_verdict(row, own - its, "difference {}", MEASURES[measure], question)
 
 
 def _draw(values: np.ndarray, window: int) -> Figure:

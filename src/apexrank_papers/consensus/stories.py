@@ -10,7 +10,7 @@ import polars as pl
 from apexrank.graph import ConsensusRank, Layers, PageRank, as_layers
 from apexrank.metrics import kendall_tau
 from apexrank_papers.consensus import data
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, question
 from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
 
 AUTHORS = ("Alice", "Bob", "Carol")
@@ -53,7 +53,7 @@ def consensus_reviewers() -> Result:
     Examples
     --------
     >>> [verdict.word for verdict in consensus_reviewers().verdicts]
-    ['agrees', 'agrees', 'agrees']
+    ['yes', 'yes', 'yes']
     """
     layers = review_layers()
     found = {way: ConsensusRank(**options).fit(layers) for way, options in WAYS.items()}
@@ -71,16 +71,19 @@ def consensus_reviewers() -> Result:
             "Bob's own criterion loses its weight",
             bool(weights[1] < 0.01 < weights[0]),
             f"{weights[0]:.2f} with equal weights, {weights[1]:.2f} by consensus",
+            question,
         ),
         claim(
             "Bob gains nothing from it",
             bool(chosen.scores_[bob] < equal.scores_[bob]),
             f"his rank is {equal.scores_[bob]:.3f} with equal weights, {chosen.scores_[bob]:.3f} by consensus",
+            question,
         ),
         claim(
             "the reviewers agree better",
             chosen.disagreement_ < equal.disagreement_,
             f"disagreement {equal.disagreement_:.4f} nats with equal weights, {chosen.disagreement_:.4f} by consensus",
+            question,
         ),
     ]
     notes = [
@@ -134,7 +137,12 @@ def consensus_networks(
         rows.append(row | {"Kendall's τ": taus[way].mean(), "standard_error": standard_error(taus[way])})
     table = pl.DataFrame(rows)
     verdicts = [
-        mean_verdict(f"{way}: nearer to the true order than {EQUAL}", gaps, "difference of Kendall's τ {}")
+        mean_verdict(
+            f"{way}: nearer to the true order than {EQUAL}",
+            gaps,
+            "difference of Kendall's τ {}",
+            judge=question,
+        )
         for way, gaps in ((way, taus[way] - taus[EQUAL]) for way in JOINED if way != EQUAL)
     ]
     notes = [
@@ -210,12 +218,14 @@ def _brew_verdicts(table: pl.DataFrame) -> list[Verdict]:
             "its cost is below that of PageRank",
             bool((saved > 0).all()),
             f"by {saved.min():.2f} to {saved.max():.2f} nats at β = {BETAS[-1]:g}",
+            question,
         ),
         claim(
             "Tw − w = w∘(d − <w, d>) as β → 0",
             bool((order > 0.9).all() and left.max() < 0.01),
             f"the two sides are {left.max():.4f} apart (L1) at β = {BETAS[-1]:g}, and between the last two β the gap "
             f"falls like β^{order.min():.2f} or faster",
+            question,
         ),
     ]
 

@@ -19,7 +19,7 @@ from apexrank.graph import ConsensusRank, PageRank
 from apexrank.metrics import kendall_tau
 from apexrank.plot.style import light, line_style
 from apexrank_papers.consensus import data
-from apexrank_papers.result import Figure, Result, Verdict, panels, signed_verdict, text_view, tidy
+from apexrank_papers.result import Figure, Result, Verdict, panels, question, text_view, tidy
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, standard_error
 
 NOISE, MANY = (0.2, 0.4, 0.6, 0.8), (2, 10, 20)
@@ -203,7 +203,7 @@ def _better(values: np.ndarray, method: str, group: str, measure: str) -> Verdic
     gaps = {setting: mean_over_splits(gap) for setting, gap in zip(GROUPS[group], beside.T, strict=True)}
     why = ", ".join(f"{gap} ({setting})" for setting, gap in gaps.items())
     row = f"{method}, {group}: better {measure} than the mean of transitions"
-    return signed_verdict(row, min(sign * gap.sign for gap in gaps.values()), why)
+    return question(row, min(sign * gap.sign for gap in gaps.values()), why)
 
 
 def _draw(table: pl.DataFrame, settings: list[str]) -> Figure:

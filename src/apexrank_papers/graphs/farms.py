@@ -21,7 +21,8 @@ from apexrank.errors import InputError
 from apexrank.graph import Graph, as_graph
 from apexrank.graph.neighbourhood import on_closed_cycle
 
-CRAWLS = ("auto", "cnr-2000", "synthetic")
+USUAL = "cnr-2000"  # the crawl of the recorded verdicts
+CRAWLS = ("auto", USUAL, "synthetic")
 RATIO = 1.2  # q/p, the dissertation's choice from Figure 6.6
 DAMPING, GAMMA, NEUTRAL = 0.85, 0.85, 0.5
 TOL = 1e-7  # on the L1 distance to the answer
@@ -92,8 +93,8 @@ def webspam(folder: str, self_loops: str = "keep") -> Web:
 
 def _crawl(crawl: str, n: int, random_state: int) -> tuple[str, csr_array]:
     there = data_path("graphs", "cnr-2000.csr.npz") is not None
-    if crawl == "cnr-2000" or (crawl == "auto" and there):
-        return "cnr-2000", load_cnr_2000().adjacency
+    if crawl == USUAL or (crawl == "auto" and there):
+        return USUAL, load_cnr_2000().adjacency
     made = make_crawl(n, mean_degree=min(10.0, n / 20), random_state=random_state)
     return "a made-up crawl", made.adjacency
 

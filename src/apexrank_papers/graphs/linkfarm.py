@@ -32,8 +32,17 @@ from apexrank.graph.power import Walk, iterate, no_bound
 from apexrank.metrics import spam_mass, spam_met
 from apexrank.plot import CumulativeSpamDisplay
 from apexrank.plot.style import curve_style, legend, line_style
-from apexrank_papers.graphs.farms import CRAWLS, DAMPING, RATIO, TOL, Web, farmed_crawl
-from apexrank_papers.result import Figure, Result, Verdict, claim, draw_lines, panels
+from apexrank_papers.graphs.farms import CRAWLS, DAMPING, RATIO, TOL, USUAL, Web, farmed_crawl
+from apexrank_papers.result import (
+    Figure,
+    Result,
+    Verdict,
+    claim,
+    draw_lines,
+    panels,
+    question,
+    signed_verdict,
+)
 
 SMALL_CHANGE = 1e-6  # of a step, where the dissertation stops
 L_P_TOL, L_P_STEPS = 1e-6, 200  # q = p costs far more steps, and not every answer gets a certificate
@@ -108,7 +117,8 @@ def linkfarm(
     table = pl.DataFrame(rows, schema_overrides={"p": pl.Float64, "ratio": pl.Float64})
     found, plain = Found(table), plain_histories(webs[CRAWLED].graph)
     figure = _draw(found, webs[CRAWLED], trials[CRAWLED], plain)
-    return Result(table, _view(found), list(verdicts(found, plain)), figure, _notes(webs, found))
+    usual = webs[CRAWLED].name.startswith(USUAL)
+    return Result(table, _view(found), list(verdicts(found, plain)), figure, _notes(webs, found), usual)
 
 
 def _compared(ps: Sequence[float]) -> list[Key]:
@@ -169,7 +179,7 @@ def _notes(webs: Mapping[str, Web], found: Found) -> list[str]:
 
 
 def verdicts(found: Found, plain: dict[float, np.ndarray]) -> Iterator[Verdict]:
-    """The dissertation's claims, in its order; ``plain`` has the changes of plain iteration with q = p."""
+    """The dissertation's claims, in its order, then ours; ``plain`` has the changes of plain iteration with q = p."""
     yield in_degree(found)
     yield falls(found)
     yield best_ratio(found)
@@ -244,7 +254,11 @@ def resists(found: Found, graph: str) -> Verdict:
         f"L_2,2.4 and weak links; of the first 100 "
         f"{closed[0]:.0f}, {closed[1]:.0f} (L_2,2.4) and {closed[2]:.0f} (weak links) are on closed cycles"
     )
-    return claim(f"L_pq resists better than PageRank at every p, {graph}", min(weak, *above) > plain, why)
+    # the other graphs are ours
+    judge = signed_verdict if graph == CRAWLED else question
+    return claim(
+        f"L_pq resists better than PageRank at every p, {graph}", min(weak, *above) > plain, why, judge
+    )
 
 
 def ours(found: Found, key: Key) -> Verdict:
@@ -262,7 +276,7 @@ def ours(found: Found, key: Key) -> Verdict:
         f"ordinary honest pages above the median target with PageRank and with it: {', '.join(words)}; footrule to "
         f"PageRank {near:.3f}"
     )
-    return claim(f"ours: {name_of(*key)} resists better than PageRank", holds, why)
+    return claim(f"ours: {name_of(*key)} resists better than PageRank", holds, why, question)
 
 
 def _draw(found: Found, web: Web, trials: Mapping[Key, Trial], plain: dict[float, np.ndarray]) -> Figure:

@@ -26,7 +26,7 @@ from apexrank.graph import (
 from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.metrics import auc
 from apexrank_papers.graphs.trust import LOADERS
-from apexrank_papers.result import Result, Verdict, text_view
+from apexrank_papers.result import Result, Verdict, question, text_view
 from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
 
 TOL = 1e-7
@@ -134,7 +134,9 @@ def _verdicts(data: str, measured: list[dict[tuple[str, str], float]]) -> Iterat
     published, demoted = "FairnessGoodness, smoothing 0", "DemotedRank, along the links"
     for other in ("LpqRank", demoted, plain, published, "MeanRating, smoothing 2", "InDegree (net)"):
         gaps = np.array([each[USERS[0], best] - each[USERS[0], other] for each in measured])
-        yield mean_verdict(f"{data}: {best} is better than {other}", gaps, "difference of AUC {}")
+        yield mean_verdict(
+            f"{data}: {best} is better than {other}", gaps, "difference of AUC {}", judge=question
+        )
 
 
 def _closed_pairs(graph: SignedGraph) -> str:

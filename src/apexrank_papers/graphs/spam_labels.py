@@ -36,6 +36,7 @@ from apexrank_papers.graphs.farms import (
     NEUTRAL,
     RATIO,
     TOL,
+    USUAL,
     Web,
     farmed_crawl,
     labelled_sample,
@@ -106,7 +107,8 @@ def spam_labels(
     table = _table(values)
     verdicts = list(_verdicts(Draws(values, shares), 100 * web.spam.sum() / web.judged.sum()))
     figure = _draw(table, shares, web, scores)
-    return Result(table, _view(table, shares), verdicts, figure, _notes(web, repeats))
+    usual = web.name.startswith(USUAL)
+    return Result(table, _view(table, shares), verdicts, figure, _notes(web, repeats), usual)
 
 
 def _base(graph: Graph, p: float) -> np.ndarray:

@@ -29,7 +29,7 @@ from apexrank.graph import (
 from apexrank.metrics import auc
 from apexrank.plot.style import COLOURS, light
 from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample, webspam
-from apexrank_papers.result import Figure, Result, Verdict, panels, text_view, tidy
+from apexrank_papers.result import Figure, Result, Verdict, panels, question, text_view, tidy
 from apexrank_papers.splits import check_repeated, mean_verdict, spread
 
 LOADERS: dict[str, Callable[[], Any]] = {"bitcoin-otc": load_bitcoin_otc, "epinions": load_epinions}
@@ -178,7 +178,7 @@ def _verdicts(name: str, found: dict[str, np.ndarray]) -> Iterator[Verdict]:
     }
     for row, (better, worse) in claims.items():
         why = f"AUC of {better} less that of {worse}: {{}}"
-        yield mean_verdict(f"{name}: {row}", found[better] - found[worse], why)
+        yield mean_verdict(f"{name}: {row}", found[better] - found[worse], why, judge=question)
 
 
 def _draw(table: pl.DataFrame) -> Figure:

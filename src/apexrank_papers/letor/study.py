@@ -42,7 +42,7 @@ from apexrank.rankers import (
 )
 from apexrank_papers.cells import Cell, Key, kept_cells, run_cells
 from apexrank_papers.letor.sets import APART, CHOOSE, CLAIM, folds_of, names_in
-from apexrank_papers.result import Result, Verdict, interval_verdict, panels
+from apexrank_papers.result import Result, Verdict, interval_verdict, panels, question
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -363,7 +363,7 @@ def _verdicts(tidy: pl.DataFrame) -> Iterator[Verdict]:
         if row["sets"] in POOLED or row["measure"] == "NDCG":
             low, high = row["low"], row["high"]
             claim = f"{OURS}, {row['sets']}: better {row['measure']} than {BASE}"
-            yield interval_verdict(claim, low, high, _gap(row["difference"], low, high))
+            yield interval_verdict(claim, low, high, _gap(row["difference"], low, high), question)
 
 
 def draw(tidy: pl.DataFrame, pools: list[str]) -> Figure:

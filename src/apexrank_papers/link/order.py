@@ -17,7 +17,7 @@ from apexrank.objectives.link import UnknownLink
 from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank_papers.link.data import Sample, angle, draw_gaps
 from apexrank_papers.link.ordered import OrderedFit, perfectly_ordered
-from apexrank_papers.result import Figure, Result, Verdict, claim, panels, signed_verdict
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, question, signed_verdict
 from apexrank_papers.splits import check_repeated
 
 ORDER_LINKS = ("logistic of 3t", "cube")
@@ -162,17 +162,20 @@ def _verdicts(table: pl.DataFrame, max_iter: int) -> list[Verdict]:
             f"{quick['ordered'].sum()} of {len(quick)} with momentum in {_spread(quick['steps'], ',.0f')} steps, "
             f"{turns['ordered'].sum()} of {len(turns)} as published in {_spread(turns['steps'], ',.0f')} steps, "
             f"at most {max_iter:,}",
+            question,  # the momentum is ours
         ),
         _no_cost(clean),
         claim(
             "none is found with noise",
             not stuck["ordered"].any(),
             f"distance {_spread(stuck['distance'], '.2f')} of the first after {_spread(stuck['steps'], ',.0f')} steps",
+            question,
         ),
         claim(
             "with noise it does not minimise the cost",
             bool((theirs > ours).all()),
             f"{_spread(theirs / ours, '.1f')} times the cost of {REGRESSOR}",
+            question,
         ),
     ]
 

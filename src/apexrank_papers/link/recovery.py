@@ -20,7 +20,7 @@ from apexrank.plot.style import curve_style
 from apexrank.rankers.isotron import Isotron
 from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank_papers.link.data import LINKS, Sample, angle, skewed_rows
-from apexrank_papers.result import Figure, Result, Verdict, panels, signed_verdict, text_view, tidy
+from apexrank_papers.result import Figure, Result, Verdict, panels, question, text_view, tidy
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, spread
 
 METHODS = ("unknown link", "least squares", "Isotron", "Lipschitz Isotron")
@@ -128,7 +128,7 @@ def _within(row: str, values: np.ndarray, limit: float, words: str) -> Verdict:
     mean = mean_over_splits(values)
     sign = 1 if mean.value + mean.noise <= limit else -1 if mean.value - mean.noise > limit else 0
     why = f"mean {mean.value:.2f} ± {mean.noise:.2f}{words}, at most {limit:.2g} asked"
-    return signed_verdict(row, sign, f"{why}; worst of {len(values)} draws {values.max():.2f}")
+    return question(row, sign, f"{why}; worst of {len(values)} draws {values.max():.2f}")
 
 
 def _beside_isotron(angles: dict[str, np.ndarray], seconds: np.ndarray) -> Verdict:
@@ -145,7 +145,7 @@ def _beside_isotron(angles: dict[str, np.ndarray], seconds: np.ndarray) -> Verdi
         f"Isotron's degrees against ours: {means}; ours further for {', '.join(further) or 'none'}; nearer for "
         f"{', '.join(nearer) or 'none'}; its fits take {seconds[ISOTRON] / seconds[OURS]:.0f} times as long"
     )
-    return signed_verdict("no further than Isotron", -1 if further else 1 if nearer else 0, why)
+    return question("no further than Isotron", -1 if further else 1 if nearer else 0, why)
 
 
 def _draw_links(sample: Sample, noise: float) -> Figure:

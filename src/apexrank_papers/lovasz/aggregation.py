@@ -25,7 +25,7 @@ from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
 from apexrank.validation import segment
 from apexrank_papers.queries import lightgbm_candidates
-from apexrank_papers.result import Result, Verdict, claim, interval_verdict
+from apexrank_papers.result import Result, Verdict, claim, interval_verdict, question
 from apexrank_papers.splits import gap_text, over_folds
 
 N_RANKERS = 25
@@ -185,13 +185,13 @@ def _verdicts(table: pl.DataFrame, scores: dict[str, np.ndarray]) -> Iterator[Ve
         row = table.filter(ranker=name, measure=table["measure"][0]).row(0, named=True)
         low, high = sorted((sign * row["difference_low"], sign * row["difference_high"]))
         why = f"NDCG {sign * row['difference']:+.4f} ({low:+.4f} to {high:+.4f})"
-        yield interval_verdict(words, low, high, why)
+        yield interval_verdict(words, low, high, why, question)
 
 
 def _beside_trees(table: pl.DataFrame) -> Verdict:
     row = table.row(1, named=True)
     ends = row["difference_low"], row["difference_high"]
-    return interval_verdict(f"{RECIPE} ranks better than {TREES}", *ends, f"NDCG {gap_text(row)}")
+    return interval_verdict(f"{RECIPE} ranks better than {TREES}", *ends, f"NDCG {gap_text(row)}", question)
 
 
 def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:

@@ -21,7 +21,7 @@ from apexrank.aggregation.kmeans import LovaszBregmanKMeans
 from apexrank.plot.style import COLOURS, MARKERS
 from apexrank.submodular import Cardinality, Sqrt, orders_of
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
-from apexrank_papers.result import Figure, Result, Verdict, claim, panels
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, question
 
 STARTS = 20
 TWO, BOTH = "(a) LB, 2 items", "(b) LB + Euclidean, 2 items"
@@ -191,7 +191,9 @@ def _sectors(X: np.ndarray, random_state: int) -> Verdict:
         f"arcs of one cluster: {', '.join(map(str, arcs.values()))} with k = {', '.join(map(str, arcs))}; "
         f"{moved} of {3600 * len(arcs)} directions change clusters with the size or the mean of the scores"
     )
-    return claim("(c) clusters are sectors of the plane", arcs == {k: k for k in arcs} and moved == 0, why)
+    return claim(
+        "(c) clusters are sectors of the plane", arcs == {k: k for k in arcs} and moved == 0, why, question
+    )
 
 
 def _three_lists(table: pl.DataFrame) -> Verdict:

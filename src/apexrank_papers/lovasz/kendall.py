@@ -16,7 +16,7 @@ from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.metrics import kendall_distance
 from apexrank.plot.style import curve_style, light
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
-from apexrank_papers.result import Figure, Result, Verdict, claim, panels
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, question
 
 CUT = LovaszBregman("product")
 LB, KENDALL = "Lovász–Bregman", "Kendall"
@@ -134,7 +134,7 @@ def _continuous() -> Verdict:
         f"largest change from point to point on a circle in the cube: {lb:.4f} and {finer_lb:.4f} with 1000 and 2000 "
         f"points; Kendall's {kendall:.0f} and {finer_kendall:.0f}"
     )
-    return claim("no jumps, where Kendall's distance has steps", holds, why)
+    return claim("no jumps, where Kendall's distance has steps", holds, why, question)
 
 
 def _printed_sum(x: np.ndarray) -> np.ndarray:

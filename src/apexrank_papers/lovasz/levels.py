@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.plot.style import COLOURS
-from apexrank_papers.result import Figure, Result, Verdict, claim, panels, text_view, tidy
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, question, text_view, tidy
 
 SQRT = LovaszBregman("sqrt")
 Y_VALUES = {"y = (1, 2)": (1.0, 2.0), "y = (2, 1)": (2.0, 1.0), "y = 0": (0.0, 0.0)}
@@ -97,7 +97,9 @@ def _prefers() -> Verdict:
 def _mirrored() -> Verdict:
     x = _plane()
     gap = float(np.abs(extended(x, ORDERED[0]) - extended(x[:, ::-1], ORDERED[1])).max())
-    return claim("left and right are mirror images", gap < ROUNDING, f"they differ by {gap:.0e} at most")
+    return claim(
+        "left and right are mirror images", gap < ROUNDING, f"they differ by {gap:.0e} at most", question
+    )
 
 
 def _norm() -> Verdict:

@@ -37,7 +37,7 @@ from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
 from apexrank_papers.push.fitting import threshold_features, unit_range
 from apexrank_papers.push.roc import first_six_features
-from apexrank_papers.result import Figure, Result, Verdict, claim, panels
+from apexrank_papers.result import Figure, Result, Verdict, claim, panels, question
 from apexrank_papers.splits import Mean, mean_over_splits, mean_verdict, over_splits
 
 
@@ -155,6 +155,7 @@ def _skew_verdicts(path: pl.DataFrame) -> list[Verdict]:
             abs(without["relative_skew"]) > 0.01 and without["excess"] > 0.02,
             f"an F-skew of {abs(without['relative_skew']):.1%} stays, and RankBoost's minimum is missed by "
             f"{np.expm1(without['excess']):.0%}; AUC {without['AUC']:.4f}",
+            question,
         ),
     ]
 

@@ -25,6 +25,7 @@ from apexrank_papers.result import (
     claim,
     draw_lines,
     panels,
+    question,
     signed_verdict,
     text_view,
     tidy,
@@ -123,6 +124,7 @@ MEASURES: dict[str, tuple[Callable[[np.ndarray, np.ndarray], float], int]] = {
     "DCG": (push_dcg, +1),
     "AveR": (average_reciprocal_rank, +1),
 }
+CLAIMED = ("AUC", "R_16", "DCG", "AveR")
 POWERS = (1, 2, 4, 8, 16, 32, 64, np.inf)
 COLUMNS = (*(f"p = {p:g}" for p in POWERS), "IR Push")
 FIRST, LAST, LIMIT, IR = (COLUMNS.index(name) for name in ("p = 1", "p = 64", "p = inf", "IR Push"))
@@ -169,7 +171,8 @@ def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[float]]:
 def _judge(name: str, values: np.ndarray) -> Verdict:
     expected = MEASURES[name][1]
     why = f"should {'rise' if expected > 0 else 'fall'} from p = 1 to p = 64; the change is {{}}"
-    return mean_verdict(name, values[:, LAST] - values[:, FIRST], why, expected)
+    judge = signed_verdict if name in CLAIMED else question
+    return mean_verdict(name, values[:, LAST] - values[:, FIRST], why, expected, judge)
 
 
 def _same_as_ir(values: np.ndarray) -> Verdict:
@@ -188,7 +191,7 @@ def _goes_on(values: np.ndarray) -> Verdict:
     sign = -1 if -1 in onwards else int(onwards.count(1) * 2 > len(onwards))
     changes = "; ".join(f"{name} {change}" for name, change in zip(MEASURES, moved, strict=True))
     why = f"beyond noise in {onwards.count(1)} of {len(onwards)} measures: {changes}"
-    return signed_verdict("p = ∞ goes on", sign, why)
+    return question("p = ∞ goes on", sign, why)
 
 
 def _tradeoff_view(table: pl.DataFrame) -> pl.DataFrame:

@@ -27,7 +27,7 @@ from apexrank.errors import MissingExtraError
 from apexrank.integrations.boosting import ListwiseObjective, PairsObjective, RetargetObjective
 from apexrank.validation import check_choice
 from apexrank_papers.queries import Queries, Scorer, by_query
-from apexrank_papers.result import Result, Verdict, interval_verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, interval_verdict, question
 from apexrank_papers.retargeting.methods import Method, choose
 from apexrank_papers.splits import gap_text, labels_of_tests, mq2008_folds, over_folds
 
@@ -179,6 +179,6 @@ def _verdicts(table: pl.DataFrame) -> list[Verdict]:
     enough = 1 if row["low"] >= ENOUGH else 0 if row["high"] >= ENOUGH else -1
     gap = row["difference_low"], row["difference_high"]
     return [
-        signed_verdict(RETARGET, enough, f"NDCG {row['value']:.4f}, should be at least {ENOUGH}"),
-        interval_verdict(f"{RETARGET} beside theirs", *gap, f"NDCG differs by {gap_text(row)}"),
+        question(RETARGET, enough, f"NDCG {row['value']:.4f}, should be at least {ENOUGH}"),
+        interval_verdict(f"{RETARGET} beside theirs", *gap, f"NDCG differs by {gap_text(row)}", question),
     ]
