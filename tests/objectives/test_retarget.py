@@ -171,8 +171,59 @@ def test_rewarded_margins_are_the_epigraph_qp(theta, weights):
     assert objective.value_and_grad(theta)[0] == pytest.approx(found.fun, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("order", ["hidden", "blocks"])
+@pytest.mark.parametrize("reward", [0.0, 0.4])
+@pytest.mark.parametrize("ends", [(-0.3, None), (None, 0.9), (-0.2, 1.2)])
+def test_bounded_projection_is_the_qp(seed, order, reward, ends):
+    """(3.21) and (3.22): clipping the free projection is exact, with rewards, weights and both orders."""
+    cp = pytest.importorskip("cvxpy", reason="cvxpy solves the quadratic programme")
+    rng = np.random.default_rng(seed)
+    relevance = np.append(rng.integers(0, 4, 6), [0, 3]).astype(float)
+    theta, weight = 2 * rng.normal(size=8), rng.uniform(0.2, 3, 8)
+    options = {"margin": 0.4, "order": order, "reward": reward, "sample_weight": weight}
+    objective = Retarget(relevance, bounds=ends, **options)
+    z = cp.Variable(8)
+    cost = 0.5 * cp.sum(cp.multiply(weight, cp.square(z - theta)))
+    levels = [z[np.flatnonzero(relevance == level)] for level in np.unique(relevance)]
+    for low, high in pairwise(levels):
+        cost -= reward * (cp.min(high) - cp.max(low))
+    held = [z[i] - z[j] >= 0.4 * (relevance[i] - relevance[j]) for i, j in pairs_above(relevance)]
+    held += [z >= ends[0]] if ends[0] is not None else []
+    held += [z <= ends[1]] if ends[1] is not None else []
+    held += [level == level[0] for level in levels] if order == "blocks" else []
+    value = cp.Problem(cp.Minimize(cost), held).solve(solver="CLARABEL")
+    np.testing.assert_allclose(objective.targets(theta).natural, z.value, atol=1e-5)
+    assert objective.value_and_grad(theta)[0] == pytest.approx(value, abs=1e-6)
+
+
+def test_bounds_as_wide_as_the_margins_are_regression(data):
+    relevance, groups, theta, weight = data
+    relevance[groups != 9] = np.where(relevance[groups != 9] == 3, 2, relevance[groups != 9])
+    for q in (4, 7, 1):  # all of them with the widest margin
+        relevance[np.flatnonzero(groups == q)[:2]] = 0, 2
+    objective = Retarget(relevance, groups=groups, bounds=(0.5, 2.5), sample_weight=weight)
+    used = groups != 9
+    np.testing.assert_allclose(objective.targets(theta).natural[used], 0.5 + relevance[used])
+    [(_, diagonal, U, _)] = objective.hessian(theta)
+    np.testing.assert_allclose(diagonal, np.where(used, weight, 0))
+    assert not U.toarray().any()
+
+
+def test_wide_bounds_hold_nothing(data):
+    relevance, groups, theta, _ = data
+    free, wide = (Retarget(relevance, groups=groups, bounds=b) for b in (None, (-1e3, 1e3)))
+    assert free.shift_invariant
+    assert not wide.shift_invariant
+    assert free.value_and_grad(theta)[0] == wide.value_and_grad(theta)[0]
+    np.testing.assert_array_equal(free.targets(theta).natural, wide.targets(theta).natural)
+
+
 def options_of(divergence):
     yield {}
+    if divergence == "squared":
+        yield {"bounds": (-0.5, 4.0)}
+        yield {"bounds": (0.2, None), "order": "blocks", "reward": 0.3}
     yield {"order": "blocks"}
     yield {"reward": 0.3, "margin": 0.2}
     yield {"order": "blocks", "reward": 0.3}
@@ -477,6 +528,14 @@ def test_signs_of_square_roots():
         ([0, 1, 2], {"sample_weight": [1, 1]}, "sample_weight needs"),
         ([0, 1, 2], {"group_weight": [1, 2, 1]}, "the same for all rows of a group"),
         ([0, 1, 2], {"groups": [0, 1]}, "one id per row"),
+        ([0, 1, 2], {"bounds": (0, 1)}, "no room for margins of 2"),
+        ([0, 1, 2], {"bounds": (3, 0)}, "two numbers in order"),
+        ([0, 1, 2], {"bounds": (0, 1, 2)}, "two numbers in order"),
+        ([0, 1, 2], {"bounds": ("a", 2)}, "two numbers in order"),
+        ([0, 1, 2], {"bounds": 3.0}, "two numbers in order"),
+        ([0, 1, 2], {"bounds": (np.nan, 5)}, "two numbers in order"),
+        ([0, 1, 2], {"bounds": (0, 9), "divergence": "kl"}, "kl takes no bounds"),
+        ([0, 1, 2], {"bounds": (0, None), "divergence": "i-divergence"}, "i-divergence takes no bounds"),
     ],
 )
 def test_bad_input(relevance, options, message):

@@ -18,6 +18,8 @@ from apexrank.metrics import ndcg
 from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import level_offsets
 from apexrank.objectives.retarget import Retarget
+from apexrank.problem import ArrayBlocks
+from apexrank.rankers import AdditiveRetargeting
 from apexrank.rankers.base import CollapsedWarning
 from apexrank.rankers.kernel import KernelFeatures
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -67,6 +69,69 @@ def test_squared_fit_is_the_joint_qp(data, solver, offsets):
     np.testing.assert_allclose(ranker.coef_, w, atol=1e-6)
     assert n * ranker.objective_ == pytest.approx(value, rel=1e-9)
     assert ranker.converged_
+
+
+def fit_bounded_by_cvxpy(X, y, groups, offset, alpha, low, high):
+    """``min ½|Xw − z|² + α/2|w|²`` over w and z between the bounds, every pair of rows of a group a constraint."""
+    cp = pytest.importorskip("cvxpy", reason="cvxpy solves the quadratic programme")
+    i, j = np.nonzero((y[:, None] > y[None, :]) & (groups[:, None] == groups[None, :]))
+    told = np.array([np.ptp(y[groups == q]) > 0 for q in groups])
+    w, z = cp.Variable(X.shape[1]), cp.Variable(len(y))
+    cost = 0.5 * cp.sum_squares((X @ w - z)[told]) + 0.5 * alpha * cp.sum_squares(w)
+    held = [z[i] - z[j] >= offset[i] - offset[j], z[told] >= low, z[told] <= high]
+    value = cp.Problem(cp.Minimize(cost), held).solve(solver="CLARABEL")
+    return w.value, value
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+@pytest.mark.parametrize("far", [0.0, 30.0])
+def test_bounded_fit_is_the_joint_qp(data, solver, far):
+    """Rows far from zero and one of ones are not moved: with bounds a shift of the scores matters."""
+    X, y, groups = (part[:60] for part in data)
+    X, n = np.column_stack([X + far, np.ones(60)]), n_lists(y, groups)
+    options = {"offsets": "linear", "alpha": 0.3 / n, "bounds": (1.0, 3.5)}
+    ranker = MonotoneRetargeting(solver=solver, tol=1e-9, max_iter=5000, **options)
+    ranker.fit(X, y, groups=groups)
+    w, value = fit_bounded_by_cvxpy(X, y, groups, y, 0.3, 1.0, 3.5)
+    np.testing.assert_allclose(ranker.predict(X), X @ w, atol=1e-4)
+    assert n * ranker.objective_ == pytest.approx(value, rel=1e-7)
+    assert 0 <= ranker.dual_gap_ < 1e-6
+    told = np.array([np.ptp(y[groups == q]) > 0 for q in groups])
+    assert ranker.targets_[told].min() >= 1.0
+    assert ranker.targets_[told].max() <= 3.5
+
+
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_the_gap_bounds_the_distance_to_a_bounded_minimum(data, max_iter):
+    X, y, groups = data
+    options = {"bounds": (0.5, 2.5), "alpha": 0.01, "solver": "lbfgs"}
+    best = MonotoneRetargeting(tol=1e-10, **options).fit(X, y, groups=groups).objective_
+    with pytest.warns(ConvergenceWarning):
+        early = MonotoneRetargeting(max_iter=max_iter, **options).fit(X, y, groups=groups)
+    assert 0 < early.objective_ - best <= early.dual_gap_
+
+
+def test_bounds_on_every_kind_of_rows(data):
+    X, y, groups = data
+    X = X.round(2) * (np.abs(X) > 0.5) + 3
+    options = {"bounds": (1.0, 2.5), "alpha": 0.05, "tol": 1e-9}
+    expected = MonotoneRetargeting(**options).fit(X, y, groups=groups)
+    for rows in (sparse.csr_array(X), np.asfortranarray(X), ArrayBlocks(X, y, groups=groups, rows=50)):
+        again = MonotoneRetargeting(**options)
+        again = again.fit(rows, None) if isinstance(rows, ArrayBlocks) else again.fit(rows, y, groups=groups)
+        np.testing.assert_allclose(again.coef_, expected.coef_, atol=1e-6)
+    kernel = MonotoneRetargeting(kernel="linear", **options).fit(X, y, groups=groups)
+    np.testing.assert_allclose(kernel.predict(X), expected.predict(X), atol=1e-6)
+    wide = np.column_stack([X, np.zeros((len(X), 300))])  # fewer rows than columns: solved in their span
+    np.testing.assert_allclose(
+        MonotoneRetargeting(**options).fit(wide, y, groups=groups).coef_[:4], expected.coef_, atol=1e-6
+    )
+    online = MonotoneRetargeting(**options)
+    for _ in range(300):
+        online.partial_fit(X, y, groups=groups)
+    np.testing.assert_allclose(online.predict(X), expected.predict(X), atol=0.02)
+    with pytest.raises(InputError, match="set bounds=None"):
+        AdditiveRetargeting(bounds=(0, 3)).fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3])

@@ -98,6 +98,9 @@ class ModelOptions:
     order: str | None = _model("Of retarget: hidden (equal grades in any order) or blocks (equal targets).")
     margin: float | None = _model("Of retarget: margin between the grades.")
     offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
+    bounds: str | None = _model(
+        "Of retarget: lowest and highest target in units of the scores, such as 0,5; 0, has no highest."
+    )
     knots: int | None = _model("Of additive models: most knots of a curve.", min=2)
     pairs: int | None = _model("Of additive models: pairs of columns with joint effects; default 0.", min=0)
     monotone: list[str] | None = _model(
@@ -239,6 +242,8 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
         raise InputError(f"--cv is for the models {known}, not for {name}: leave it out, or use compare")
     if "monotone" in given:
         given["monotone"] = split_signs(given["monotone"])
+    if "bounds" in given:
+        given["bounds"] = split_bounds(given["bounds"])
     for option in chosen_by_cv if cv else ("folds", "scoring"):
         if option in given:
             remedy = "leave out either --cv or" if cv else "add --cv, or leave out"
@@ -268,6 +273,23 @@ def split_signs(values: list[str]) -> dict[str, int]:
             raise InputError(f"--monotone takes each column once, with + or -, such as a=+,b=-: got {part!r}")
         signs[name] = 1 if sign == "+" else -1
     return signs
+
+
+def split_bounds(text: str) -> tuple[float | None, ...]:
+    """Parse ``--bounds``.
+
+    Examples
+    --------
+    >>> split_bounds("-1,2.5"), split_bounds("0,")
+    ((-1.0, 2.5), (0.0, None))
+    """
+    try:
+        low, high = (float(part) if part.strip() else None for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--bounds takes two numbers such as 0,5, of which one may be left out: got {text!r}"
+        ) from None
+    return low, high
 
 
 def _search_alpha(estimator: Any, folds: int, scoring: str) -> Any:
@@ -352,7 +374,13 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
         typer.echo("{chosen} chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
     params, gap = report["params"], report.get("dual_gap")
     # Only the power price has a p.
-    names = ["p" if params.get("price", "power") == "power" else "price", "divergence", "margin", "alpha"]
+    names = [
+        "p" if params.get("price", "power") == "power" else "price",
+        "divergence",
+        "margin",
+        "bounds",
+        "alpha",
+    ]
     names += [
         "leaves",
         "rounds",

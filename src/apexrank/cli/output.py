@@ -77,11 +77,11 @@ _WORDS = {
 }
 _KEYWORDS = (
     "source|target|weights?|format|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
-    "method|engine"
+    "method|engine|divergence"
 )
 _FIRST = (
     "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence|"
-    "half_life|smoothing|dialect|scale|loss|side|price|method"
+    "half_life|smoothing|dialect|scale|loss|side|price|method|bounds"
 )
 
 

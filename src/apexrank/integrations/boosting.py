@@ -396,7 +396,7 @@ class RetargetObjective(BoosterObjective):
 
     Parameters
     ----------
-    divergence, order, margin, offsets, normalize, joint_convexity
+    divergence, order, margin, offsets, bounds, normalize, joint_convexity
         As in :class:`apexrank.objectives.Retarget`; a margin above 0 is needed.
     groups : array-like, optional
         See :class:`BoosterObjective`.
@@ -412,6 +412,7 @@ class RetargetObjective(BoosterObjective):
     margin: float = 1.0
     offsets: Offsets = "sqrt"
     order: Any = "hidden"
+    bounds: tuple[float | None, float | None] | None = None
     normalize: bool = False
     joint_convexity: bool | tuple[float, float] = True
 

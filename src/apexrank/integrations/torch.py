@@ -590,7 +590,7 @@ class RetargetLoss(ScoreLoss):
 
     Parameters
     ----------
-    divergence, order, margin, offsets, reward, normalize, joint_convexity
+    divergence, order, margin, offsets, reward, bounds, normalize, joint_convexity
         As in :class:`apexrank.objectives.Retarget`.
 
     Examples
@@ -609,6 +609,7 @@ class RetargetLoss(ScoreLoss):
     margin: float = 1.0
     offsets: Offsets = "linear"
     reward: float = 0.0
+    bounds: tuple[float | None, float | None] | None = None
     normalize: bool = False
     joint_convexity: bool | tuple[float, float] = False
     is_sum: ClassVar[bool] = True

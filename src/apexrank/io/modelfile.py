@@ -80,7 +80,7 @@ _REFUSED = {
     "TwoStagePush": "it ranks twice; keep its two rankers in files of their own",
 }
 _PLAIN = (str, int, float, bool, type(None))
-_PAIRS = ("output_range",)  # parameters that are pairs of numbers
+_PAIRS = ("bounds", "output_range")  # parameters that are pairs of numbers
 
 # Fields of the JSON objects in a header, with the types that they may have.
 Fields = Mapping[str, tuple[type, ...]]

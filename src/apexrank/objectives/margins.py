@@ -258,13 +258,17 @@ class OrderedLists(Objective):
         by_row[rows] = values
         return by_row
 
-    def _block_means(self, rows: np.ndarray, weight: np.ndarray, block: np.ndarray) -> list[HessianTerm]:
-        """``diag(w) − w·wᵀ/|w|`` on each pooled block of more than one row, 0 elsewhere."""
+    def _block_means(
+        self, rows: np.ndarray, weight: np.ndarray, block: np.ndarray, held: np.ndarray | None = None
+    ) -> list[HessianTerm]:
+        """``diag(w) − w·wᵀ/|w|`` on each pooled block, 0 on rows that are not pooled, ``diag(w)`` on held ones."""
+        held = np.zeros(len(rows), bool) if held is None else held
         size = np.bincount(block)
-        own = np.where(size[block] > 1, weight, 0.0)
+        own = np.where((size[block] > 1) & ~held, weight, 0.0)
         # rows alone in their block have no column: there may be as many as rows
         column = np.maximum(np.cumsum(size > 1) - 1, 0)[block]
-        return [(1.0, self._by_row(rows, own), *self._low_rank(rows, [(own, column, -1.0)]))]
+        diagonal = self._by_row(rows, np.where(held, weight, own))
+        return [(1.0, diagonal, *self._low_rank(rows, [(own, column, -1.0)]))]
 
     def _low_rank(
         self, rows: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray, float]]
@@ -285,6 +289,7 @@ class Projection(NamedTuple):
     weight: np.ndarray
     target: np.ndarray  # in units of the scores
     block: np.ndarray  # number of the pooled block
+    held: np.ndarray  # whether a bound holds the target
 
 
 class Margins:
@@ -303,10 +308,18 @@ class Margins:
     exponential : bool
         Whether the cost of a row is ``e^o·D(θ − o ‖ z − o)``, as for divergences whose link is the exponential. Then
         PAV, which minimises ``Σ v_i·D(x_i ‖ y_i)`` for any divergence, needs the weights e^o.
+    bounds : (float, float)
+        Lowest and highest target.
     """
 
     def __init__(
-        self, lists: LevelOrder, offset: np.ndarray, order: str, reward: float, exponential: bool
+        self,
+        lists: LevelOrder,
+        offset: np.ndarray,
+        order: str,
+        reward: float,
+        exponential: bool,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
     ) -> None:
         if order not in ("hidden", "blocks"):
             raise InputError(f"order must be 'hidden' or 'blocks', got {order!r}")
@@ -318,6 +331,13 @@ class Margins:
                 f"margins of {highest.max():.0f} are too wide for a divergence that takes their exponential: "
                 "use a smaller margin, other offsets, or divergence='squared'"
             )
+        low, high = bounds
+        if low + highest.max() > high:
+            raise InputError(
+                f"bounds of {low:g} and {high:g} leave no room for margins of {highest.max():g}: "
+                "widen them, or use a smaller margin"
+            )
+        self.low, self.high = low, lists.spread(high - highest)
         self.tilt = np.exp(self.offset - lists.spread(highest)) if exponential else np.ones(len(offset))
         self.reward = np.zeros(len(offset))
         starts, ends = lists.levels[:-1], lists.levels[1:]
@@ -327,7 +347,9 @@ class Margins:
     def project(self, scores: np.ndarray, target_penalty: float = 0.0) -> Projection:
         """Minimise ``D(z ‖ θ) + C·D(z ‖ o) − reward·gaps`` over the targets z, C the penalty.
 
-        One sort inside the levels and one PAV of ``(θ + C·o)/(1 + C) − o`` (Lemma 9) plus the rewards.
+        One sort inside the levels and one PAV of ``(θ + C·o)/(1 + C) − o`` (Lemma 9) plus the rewards. Targets less
+        their offsets are in order, so a bound on the lowest or the highest target bounds all of them. Clipping is then
+        exact: which rows are above a number b between the bounds depends on the slopes of the costs at b alone.
         """
         lists = self.lists
         theta, weight, rows = scores[lists.rows], lists.weight, lists.rows
@@ -340,7 +362,9 @@ class Margins:
             fitted, block = pav_blocks(wanted + reward, lists.lists, weight * self.tilt)
         else:
             fitted, block = self._pool_levels(wanted, weight, target_penalty)
-        return Projection(rows, theta, weight, self.offset + fitted, block)
+        held = (fitted < self.low) | (fitted > self.high)
+        fitted = np.clip(fitted, self.low, self.high)
+        return Projection(rows, theta, weight, self.offset + fitted, block, held)
 
     def _pool_levels(
         self, wanted: np.ndarray, weight: np.ndarray, target_penalty: float

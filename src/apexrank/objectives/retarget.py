@@ -6,7 +6,7 @@ dissertation, 2013, chapter 3.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from apexrank.objectives.base import HessianTerm
 from apexrank.objectives.margins import Margins, Offsets, OrderedLists, Projection, level_offsets
 from apexrank.validation import check_finite
 
+UNBOUNDED = -np.inf, np.inf
 TARGET_PENALTY = 99.0  # C_r of joint_convexity=True, which leaves C_w = 1/200
 
 
@@ -64,6 +65,10 @@ class Retarget(OrderedLists):
         level below it. One PAV of ``θ + Gᵀc``, G the differences, is the minimiser. A reward on the largest target
         with only an upper bound on it (3.24) has no minimum and is not offered. The objective may be negative, and
         needs a penalty on w.
+    bounds : (float or None, float or None), optional
+        Lowest and highest target of every list (3.21, 3.22), with "squared" only: C is then also bounded, and Π_C clips
+        the targets. A shift of the scores is no longer free. As far apart as the widest margins, they make the targets
+        of a list with these margins low + o, which is regression.
     normalize : bool
         Divide each list by its number of rows.
     joint_convexity : bool or (C_r, C_w)
@@ -96,6 +101,7 @@ class Retarget(OrderedLists):
         margin: float = 1.0,
         offsets: Offsets = "linear",
         reward: float = 0.0,
+        bounds: tuple[float | None, float | None] | None = None,
         normalize: bool = False,
         joint_convexity: bool | tuple[float, float] = False,
         sample_weight: ArrayLike | None = None,
@@ -107,7 +113,14 @@ class Retarget(OrderedLists):
         super().__init__(relevance, groups, sample_weight, group_weight, normalize, nothing)
         self.divergence = known_divergence(divergence)
         offset = margin * level_offsets(self.relevance, offsets)[self.order.rows]
-        self.margins = Margins(self.order, offset, order, reward, exponential=not self.is_squared)
+        limits = checked_bounds(bounds)
+        self.shift_invariant = limits == UNBOUNDED
+        if not (self.is_squared or self.shift_invariant):
+            raise InputError(
+                f"{self.divergence.name} takes no bounds, because its targets have a fixed sum in every group: "
+                "use divergence='squared'"
+            )
+        self.margins = Margins(self.order, offset, order, reward, not self.is_squared, limits)
         self.mass = np.ones(self.n_groups)  # sum of the targets of each list
         if isinstance(self.divergence, IDivergence | ShiftedIDivergence):
             self.mass = self.order.sums(self.order.weight * np.exp(self.margins.offset))
@@ -210,13 +223,14 @@ class Retarget(OrderedLists):
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change (3.20).
 
-        The targets move with the mean of their block. "squared": identity minus those means. Otherwise, with p the
+        The targets move with the mean of their block, but for those that a bound holds. "squared": identity minus those
+        means. Otherwise, with p the
         softmax of the scores and r the targets, ``diag(p) − p·pᵀ − (Σ_B r_B·r_Bᵀ/|r_B| − r·rᵀ)/(1 + C_r)`` and the
         curvature of Lemma 8's term; it may have negative eigenvalues where the objective is not convex.
         """
         at, factor = self.project(scores), self.order.spread(self.factor)
         if self.is_squared:
-            return self._block_means(at.rows, factor * at.weight, at.block)
+            return self._block_means(at.rows, factor * at.weight, at.block, at.held)
         p = at.weight * np.exp(self._log_softmax(at.theta, at.weight))
         r = at.weight * np.exp(self._log_softmax(at.target, at.weight))
         share, penalty = 1 / (1 + self.target_penalty), self.score_penalty * np.maximum(at.weight, 1.0)
@@ -241,6 +255,25 @@ class Retarget(OrderedLists):
     def collapses(self) -> bool:
         """Whether equal scores of all rows are a minimum: no margin and no reward."""
         return not (self.margins.offset.any() or self.margins.reward.any())
+
+
+def checked_bounds(bounds: Any) -> tuple[float, float]:
+    """Lowest and highest target, infinite where there is no bound.
+
+    Examples
+    --------
+    >>> checked_bounds((0, None))
+    (0.0, inf)
+    """
+    if bounds is None:
+        return UNBOUNDED
+    try:
+        low, high = (end if own is None else float(own) for own, end in zip(bounds, UNBOUNDED, strict=True))
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not low <= high or low == np.inf or high == -np.inf:
+        raise InputError(f"bounds must be two numbers in order, or None for no bound, got {bounds!r}")
+    return low, high
 
 
 def known_divergence(divergence: str | Divergence) -> Divergence:

@@ -80,6 +80,7 @@ class DeviceRetarget:
             isinstance(objective, Retarget)
             and objective.margins.order == "hidden"
             and not objective.margins.reward.any()
+            and objective.shift_invariant
             and int(np.diff(objective.lists.lists).max()) <= LONGEST_LIST
         )
 

@@ -91,7 +91,9 @@ class Problem:
         self.value_unit = objective.value_unit / self.count
         self._last: tuple[np.ndarray, float, np.ndarray] | None = None
         centre, spread = self.design.units(sample_weight)
-        if objective.lists is not None and self.design.can_move:
+        if not objective.shift_invariant:  # the Hessian is that of the rows as they are, and so is their size
+            centre, spread = 0 * centre, np.hypot(centre, spread)
+        elif objective.lists is not None and self.design.can_move:
             spread = spread_inside(self.design, objective.lists)
         self.spread = usable_units(spread, self.design.varies)
         unseen = objective.shift_invariant and self.design.can_move and self.design.shift is None

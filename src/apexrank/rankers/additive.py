@@ -468,4 +468,8 @@ class AdditiveRetargeting(AdditiveOptions, AdditiveFit, MonotoneRetargeting):
     def _with_features(self, data: Training) -> tuple[Training, None]:
         if self.kernel is not None:
             raise InputError("additive scores have no kernel: set kernel=None, or use MonotoneRetargeting")
+        if self.bounds is not None:
+            raise InputError(
+                "additive scores are counted from their mean: set bounds=None, or use MonotoneRetargeting"
+            )
         return data, None

@@ -78,6 +78,9 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         The penalty is ``alpha/2·|w|²``; the objective is a mean over the groups.
     reward : float
         Reward of each unit of gap between adjacent levels, besides the fixed margins (3.23).
+    bounds : (float or None, float or None), optional
+        Lowest and highest target of every group (3.21, 3.22), with "squared" only. They give the scores a zero that all
+        groups share; as there is no intercept, X may need a column of ones.
     normalize : bool
         Divide the cost of each group by its number of rows.
     joint_convexity : bool or (C_r, C_w)
@@ -137,6 +140,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
     offsets: Offsets = "sqrt"
     alpha: float = 1e-3
     reward: float = 0.0
+    bounds: tuple[float | None, float | None] | None = None
     normalize: bool = False
     joint_convexity: bool | tuple[float, float] = True
 
@@ -200,6 +204,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
             margin=self.margin,
             offsets=self.offsets,
             reward=self.reward,
+            bounds=self.bounds,
             normalize=self.normalize,
             joint_convexity=self.joint_convexity,
             sample_weight=weight,
@@ -254,12 +259,13 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
 
 
 def _play(online: OnlineGradient, rows: Any, objective: Retarget) -> None:
-    """One step on the rows of a list; dense ones less their mean, which the objective does not see."""
-    if not sparse.issparse(rows):
+    """One step on the rows of a list; dense ones less their mean, unless the objective has bounds and sees it."""
+    free = objective.shift_invariant
+    if free and not sparse.issparse(rows):
         rows = rows - rows.mean(axis=0, dtype=float)
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = objective.value_and_grad(scores_of(rows, w))
         return value, pull_back(rows, slope)
 
-    online.play(loss, objective.smoothness * scatter_norm(rows))
+    online.play(loss, objective.smoothness * scatter_norm(rows, centred=free))

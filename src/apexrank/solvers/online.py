@@ -72,11 +72,11 @@ class OnlineGradient:
         return suffered
 
 
-def scatter_norm(rows: Any) -> float:
-    """Largest eigenvalue of ``Zᵀ·Z``, Z the rows less their mean; its trace where that is much cheaper.
+def scatter_norm(rows: Any, *, centred: bool = True) -> float:
+    """Largest eigenvalue of ``Zᵀ·Z``, Z the rows less their mean if centred; its trace where that is much cheaper.
 
-    It is the curvature, with respect to w, of a loss of curvature 1 in the scores ``rows·w`` that does not see a
-    shift of them.
+    It is the curvature, with respect to w, of a loss of curvature 1 in the scores ``rows·w`` that, if centred, does not
+    see a shift of them.
 
     Examples
     --------
@@ -84,11 +84,11 @@ def scatter_norm(rows: Any) -> float:
     2.0
     """
     if sparse.issparse(rows) and min(rows.shape) > WIDEST:
-        squares = rows.multiply(rows).sum() - rows.shape[0] * np.square(rows.mean(axis=0)).sum()
+        squares = rows.multiply(rows).sum() - centred * rows.shape[0] * np.square(rows.mean(axis=0)).sum()
         return max(0.0, float(squares))
     if sparse.issparse(rows):  # only the columns that the list has at all, so that it stays small
         rows = rows[:, np.unique(rows.indices)].toarray()
-    Z = rows - rows.mean(axis=0, dtype=float)
+    Z = rows - centred * rows.mean(axis=0, dtype=float)
     if min(rows.shape) > WIDEST:
         return float(np.square(Z).sum())
     gram = Z @ Z.T if len(Z) < Z.shape[1] else Z.T @ Z
