@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 from scipy.ndimage import generate_binary_structure, minimum_filter
 from scipy.optimize import LinearConstraint, minimize
-from scipy.special import rel_entr, softmax, xlogy
+from scipy.special import logit, rel_entr, softmax, xlog1py, xlogy
 
 
 def random_layers(seed, n=None, m=None, *, damping=None, silent=0.15, zeros=False):
@@ -67,17 +67,31 @@ def stationary(T):
 
 def phi(kind, t):
     """φ of a distribution, or of each row."""
-    return xlogy(t, t).sum(axis=-1) if kind == "kl" else 0.5 * (t**2).sum(axis=-1)
+    if kind == "squared":
+        return 0.5 * (t**2).sum(axis=-1)
+    if kind == "itakura-saito":
+        return -np.log(t).sum(axis=-1)
+    return xlogy(t, t).sum(axis=-1) + (xlog1py(1 - t, -t).sum(axis=-1) if kind == "logistic" else 0.0)
 
 
 def slope(kind, t):
     """∇φ, but for a constant; 0 for the coordinates that are 0 and have no logarithm."""
-    return np.log(np.where(t > 0, t, 1.0)) if kind == "kl" else t
+    if kind == "squared":
+        return t
+    if kind == "itakura-saito":
+        return -1 / t
+    inside = np.where(t > 0, t, 0.5 if kind == "logistic" else 1.0)
+    return logit(inside) if kind == "logistic" else np.log(inside)
 
 
 def distances(kind, T, w):
     """``D_φ(t̂_i‖w)`` of every row."""
-    return rel_entr(T, w).sum(axis=1) if kind == "kl" else 0.5 * ((T - w) ** 2).sum(axis=1)
+    if kind == "squared":
+        return 0.5 * ((T - w) ** 2).sum(axis=1)
+    if kind == "itakura-saito":
+        return (T / w - np.log(T / w) - 1).sum(axis=1)
+    more = rel_entr(1 - T, 1 - w).sum(axis=1) if kind == "logistic" else 0.0
+    return rel_entr(T, w).sum(axis=1) + more
 
 
 def disagreement(kind, T):
@@ -147,7 +161,7 @@ def hull_cost(kind, candidates, lam, prices, base, damping, *, entropy=1.0, pull
 def hull_gradient(kind, candidates, lam, prices, base, damping, *, entropy=1.0, pull=0.0, prior=None):
     """Derivatives of the hull cost by λ, but for a constant."""
     t = damping * lam @ candidates + base
-    steep = np.log(np.maximum(t, 1e-300)) if kind == "kl" else t
+    steep = np.log(np.maximum(t, 1e-300)) if kind == "kl" else slope(kind, t)
     found = damping * candidates @ (entropy * steep - prices)
     return found + pull * np.log(np.maximum(lam, 1e-300) / prior) if pull else found
 
@@ -156,7 +170,7 @@ def nearest(kind, candidates, prices, base, damping, **costs):
     """Weights of the least hull cost, by SLSQP from the middle and from where that ends."""
     rule = {"type": "eq", "fun": lambda x: x.sum() - 1, "jac": np.ones_like}
     least = (
-        1e-12 if costs.get("pull") or (kind == "kl" and not base.all()) else 0.0
+        1e-12 if costs.get("pull") or (kind in ("kl", "logistic") and not base.all()) else 0.0
     )  # logarithms are steep at 0
 
     def clean(x):

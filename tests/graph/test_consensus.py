@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.optimize import LinearConstraint, NonlinearConstraint, linprog
+from scipy.optimize import LinearConstraint, NonlinearConstraint, linprog, minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank import InputError, PageRank
+from apexrank import InputError, PageRank, divergences
 from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement, Limits, blend
 from apexrank.graph.layers import as_layers
@@ -34,6 +34,7 @@ from tests.graph.consensus_oracles import (
     prior_of,
     random_layers,
     shares_of,
+    slope,
     stationary,
     transitions,
     two_layer_minima,
@@ -720,6 +721,60 @@ def test_an_order_at_a_vertex_that_does_not_bind_changes_nothing(pull):
     assert kept.layer_weights_ == pytest.approx(free.layer_weights_, abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", [*BOTH, "itakura-saito"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_vertex_that_gives_orders_alone(kind, seed):
+    """Its choice is the nearest of all distributions over the named vertices that keep the orders (by SLSQP)."""
+    layers, _, _ = random_layers(seed, n=6, m=2, silent=0.0)
+    layers[:, 0] = 0.0
+    teleport, damping = np.random.default_rng(seed).dirichlet(np.full(6, 20.0)), 0.85
+    pairs = [(1, 2), (1, 3), (4, 3)]
+    rank = fitted((layers, teleport, damping), "fixed-point", divergence=kind, keep_at={0: pairs})
+    assert rank.layer_weights_[0].tolist() == [0.0, 0.0]
+    links = rank.graph_.to_scipy().toarray()[0]
+    assert links[[0, 5]].tolist() == [0.0, 0.0]
+    w, base = rank.scores_, (1 - damping) * teleport
+    named = np.arange(1, 5)
+
+    def far(x):
+        t = base.copy()
+        t[named] += damping * x
+        return distances(kind, t[None], w)[0]
+
+    rules = [{"type": "eq", "fun": lambda x: x.sum() - 1}]
+    for a, b in pairs:
+        lead = base[a] - base[b]
+        rules.append(
+            {"type": "ineq", "fun": lambda x, a=a, b=b, lead=lead: damping * (x[a - 1] - x[b - 1]) + lead}
+        )
+    options = {"ftol": 1e-13, "maxiter": 500}
+    best = minimize(
+        far,
+        np.array([0.4, 0.2, 0.1, 0.3]),
+        bounds=[(0, 1)] * 4,
+        constraints=rules,
+        method="SLSQP",
+        options=options,
+    )
+    assert far(links[named]) <= best.fun + 1e-7 * max(1.0, best.fun)
+    assert all(rule["fun"](links[named]) > -1e-9 for rule in rules[1:])
+    assert rank.stationarity_ < 1e-9
+
+
+def test_vertices_that_give_orders_alone_are_enough():
+    """The chapter's introduction: local recommendations may be partial orders and nothing else."""
+    people = ["ann", "bob", "cy"]
+    orders = {"ann": [("bob", "cy")], "bob": [("ann", "cy")], "cy": [("ann", "bob")]}
+    nobody = nx.DiGraph()
+    nobody.add_nodes_from(people)
+    rank = ConsensusRank("fixed-point").fit([nobody], keep_at=orders)
+    assert rank.ranking_.tolist()[-1] == "cy"
+    # every order allows even shares, on which all agree
+    assert ConsensusRank("blend").fit([nobody], keep_at=orders).disagreement_ <= rank.disagreement_ + 1e-9
+    circle = {"ann": [("ann", "bob"), ("bob", "cy"), ("cy", "ann")]}
+    assert ConsensusRank("fixed-point").fit([nobody], keep_at=circle).scores_ == pytest.approx([1 / 3] * 3)
+
+
 @pytest.mark.parametrize(
     ("orders", "message"),
     [
@@ -744,6 +799,85 @@ def test_refused_orders(orders, message):
 def test_orders_of_ranks_are_for_blend(options):
     with pytest.raises(InputError, match="blend"):
         fitted(random_layers(1), keep=[(0, 1)], **options)
+
+
+# ---------------------------------------------------------------- other divergences
+
+
+OTHERS = ("itakura-saito", "logistic")
+
+
+@pytest.mark.parametrize("method", ["blend", "fixed-point"])
+@pytest.mark.parametrize("kind", OTHERS)
+def test_one_layer_is_pagerank_for_every_divergence(kind, method):
+    graph = random_digraph(0)
+    theirs = nx.pagerank(graph, alpha=0.9, tol=1e-15, max_iter=5000)
+    rank = ConsensusRank(method, divergence=kind, damping=0.9).fit([graph, graph])
+    assert dict(zip(rank.names_.tolist(), rank.scores_, strict=True)) == pytest.approx(theirs, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("seed", range(6))
+def test_other_divergences_find_the_best_of_a_grid(kind, seed):
+    layers, _, _ = random_layers(seed, n=4, m=2)
+    problem = layers, np.full(4, 0.25), 0.85
+    rank = fitted(problem, divergence=kind, n_restarts=5, random_state=0)
+    T = chain(problem, rank)
+    assert rank.disagreement_ == pytest.approx(disagreement(kind, T), rel=1e-9)
+    assert rank.vertex_disagreement_ == pytest.approx(distances(kind, T, stationary(T)), rel=1e-9)
+    best = two_layer_minima(kind, *problem)[0]
+    assert rank.disagreement_ <= best + 1e-6 * max(1.0, best)
+    assert rank.first_order_gap_ <= 1e-8
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_other_divergences_brew(kind, seed):
+    layers, _, _ = random_layers(seed)
+    n = layers.shape[1]
+    problem = layers, np.full(n, 1 / n), 0.85
+    rank = fitted(problem, "brew", divergence=kind, beta=0.3, tol=1e-9)
+    assert (np.diff(rank.objectives_) <= 1e-11 * rank.objectives_[0]).all()
+    T, rho = chain(problem, rank), rank.scores_
+    ratio, d = 0.3 / 0.7, distances(kind, T, rho)
+    # w of the fixed point minimises <w, d> + D(w‖ρ)/ratio: its derivatives are equal
+    w = (rho @ np.linalg.inv(0.3 * T + 0.7 * np.eye(n))).clip(1e-12)
+    assert np.ptp(d + (slope(kind, w) - slope(kind, rho)) / ratio) < 1e-5 * (1 + np.abs(slope(kind, w)).max())
+
+
+def test_the_i_divergence_of_ranks_is_kl():
+    problem = random_layers(4)
+    kl, other = fitted(problem), fitted(problem, divergence=divergences.IDivergence())
+    assert np.array_equal(kl.scores_, other.scores_)
+    assert kl.disagreement_ == other.disagreement_
+
+
+@pytest.mark.parametrize("atom", [divergences.Squared, divergences.IDivergence], ids=lambda atom: atom.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_divergence_with_a_weight_for_each_vertex(atom, seed):
+    problem = layers, teleport, damping = random_layers(seed, n=5, m=2, silent=0.0)
+    weighted = atom(weight=tuple(np.random.default_rng(seed).gamma(1.0, size=5) + 0.1))
+    rank = fitted(problem, divergence=weighted, n_restarts=3, random_state=0)
+    T = chain(problem, rank)
+    w = stationary(T)
+    assert rank.vertex_disagreement_ == pytest.approx(weighted.divergence(T, w), rel=1e-8, abs=1e-12)
+
+    def value(x):
+        mixed = transitions(layers, np.stack([x, 1 - x], axis=1), teleport, damping)
+        ranks = stationary(mixed)
+        return float(ranks @ weighted.divergence(mixed, ranks / ranks.sum()))
+
+    found = value(rank.layer_weights_[:, 0])
+    starts = np.random.default_rng(seed).random((12, 5))
+    best = min(minimize(value, x, bounds=[(0, 1)] * 5, method="L-BFGS-B").fun for x in starts)
+    assert found <= best + 1e-7
+    plain = fitted(problem, divergence=atom(), n_restarts=3, random_state=0)
+    assert np.abs(rank.scores_ - plain.scores_).max() > 1e-5
+
+
+def test_itakura_saito_needs_a_teleport_to_every_vertex():
+    with pytest.raises(InputError, match="give every vertex a share of the teleport"):
+        ConsensusRank("blend", divergence="itakura-saito").fit([np.eye(2), np.ones((2, 2))], teleport=[0])
 
 
 # ---------------------------------------------------------------- input
@@ -800,9 +934,19 @@ def test_weights_far_apart(kind, method, seed):
     assert scaled.scores_ == pytest.approx(rank.scores_, abs=1e-6)
 
 
+class Halved(divergences.Squared):
+    """A divergence of a caller's own, without a kernel."""
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"divergence": "shifted-i-divergence"}, "at least 1, and those of ranks are below"),
+        ({"divergence": divergences.ShiftedIDivergence()}, "at least 1, and those of ranks are below"),
+        ({"divergence": Halved()}, "unknown divergence Halved.*use one of kl"),
+        ({"divergence": divergences.Squared(weight=(1.0, 2.0, 3.0))}, "3 weights for 2 vertices"),
+        ({"divergence": "itakura-saito", "method": "corroborate"}, "leave divergence='kl'"),
+        ({"divergence": "logistic", "variant": "single-loop"}, "safe for kl and squared only"),
         ({"method": "vote"}, "unknown method 'vote': use one of union"),
         ({"variant": "triple-loop"}, "variant must be"),
         ({"method": "brew", "variant": "double-loop"}, "variant must be"),

@@ -35,6 +35,7 @@ from tests.graph.consensus_oracles import (
 )
 
 BOTH = ("kl", "squared")
+MILD = (*BOTH, "logistic")
 
 
 def random_weights(rng, layers):
@@ -87,7 +88,7 @@ def projected(kind, candidates, prices, base, damping, start, entropy=1.0, pull=
     new, gap, derivative = np.empty(m), np.empty(n), np.empty(n)
     costs = (damping, entropy, pull, 1e-13)
     kernels.project(
-        KINDS[kind], hull, h.first, start, prior, prices, base, *costs, new, gap, derivative, 0, n
+        KINDS[kind], np.ones(n), hull, h.first, start, prior, prices, base, *costs, new, gap, derivative, 0, n
     )
     return new, gap[0], derivative[0]
 
@@ -129,7 +130,7 @@ def test_projection_onto_a_hull(kind, zeros, seed):
     check_projection(kind, *hull_case(seed, kind=kind, zeros=zeros))
 
 
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", MILD)
 @pytest.mark.parametrize("seed", range(12))
 def test_projection_onto_many_candidates_from_a_corner(kind, seed):
     *case, _ = hull_case(seed, m=12, kind=kind)
@@ -155,7 +156,7 @@ def test_projection_onto_one_candidate(kind):
     assert (lam.tolist(), gap, derivative) == ([1.0], 0.0, 0.0)
 
 
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", MILD)
 @pytest.mark.parametrize(("entropy", "pull"), [(0.3, 0.0), (1.0, 0.05), (1.0, 3.0), (0.5, 0.2), (0.0, 0.1)])
 @pytest.mark.parametrize("seed", range(6))
 def test_projection_with_pull_and_entropy(kind, entropy, pull, seed):
@@ -181,7 +182,7 @@ def test_a_weak_pull_is_no_hindrance(kind, pull, seed):
 # ---------------------------------------------------------------- costs, ranks and prices
 
 
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", MILD)
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_ranks_costs_and_distances_are_the_dense_ones(kind, zeros, seed):
@@ -203,7 +204,7 @@ def test_ranks_costs_and_distances_are_the_dense_ones(kind, zeros, seed):
     assert np.abs(inexact.ranks - w).sum() <= inexact.error <= 1e-3
 
 
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", MILD)
 @pytest.mark.parametrize("seed", range(8))
 def test_prices_solve_poissons_equation(kind, seed):
     layers, teleport, damping = random_layers(seed)
@@ -242,7 +243,7 @@ COSTS = [
 ]
 
 
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", MILD)
 @pytest.mark.parametrize(("costs", "ordered"), COSTS)
 @pytest.mark.parametrize("seed", range(4))
 def test_derivatives_by_layer_weights(kind, costs, ordered, seed):

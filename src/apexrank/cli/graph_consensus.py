@@ -35,7 +35,9 @@ class ConsensusOptions:
         "as 0.5. By default age does not count.",
         metavar="N",
     )
-    divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
+    divergence: str = opt.method(
+        "kl (disagreement in nats), squared, itakura-saito or logistic.", default="kl"
+    )
     pull: float = opt.method("Pull of the layer weights to the prior ones; inf: the mean.", default=0.0)
     entropy: float = opt.method(
         "Below 1, layers that spread evenly, and so agree with all, count less.", default=1.0

@@ -20,20 +20,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from apexrank.divergences import DIVERGENCES, Divergence
+from apexrank.errors import InputError
 from apexrank.graph.power import Anderson, Progress, iterate, l1_bound, rounding_of
 from apexrank.kernels import hulls as kernels
 from apexrank.kernels.csr import InLinks
 from apexrank.kernels.edges import Links, turned
-from apexrank.kernels.hulls import KL, SMALLEST, TINY, Hulls
+from apexrank.kernels.hulls import SMALLEST, TINY, Hulls
 from apexrank.projections import onto_simplex
 
-Divergence = Literal["kl", "squared"]
 Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]  # one more cost of the ranks: value and gradient
-KINDS = {"kl": kernels.KL, "squared": kernels.SQUARED}
+# on the simplex the I-divergence is KL
+KINDS = {
+    "kl": kernels.KL,
+    "i-divergence": kernels.KL,
+    "squared": kernels.SQUARED,
+    "itakura-saito": kernels.ITAKURA_SAITO,
+    "logistic": kernels.LOGISTIC,
+}
 MOST_STEPS = 10_000  # of the power method, which a bound ends long before
 ARMIJO = 1e-4  # share of the promised descent that a step must keep
 SHORTEST, LONGEST = 2.0**-30, 2.0**20
@@ -43,6 +51,28 @@ STALLED = 60  # steps in that range without a smaller gap, and it is over
 CIRCLING = 15  # steps of the fixed point without a smaller gap
 # plain steps that do not halve the gap: where the answer is degenerate they fall like 1/t, for ever
 CRAWLING = 30
+
+
+def divergence_of_ranks(divergence: str | Divergence) -> Divergence:
+    """Look up a Bregman divergence of distributions, one that is a sum over the vertices.
+
+    Examples
+    --------
+    >>> divergence_of_ranks("itakura-saito")
+    ItakuraSaito(weight=None)
+    >>> divergence_of_ranks("shifted-i-divergence")
+    Traceback (most recent call last):
+    apexrank.errors.InputError: shifted-i-divergence needs coordinates of at least 1, and those of ranks are below...
+    """
+    name = divergence if isinstance(divergence, str) else getattr(divergence, "name", None)
+    if name == "shifted-i-divergence":
+        raise InputError(
+            f"{name} needs coordinates of at least 1, and those of ranks are below: use 'i-divergence'"
+        )
+    # a kernel stands for a class of the library, not for a class of the caller's own
+    if name not in KINDS or type(divergence) not in (str, DIVERGENCES.members[name]):
+        raise InputError(f"unknown divergence {divergence!r}: use one of {', '.join(KINDS)}")
+    return DIVERGENCES.get(divergence)
 
 
 class Choice(NamedTuple):
@@ -80,7 +110,7 @@ class Agreement:
     teleport : ndarray
         Shares of the teleport, which also hands out what vertices without candidates hold.
     damping, divergence, entropy, pull, prior
-        α, the kind of φ, factors of the costs, and a prior weight for each candidate.
+        α, the divergence of φ, factors of the costs, and a prior weight for each candidate.
     penalty : callable, optional
         One more cost of the ranks.
     """
@@ -90,13 +120,15 @@ class Agreement:
     damping: float
     _: KW_ONLY
     prior: np.ndarray
-    divergence: Divergence = "kl"
+    divergence: str | Divergence = "kl"
     entropy: float = 1.0
     pull: float = 0.0
     penalty: Penalty | None = None
 
     def __post_init__(self) -> None:
-        hulls, self.kind, self.n = self.hulls, KINDS[self.divergence], len(self.teleport)
+        hulls, self.n, self.atom = self.hulls, len(self.teleport), divergence_of_ranks(self.divergence)
+        self.kind = KINDS[self.atom.name]
+        self.scale = np.ones(self.n) * getattr(self.atom, "weights", 1.0)
         self.base = (1 - self.damping) * self.teleport
         opinions = np.diff(hulls.first)
         self.dangling = np.flatnonzero(opinions == 0)
@@ -120,11 +152,11 @@ class Agreement:
 
     def phi(self, t: np.ndarray) -> np.ndarray:
         """φ of each coordinate."""
-        return t * np.log(np.maximum(t, TINY)) if self.kind == kernels.KL else 0.5 * t * t
+        return kernels.generated(self.kind, self.scale, t, False)
 
     def gradient(self, t: np.ndarray) -> np.ndarray:
-        """∇φ, but for a constant."""
-        return np.log(np.maximum(t, TINY)) if self.kind == kernels.KL else t
+        """∇φ."""
+        return kernels.generated(self.kind, self.scale, t, True)
 
     def of_vertices(self, values: np.ndarray) -> np.ndarray:
         """The vertex's value for each of its candidates."""
@@ -178,7 +210,9 @@ class Agreement:
     def convex_costs(self, mixture: np.ndarray) -> np.ndarray:
         """φ(t̂_i) of every vertex."""
         found, given = np.empty(self.n), (self.hulls.indptr, self.hulls.indices, mixture)
-        self.out.run(partial(kernels.convex_costs, self.kind, *given, self.base, self.damping, found))
+        self.out.run(
+            partial(kernels.convex_costs, self.kind, self.scale, *given, self.base, self.damping, found)
+        )
         found += self._of_base
         found[self.dangling] = self._of_teleport
         return found
@@ -236,7 +270,8 @@ class Agreement:
         """``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, but for a constant in each vertex."""
         h = self.hulls
         t = self.damping * self.mix(weights) + self.base[h.indices]
-        slopes = self.damping * (self.entropy * self.gradient(t) - prices[h.indices])
+        steep = kernels.generated(self.kind, self.scale[h.indices], t, True)
+        slopes = self.damping * (self.entropy * steep - prices[h.indices])
         place = np.repeat(np.arange(len(h.indices)), np.diff(h.entries))
         candidate = np.repeat(h.first[:-1], np.diff(h.indptr))[place] + h.candidate
         pulled = self.pull * np.log(np.maximum(weights, SMALLEST) / self.prior)
@@ -256,7 +291,7 @@ class Agreement:
     def improvement(self, choice: Choice, prices: np.ndarray, tol: float) -> Improvement:
         """The nearest points of all hulls to the prices."""
         h, costs = self.hulls, (self.base, self.damping, self.entropy, self.pull)
-        given = self.kind, h.rows, h.first, choice.weights, self.prior, prices, *costs
+        given = self.kind, self.scale, h.rows, h.first, choice.weights, self.prior, prices, *costs
         new, gaps, slopes = np.empty_like(choice.weights), np.empty(self.n), np.empty(self.n)
         self.out.run(partial(kernels.project, *given, tol, new, gaps, slopes))
         w = choice.ranks
@@ -467,15 +502,17 @@ def brew(
 
     tol, w, values, history = limits.tol, start, [], []
     choice = seen_from(w, weights)
-    ratio, kind = beta / (1 - beta), "kl" if problem.kind == KL else "squared"
+    ratio = beta / (1 - beta)
     for _ in range(limits.max_iter):
         rho = beta * problem.step(choice.mixture, w) + (1 - beta) * w
         better = problem.improvement(choice, problem.gradient(rho), 0.01 * tol)
         choice = seen_from(w, better.weights)
         distances = problem.distances(choice.mixture, rho)
-        old, w = w, onto_simplex(kind, problem.gradient(rho) - ratio * distances)
+        # unreached vertices: −inf for the logarithm would be nan against an infinite distance
+        natural = problem.atom.grad(np.maximum(rho, TINY)) - ratio * distances
+        old, w = w, onto_simplex(problem.atom, natural)
         choice = choice._replace(ranks=w)
-        values.append(float((w * distances).sum() + _divergence(problem, w, rho) / ratio))
+        values.append(float((w * distances).sum() + problem.atom.divergence(w, rho) / ratio))
         history.append(float(np.abs(w - old).sum()))
         limits.progress(len(history), history[-1])
         if history[-1] <= tol:
@@ -484,11 +521,3 @@ def brew(
     better = problem.improvement(choice, problem.gradient(rho), 0.01 * tol)
     final = choice._replace(ranks=rho, value=values[-1])
     return Consensus(final, better.gap, better.gaps, history[-1] <= tol, values, history)
-
-
-def _divergence(problem: Agreement, w: np.ndarray, rho: np.ndarray) -> float:
-    slope = problem.gradient(rho)
-    found = (problem.phi(w) - problem.phi(rho) - slope * (w - rho)).sum()
-    if problem.kind == KL:
-        found -= (w - rho).sum()
-    return float(max(found, 0.0))

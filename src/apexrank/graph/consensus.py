@@ -1,9 +1,10 @@
 """Ranks of vertices whose links are uncertain: several layers, and the choice among them on which all agree best.
 
 Orders may be known beforehand. That vertex i puts a at or above b, ``t̂_ia ≥ t̂_ib``, cuts its hull by a half-space: what
-is left is again a hull, of the corners that stay and of new ones on the cut (`cut_hulls`). That the ranks keep
-``w_a ≥ w_b`` is a constraint on the whole walk, met by the method of multipliers: one more cost of the ranks
-(`RankOrder`), whose prices push the vertices in the right direction.
+is left is again a hull, of the corners that stay and of new ones on the cut (`cut_hulls`). A vertex that gives nothing
+but such orders has the hull of all distributions over the vertices it names. That the ranks keep ``w_a ≥ w_b`` is a
+constraint on the whole walk, met by the method of multipliers: one more cost of the ranks (`RankOrder`), whose prices
+push the vertices in the right direction.
 """
 
 from __future__ import annotations
@@ -18,14 +19,10 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.graph import agreement
-from apexrank.graph.agreement import (
-    Agreement,
-    Choice,
-    Consensus,
-    Divergence,
-)
+from apexrank.graph.agreement import Agreement, Choice, Consensus, divergence_of_ranks
 from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
 from apexrank.graph.edges import Column, Edges
 from apexrank.graph.graph import Graph, build
@@ -79,8 +76,11 @@ class ConsensusRank(GraphRank):
           finds out layers that say nothing or anything (``apexrank reproduce consensus-study``).
         - ``"brew"``: minimises ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)``. Its ranks ρ are not stationary, and even
           with one layer they are not PageRank: see ``stationarity_``. Needs about 1/β times as many steps.
-    divergence : {"kl", "squared"}
-        φ: the Kullback–Leibler divergence (disagreement in nats), or half the squared Euclidean distance.
+    divergence : {"kl", "squared", "itakura-saito", "logistic", "i-divergence"} or Divergence
+        φ, a Bregman divergence of :mod:`apexrank.divergences`: Kullback–Leibler (disagreement in nats; "i-divergence"
+        is the same for ranks), half the squared Euclidean distance, Itakura–Saito, which measures ratios and needs a
+        teleport to every vertex, or bit entropy. An instance may have a weight for each vertex, such as
+        ``Squared(weight=…)``. "shifted-i-divergence" is refused: it needs coordinates of at least 1.
     damping : float
         Share α that follows links.
     half_life : float, optional
@@ -160,7 +160,7 @@ class ConsensusRank(GraphRank):
     method: Method = "union"
     _: KW_ONLY
     half_life: float | None = None
-    divergence: Divergence = "kl"
+    divergence: str | Divergence = "kl"
     damping: float = 0.85
     pull: float = 0.0
     entropy: float = 1.0
@@ -209,7 +209,9 @@ class ConsensusRank(GraphRank):
             Orders (a, b) the ranks shall keep: a not below b. Method "blend".
         keep_at : mapping of names to lists of pairs, optional
             Orders (a, b) that a vertex shall keep in what it recommends. Where they cut off a part of what its layers
-            allow, the corners of the rest stand in for the layers, with equal prior weights.
+            allow, the corners of the rest stand in for the layers, with equal prior weights. A vertex without links in
+            any layer has only these orders to give: it may follow any distribution over the vertices in them that
+            keeps them, and belongs to no layer in ``layer_weights_``.
         """
         self._check()
         read = as_layers(layers, label=label)
@@ -217,6 +219,7 @@ class ConsensusRank(GraphRank):
         shares = teleport_vectors(bare, teleport)
         if shares.ndim > 1:
             raise InputError("a consensus takes one teleport: fit once for each")
+        _check_fits(divergence_of_ranks(self.divergence), shares)
         hulls, corners = read.hulls, dict[int, np.ndarray]()
         if keep_at is not None and not isinstance(keep_at, Mapping):
             raise InputError("keep_at must be a mapping from a vertex to the pairs (a, b) it shall keep")
@@ -248,7 +251,7 @@ class ConsensusRank(GraphRank):
 
     def _check(self) -> None:
         check_choice("method", self.method, Method)
-        check_choice("divergence", self.divergence, Divergence)
+        atom = divergence_of_ranks(self.divergence)
         check_damping(self.damping)
         if not isinstance(self.pull, int | float | np.number) or not self.pull >= 0:
             raise InputError(f"pull must be a number of at least 0, or inf, got {self.pull!r}")
@@ -259,7 +262,7 @@ class ConsensusRank(GraphRank):
             raise InputError(
                 f"pull and entropy are for methods 'blend' and 'fixed-point', got {self.method!r}: choose one of them"
             )
-        if self.method == "corroborate" and self.divergence != "kl":
+        if self.method == "corroborate" and atom.name != "kl":
             raise InputError("method 'corroborate' measures information: leave divergence='kl'")
         if not isinstance(self.temperature, int | float | np.number) or not self.temperature > 0:
             raise InputError(f"temperature must be a number above 0, got {self.temperature!r}")
@@ -364,6 +367,19 @@ class ConsensusRank(GraphRank):
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
+def _check_fits(atom: Divergence, teleport: np.ndarray) -> None:
+    """Raise InputError if a divergence has no finite value on walks with this teleport."""
+    if atom.name == "itakura-saito" and not teleport.all():
+        raise InputError(
+            "itakura-saito is infinite where a vertex gets nothing: give every vertex a share of the teleport"
+        )
+    weight = getattr(atom, "weight", None)
+    if weight is not None and len(weight) != len(teleport):
+        raise InputError(
+            f"the divergence has {len(weight)} weights for {len(teleport)} vertices: give one each"
+        )
+
+
 def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
     found = []
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
@@ -451,7 +467,8 @@ def _of_layers(
     found[vertex[plain], hulls.layer[plain]] = weights[plain]
     for i, mixes in corners.items():
         mine = layers.hulls.layer[layers.hulls.first[i] : layers.hulls.first[i + 1]]
-        found[i, mine] = weights[hulls.first[i] : hulls.first[i + 1]] @ mixes
+        if len(mine):
+            found[i, mine] = weights[hulls.first[i] : hulls.first[i + 1]] @ mixes
     return found
 
 
@@ -470,22 +487,22 @@ def cut_hulls(
     """
     corners = {i: _corners(hulls, base, damping, i, pairs, graph) for i, pairs in sorted(keep.items())}
     corners = {i: found for i, found in corners.items() if found.size}
-    return (_recut(hulls, corners) if corners else hulls), corners
+    return (_recut(hulls, corners, keep) if corners else hulls), corners
 
 
 def _corners(
     hulls: Hulls, base: np.ndarray, damping: float, i: int, pairs: Pairs, graph: Graph
 ) -> np.ndarray:
-    shares = damping * row_shares(hulls, i)
-    columns = hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]].tolist()
-    # a vertex without links follows the teleport, as a hull of one point does
-    corners, is_cut = np.eye(len(shares)) if len(shares) else np.ones((1, 0)), False
+    columns, candidates = _row(hulls, i, pairs)
+    shares, names = damping * candidates, columns.tolist()
+    # a vertex that gives orders alone is cut from all distributions, even where they all keep the orders
+    corners, is_cut = np.eye(len(shares)), hulls.first[i] == hulls.first[i + 1]
     for a, b in pairs:
         lead = np.full(len(shares), base[a] - base[b])
         for vertex, sign in ((a, 1.0), (b, -1.0)):
-            if vertex in columns:
-                lead += sign * shares[:, columns.index(vertex)]
-        lead = corners @ lead if len(shares) else np.array([base[a] - base[b]])
+            if vertex in names:
+                lead += sign * shares[:, names.index(vertex)]
+        lead = corners @ lead
         is_cut |= bool((lead < -ROUNDING).any())
         corners = _cut(corners, lead)
         if not len(corners):
@@ -508,6 +525,14 @@ def _cut(corners: np.ndarray, lead: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate(kept), axis=0)
 
 
+def _row(hulls: Hulls, i: int, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and candidates of a row; without candidates, each of the vertices in its orders is one."""
+    if hulls.first[i] < hulls.first[i + 1]:
+        return hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]], row_shares(hulls, i)
+    named = np.unique(np.array(pairs, dtype=hulls.indices.dtype))
+    return named, np.eye(len(named))
+
+
 def row_shares(hulls: Hulls, i: int) -> np.ndarray:
     """Candidates of a row over the columns of its union."""
     low, high = hulls.indptr[i], hulls.indptr[i + 1]
@@ -518,7 +543,7 @@ def row_shares(hulls: Hulls, i: int) -> np.ndarray:
     return found
 
 
-def _recut(hulls: Hulls, corners: Mapping[int, np.ndarray]) -> Hulls:
+def _recut(hulls: Hulls, corners: Mapping[int, np.ndarray], keep: Mapping[int, Pairs]) -> Hulls:
     """The hulls with some rows made of their corners, which belong to no layer (−1)."""
     n, cut = len(hulls.first) - 1, np.array(list(corners))
     place = np.repeat(np.arange(len(hulls.indices)), np.diff(hulls.entries))
@@ -526,9 +551,10 @@ def _recut(hulls: Hulls, corners: Mapping[int, np.ndarray]) -> Hulls:
     kept = ~np.isin(row, cut)
     parts = [(row[kept], hulls.indices[place[kept]], hulls.candidate[kept], hulls.share[kept])]
     for i, mixes in corners.items():
-        shares = mixes @ row_shares(hulls, i)
+        names, candidates = _row(hulls, i, keep[i])
+        shares = mixes @ candidates
         candidate, at = np.nonzero(shares)
-        columns = hulls.indices[hulls.indptr[i] + at]
+        columns = names[at]
         parts.append((np.full_like(columns, i), columns, candidate, shares[candidate, at]))
     sizes, vertex = np.diff(hulls.first), np.repeat(np.arange(n), np.diff(hulls.first))
     sizes[cut] = [len(mixes) for mixes in corners.values()]

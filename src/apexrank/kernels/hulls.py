@@ -15,8 +15,8 @@ import numpy as np
 from apexrank.kernels.edges import Links, in_links
 from apexrank.kernels.jit import kernel
 
-KL, SQUARED = 0, 1
-TINY = 1e-18  # where log t is taken, t below this counts as this
+KL, SQUARED, ITAKURA_SAITO, LOGISTIC = range(4)
+TINY = 1e-18  # where log t or 1/t is taken, t below this counts as this
 FLAT = 1e-12  # what is left to gain, relative to the cost, is lost in rounding
 DEPENDENT = 1e-14  # share of a pivot below which it is rounding
 SMALLEST = 1e-300  # weight under a pull, which keeps all of them off 0
@@ -116,25 +116,59 @@ def mix(hull, first, weights, out, low, high):
 
 @kernel()
 def phi(kind, t):
-    """Generating function of the divergence in one coordinate: t·log t or t²/2."""
-    if kind == KL:
-        return t * np.log(max(t, TINY))
-    return 0.5 * t * t
+    """Generating function of the divergence in one coordinate, as in :mod:`apexrank.divergences`."""
+    if kind == SQUARED:
+        return 0.5 * t * t
+    log = np.log(max(t, TINY))
+    if kind == ITAKURA_SAITO:
+        return -log
+    return t * log + (1.0 - t) * np.log(max(1.0 - t, TINY)) if kind == LOGISTIC else t * log
 
 
 @kernel()
-def convex_costs(kind, indptr, indices, p, base, damping, out, low, high):
-    """``Σ_j φ(t̂_ij) − φ(base_j)`` over the union of each row."""
+def slope_of(kind, t):
+    """``φ'``; for KL that of t·log t, 1 included, which counts where coordinates have weights."""
+    if kind == SQUARED:
+        return t
+    u = max(t, TINY)
+    if kind == ITAKURA_SAITO:
+        return -1.0 / u
+    return np.log(u / max(1.0 - t, TINY)) if kind == LOGISTIC else np.log(u) + 1.0
+
+
+@kernel()
+def bend_of(kind, t):
+    """``φ''``."""
+    if kind == SQUARED:
+        return 1.0
+    u = max(t, TINY)
+    if kind == ITAKURA_SAITO:
+        return 1.0 / (u * u)
+    return 1.0 / u + 1.0 / max(1.0 - t, TINY) if kind == LOGISTIC else 1.0 / u
+
+
+@kernel()
+def generated(kind, scale, t, derivative):
+    """``scale·φ(t)`` of each coordinate, or ``scale·φ'(t)``."""
+    out = np.empty_like(t)
+    for j in range(t.size):
+        out[j] = scale[j] * (slope_of(kind, t[j]) if derivative else phi(kind, t[j]))
+    return out
+
+
+@kernel()
+def convex_costs(kind, scale, indptr, indices, p, base, damping, out, low, high):
+    """``Σ_j scale_j·(φ(t̂_ij) − φ(base_j))`` over the union of each row."""
     for i in range(low, high):
         total = 0.0
         for u in range(indptr[i], indptr[i + 1]):
             b = base[indices[u]]
-            total += phi(kind, damping * p[u] + b) - phi(kind, b)
+            total += scale[indices[u]] * (phi(kind, damping * p[u] + b) - phi(kind, b))
         out[i] = total
 
 
 @kernel()
-def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess):
+def _row_cost(kind, scale, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess):
     """Cost of the weights of a row; its gradient and Hessian too, unless ``grad`` is empty."""
     indptr, indices, entries, candidate, share = hull
     m, wanted = lam.size, grad.size > 0
@@ -152,15 +186,15 @@ def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull, g
         for e in range(entries[u], entries[u + 1]):
             p += lam[candidate[e]] * share[e]
         t = damping * p + base[indices[u]]
-        total += entropy * phi(kind, t)
+        factor = entropy * scale[indices[u]]
+        total += factor * phi(kind, t)
         if wanted:
-            slope = np.log(max(t, TINY)) if kind == KL else t
-            bend = 1.0 / max(t, TINY) if kind == KL else 1.0
+            slope, bend = factor * slope_of(kind, t), factor * bend_of(kind, t)
             for e in range(entries[u], entries[u + 1]):
                 v = damping * share[e]
-                grad[candidate[e]] += entropy * slope * v
+                grad[candidate[e]] += slope * v
                 for f in range(entries[u], entries[u + 1]):
-                    hess[candidate[e], candidate[f]] += entropy * bend * v * damping * share[f]
+                    hess[candidate[e], candidate[f]] += bend * v * damping * share[f]
     return total
 
 
@@ -252,9 +286,25 @@ def _gap_under_pull(weights, grad, gap, pull):
 
 @kernel()
 def project(
-    kind, hull, first, weights, prior, prices, base, damping, entropy, pull, tol, new, gap, slope, low, high
+    kind,
+    scale,
+    hull,
+    first,
+    weights,
+    prior,
+    prices,
+    base,
+    damping,
+    entropy,
+    pull,
+    tol,
+    new,
+    gap,
+    slope,
+    low,
+    high,
 ):
-    """Minimise ``entropy·Σ_j φ(t̂_j) − <prices, t̂> + pull·KL(λ‖prior)`` over the weights λ of each row.
+    """Minimise ``entropy·Σ_j scale_j·φ(t̂_j) − <prices, t̂> + pull·KL(λ‖prior)`` over the weights λ of each row.
 
     With prices ``∇φ(ρ)`` and entropy 1 this is the Bregman projection of ρ onto the hull. ``gap`` is the first-order
     gap of the weights given, ``Σ_k λ_k g_k − min_k g_k``, ``slope`` the derivative from them towards the new ones.
@@ -283,7 +333,7 @@ def project(
                 linear[candidate[e]] += share[e] * price
         lin, g, h, d = linear[:m], grad[:m], hess[:m, :m], step[:m]
         for count in range(MOST_STEPS):
-            here = _row_cost(kind, hull, i, lam, lin, p0, base, damping, entropy, pull, g, h)
+            here = _row_cost(kind, scale, hull, i, lam, lin, p0, base, damping, entropy, pull, g, h)
             mean, least = 0.0, np.inf
             for k in range(m):
                 mean += lam[k] * g[k]
@@ -330,7 +380,9 @@ def project(
                     trial[hit] = 0.0
                 if done:
                     break
-                there = _row_cost(kind, hull, i, trial[:m], lin, p0, base, damping, entropy, pull, g[:0], h)
+                there = _row_cost(
+                    kind, scale, hull, i, trial[:m], lin, p0, base, damping, entropy, pull, g[:0], h
+                )
                 done = there <= here + 1e-4 * length * descent + lost  # Armijo's condition
                 if not done:
                     length, hit = 0.5 * length, -1

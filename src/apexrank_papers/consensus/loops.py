@@ -46,6 +46,8 @@ class LoopedConsensusRank(ConsensusRank):
         super()._check()
         if self.method != "blend" or self.variant not in LOOPS:
             raise InputError(f"variant must be {' or '.join(LOOPS)} of method='blend', got {self.variant!r}")
+        if self.divergence not in ("kl", "squared"):  # others may be more curved than KL of the weights
+            raise InputError(f"the step of a loop is safe for kl and squared only, got {self.divergence!r}")
 
     def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
         return problem.prior
