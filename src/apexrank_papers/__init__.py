@@ -2,8 +2,8 @@
 
 A folder for each paper or chapter: `push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz`; `additive`,
 `clicks` and `letor` are studies of ours. They share `result` (experiments, verdicts, tables and figures), `splits`
-(repeated measurements and their noise), `printed` (the papers' numbers), `record` (expected verdicts), `summary` and `batch`
-(all of them).
+(repeated measurements and their noise), `printed` (the papers' numbers), `record` (expected verdicts), `summary` and
+`batch` (all of them).
 
 Examples
 --------

@@ -100,7 +100,7 @@ def lovasz_figure3(*, n: int = 600, random_state: int = 0) -> Result:
     Examples
     --------
     >>> [verdict.word for verdict in lovasz_figure3(n=300).verdicts]
-    ['agrees', 'agrees', 'agrees', 'agrees', 'agrees']
+    ['agrees', 'agrees', 'agrees', 'yes', 'agrees']
     """
     found = clusterings(n, random_state)
     table = pl.concat([_rows(name, clustering) for name, clustering in found.items()])

@@ -48,7 +48,7 @@ def lovasz_figure1() -> Result:
     Examples
     --------
     >>> [verdict.word for verdict in lovasz_figure1().verdicts]
-    ['agrees', 'agrees', 'agrees', 'differs', 'differs']
+    ['agrees', 'agrees', 'yes', 'differs', 'differs']
     """
     table = pl.concat([_on_grid(n) for n in (3, 2)], how="diagonal").sort("items", maintain_order=True)
     verdicts = [_alike(), _scores_count(), _continuous(), _equation_17(), _bound()]

@@ -40,7 +40,7 @@ def lovasz_figure2() -> Result:
     Examples
     --------
     >>> [verdict.word for verdict in lovasz_figure2().verdicts]
-    ['agrees', 'agrees', 'agrees', 'agrees']
+    ['agrees', 'agrees', 'yes', 'agrees']
     """
     turn = np.deg2rad(DEGREES)
     rays = np.column_stack([np.cos(turn), np.sin(turn)])
