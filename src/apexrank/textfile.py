@@ -11,13 +11,14 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from apexrank.errors import InputError
+from apexrank.foreign import HEAD, seems
 
 GZIP_MARK = b"\x1f\x8b"
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
@@ -87,10 +88,13 @@ class _BoundedGzip(gzip.GzipFile):
 
 
 @contextmanager
-def opened(path: File, *, streamed: bool = False) -> Iterator[Any]:
+def opened(
+    path: File, *, streamed: bool = False, refused: Callable[[bytes], str | None] = seems
+) -> Iterator[Any]:
     r"""Open a file for bytes, decompressed if it is a gzip file; a gzip bomb raises InputError.
 
-    ``streamed`` text, which is never in memory as a whole, may have any length, but not its lines.
+    ``streamed`` text, which is never in memory as a whole, may have any length, but not its lines. Where ``refused``
+    returns a sentence about the first bytes, by default that their format is foreign, that is an error.
 
     Examples
     --------
@@ -104,13 +108,24 @@ def opened(path: File, *, streamed: bool = False) -> Iterator[Any]:
     """
     with _open(path) as file:
         if file.peek(2)[:2] != GZIP_MARK:
+            _refuse(path, refused(file.peek(HEAD)))
             yield file
             return
         packed = _BoundedGzip(filename=str(path), fileobj=file, mode="rb")
         packed.streamed, packed.most = streamed, unpacked_limit(path, "gzip")
         # a buffer of its own, because gzip's readline runs in Python
         with io.BufferedReader(packed, _STEP) as text:
+            _refuse(path, refused(text.peek(HEAD)[:HEAD]))
             yield text
+
+
+def _refuse(path: File, what: str | None) -> None:
+    if what is not None:
+        raise (NotUtf8Error if what.startswith("UTF") else InputError)(f"{path} seems to be {what}")
+
+
+def any_content(head: bytes) -> None:
+    """Refuse nothing; see `opened`."""
 
 
 def is_gzip(path: File) -> bool:
@@ -119,9 +134,9 @@ def is_gzip(path: File) -> bool:
         return file.read(2) == GZIP_MARK
 
 
-def unpacked(path: File) -> bytes:
+def unpacked(path: File, refused: Callable[[bytes], str | None] = seems) -> bytes:
     """Read all bytes of a file, decompressed if it is a gzip file; damage raises one of `DAMAGED`."""
-    with opened(path) as file:
+    with opened(path, refused=refused) as file:
         return file.read()
 
 
@@ -204,7 +219,9 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
-def numbered_lines(path: File, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(
+    path: File, *, whole: bool = True, refused: Callable[[bytes], str | None] = seems
+) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over line numbers, from 1, and lines of a file, without its byte order mark.
 
     ``whole`` says that all lines will be read and kept: a gzip file is then unpacked once before, so that a bomb is
@@ -222,7 +239,7 @@ def numbered_lines(path: File, *, whole: bool = True) -> Iterator[tuple[int, byt
     number = 0
     with reading(path):
         try:
-            with opened(path, streamed=not whole) as file:
+            with opened(path, streamed=not whole, refused=refused) as file:
                 if whole and isinstance(file.raw, gzip.GzipFile):
                     while file.read(_STEP):
                         pass

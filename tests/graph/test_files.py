@@ -253,7 +253,7 @@ class TestFaults:
             ),
             ("source target\n1 2\n", {"weight": "w"}, "has no column 'w'; it has 'source', 'target'"),
             ("alone\n", {}, "line 1: 'alone' is no edge; write source and target"),
-            ("2 qid:10 1:0.5\n0 qid:10 1:0.1\n", {}, "is a LETOR file of rows to rank, not of edges"),
+            ("2 qid:10 1:0.5\n0 qid:10 1:0.1\n", {}, "seems to be a LETOR file of rows to rank"),
             ("# only\n# comments\n", {}, "has no edges"),
             ("", {}, "has no edges"),
             ("source,target\n", {}, "has column names but no edges"),

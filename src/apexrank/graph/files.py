@@ -24,6 +24,7 @@ import numpy as np
 
 from apexrank import textfile
 from apexrank.errors import InputError, one_line, quoted
+from apexrank.foreign import seems
 from apexrank.graph.edges import (
     KNOWN_COLUMNS,
     Column,
@@ -40,6 +41,7 @@ from apexrank.textfile import (
     DAMAGED,
     File,
     Stream,
+    any_content,
     reading,
     unpacked,
 )
@@ -66,6 +68,7 @@ class EdgeTable:
     columns: tuple[Any, Any, Any]
     place: Place
     has_header: bool | None = None  # None: the format names its columns
+    dubious: str | None = None  # a comment that could be an edge
 
 
 class _NoEdgesError(InputError):
@@ -257,7 +260,10 @@ def _stream(name: str, content: Any, spool: Path | None) -> Stream:
 
 
 def assumed(table: EdgeTable, given: Columns) -> str | None:
-    """Describe columns taken by position while others are left over; None if there are none."""
+    """Describe columns taken by position while others are left over, and comments like edges; None without them."""
+    if table.dubious is not None:
+        mark, shown = table.dubious[0], table.dubious.strip()[:40]
+        return f"{table.file}: lines that begin with {mark!r} are taken for comments, among them {shown!r}"
     names, used = table.names, table.at
     known = [name for several in KNOWN_COLUMNS.values() for name in several]
     left = [name for i, name in enumerate(names) if i not in used]
@@ -279,7 +285,8 @@ def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: boo
         found = _read_fast(part) or _read_carefully(part)
         if len(found[0]):
             place = partial(_text_place, part)
-            yield EdgeTable(file, layout.names, layout.at, found, place, layout.has_header)
+            about = layout.has_header, layout.dubious
+            yield EdgeTable(file, layout.names, layout.at, found, place, *about)
 
 
 def _text_place(layout: _Layout, row: int) -> str:
@@ -289,7 +296,7 @@ def _text_place(layout: _Layout, row: int) -> str:
 def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
     """Chunks of whole lines of about ``size`` bytes of an unpacked file, each after the number of lines before it."""
     before = 0
-    with reading(file), textfile.opened(file, streamed=True) as content:
+    with reading(file), textfile.opened(file, streamed=True, refused=any_content) as content:
         while chunk := content.read(size):
             rest = content.readline()
             open_quotes = quoted and chunk.count(b'"') % 2
@@ -350,7 +357,7 @@ def _tables_of_json_lines(
 
     check_polars_threads("JSON lines are read")
     with reading(file):
-        chunks = [(0, unpacked(file))] if size is None else _chunks(file, size)
+        chunks = [(0, unpacked(file, any_content))] if size is None else _chunks(file, size)
         first: EdgeTable | None = None
         for before, content in chunks:
             part = Stream(str(file), content.removeprefix(BOM_UTF8))
@@ -427,16 +434,19 @@ class _Layout:
     is_whole: bool  # whether ids are whole numbers
     before: int = 0  # lines of the file before this part of it
     parts: Callable[[], Iterator[_Layout]] | None = None  # of the whole file, where this is a part
+    dubious: str | None = None  # a comment that could be an edge
 
 
 def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Layout:
     lines: list[tuple[int, str]] = []
-    comment, begins_blank = None, False
+    comment, begins_blank, comments = None, False, list[str]()
     for number, line in _lines(path):
         if not comment and not lines and line.startswith(("#", "%")):
             comment = line[0]
         if line.strip() and not (comment and line.startswith(comment)):
             lines.append((number, line))
+        elif line[1:2].strip():
+            comments.append(line)
         begins_blank |= not lines and not line.strip()
         if len(lines) >= _LOOKED_AT:
             break
@@ -445,8 +455,6 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
     number, line = lines[0]
     separator = _separator(line)
     fields = [fields_of(text, separator) for _, text in lines[:2]]
-    if len(fields[0]) > 1 and fields[0][1].startswith("qid:"):
-        raise InputError(f"{path} is a LETOR file of rows to rank, not of edges: give a file of links")
     if len(fields[0]) < 2:
         raise InputError(f"{path} line {number}: {line.strip()[:40]!r} is no edge; write source and target")
     named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
@@ -456,8 +464,12 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
     names = fields[0] if has_header else [f"column {i}" for i in range(len(fields[0]))]
     regular, first = _regular([text for _, text in lines], separator), fields[int(has_header)]
     at = choose_columns(names, source, target, weight, str(path))
+    if has_header and names[at[0]] == names[at[1]]:
+        raise InputError(f"{path} line {number}: two columns are named {names[at[0]]!r}; rename one")
+    dubious = next((text for text in comments if len(fields_of(text, separator)) == len(fields[0])), None)
     is_whole = len(first) == len(names) and _are_whole([first[i] for i in at[:2]])
-    return _Layout(path, separator, regular, comment, has_header, names, first, begins_blank, at, is_whole)
+    layout = path, separator, regular, comment, has_header, names, first, begins_blank, at, is_whole
+    return _Layout(*layout, dubious=dubious)
 
 
 def _parts(layout: _Layout, size: int | None) -> Iterator[_Layout]:
@@ -519,7 +531,9 @@ def fields_of(line: str, separator: str | None) -> list[str]:
 
 def _lines(path: File) -> Iterator[tuple[int, str]]:
     """Numbered lines without their ends, of plain or gzip text."""
-    for number, line in textfile.numbered_lines(path, whole=False):
+    # parts of a stream were recognised as a whole
+    refused = any_content if isinstance(path, Stream) else partial(seems, ours=True)
+    for number, line in textfile.numbered_lines(path, whole=False, refused=refused):
         try:
             yield number, line.decode().rstrip("\r\n")
         except UnicodeDecodeError:

@@ -21,6 +21,7 @@ from scipy import io
 
 from apexrank.datasets.networks import read_npz
 from apexrank.errors import InputError, MissingExtraError, one_line
+from apexrank.foreign import HEAD, seems
 from apexrank.graph.edges import (
     Column,
     Edges,
@@ -32,21 +33,8 @@ from apexrank.graph.edges import (
 )
 from apexrank.kernels.edges import index_type
 from apexrank.kernels.jit import kernel
-from apexrank.textfile import DAMAGED, File, opened, read_text, reading, unpacked, unpacked_limit
+from apexrank.textfile import DAMAGED, File, any_content, opened, read_text, reading, unpacked, unpacked_limit
 
-_REFUSED = {
-    rb'\s*(?:\{\s*(?:"|\n|\r|\Z)|\[\s*(?:\{|\n|\r|\Z))': (
-        "a JSON document: give networkx.node_link_graph(json.load(file)) for node-link JSON, else a data frame of its "
-        "edges"
-    ),
-    rb"(?i)\s*<(?:\?xml|!doctype|html)\b": "an XML file, but neither GraphML nor GEXF: write one edge a line",
-    rb"\s*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_].*\.\s": "RDF N-Triples: write one edge a line, source and target",
-    rb"(?i)\s*(?:strict\s+)?(?:di)?graph\b[^\n\[{]*\s*\{": (
-        "a Graphviz file: give the graph that networkx.nx_agraph.read_dot reads"
-    ),
-    rb"\x80[\x02-\x05]": "a pickle, which can run code: write one edge a line",
-}
-_HEAD = 1 << 13
 CODES = ("UNARY", "GAMMA", "DELTA", "ZETA")  # of a WebGraph file
 
 
@@ -56,7 +44,7 @@ def recognise(file: File) -> str:
     Raises
     ------
     InputError
-        For formats that are known but not read: JSON documents, RDF, Graphviz, pickles.
+        For formats that are known but not read; see :func:`apexrank.foreign.seems`.
 
     Examples
     --------
@@ -67,8 +55,8 @@ def recognise(file: File) -> str:
     ('adjacency', 'text')
     """
     try:
-        with reading(file), opened(file, streamed=True) as content:
-            head = content.read(_HEAD).removeprefix(BOM_UTF8)
+        with reading(file), opened(file, streamed=True, refused=any_content) as content:
+            head = content.read(HEAD).removeprefix(BOM_UTF8)
     except InputError:  # the reader says what is wrong, and where
         head = b""
     for name, known in _FORMATS.items():
@@ -77,22 +65,19 @@ def recognise(file: File) -> str:
     if re.match(rb"\s*\{", head) and _is_json_line(file):
         return "jsonl"
     suffix = re.sub(r"\.gz$", "", str(file).lower()).rpartition(".")[2]
+    if suffix != "graph" and (what := seems(head, ours=True)) is not None:
+        raise InputError(f"{file} seems to be {what}")
     if named := [name for name, known in _FORMATS.items() if suffix in known.suffixes]:
         return named[0]
     if suffix == "graph" and re.search(rb"[\0-\x08]", head):
         raise InputError(f"{file} is a WebGraph file: name it, with its .properties file beside it")
-    for mark, what in _REFUSED.items():
-        if re.match(mark, head):
-            raise InputError(f"{file} is {what}")
-    if suffix == "json":
-        raise InputError(f"{file} is {next(iter(_REFUSED.values()))}")
     return "text"
 
 
 def _is_json_line(file: File) -> bool:
     """Whether the first line that is not blank is a JSON object, and not a whole graph."""
     try:
-        with opened(file, streamed=True) as content:
+        with opened(file, streamed=True, refused=any_content) as content:
             first = next((line for line in content if line.strip()), b"")
             found = json.loads(first.removeprefix(BOM_UTF8))
     except (ValueError, RecursionError, OSError, *DAMAGED):
@@ -152,7 +137,7 @@ def _networkx(file: File) -> tuple[Any, bytes]:
             'GraphML, GEXF and GML files need networkx: pip install "apexrank[graph]"'
         ) from None
     with reading(file):
-        return nx, unpacked(file)
+        return nx, unpacked(file, any_content)
 
 
 def _by_networkx(function: str) -> Callable[[File], Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from apexrank.errors import InputError
+from apexrank.foreign import HEAD, seems
 from apexrank.textfile import unpacked_limit
 
 _BYTES = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 16, 7: 16}  # of a value in memory, by its physical type
@@ -121,7 +122,9 @@ def _footer(path: Path, size: int) -> Any:
         if mark == _ENCRYPTED:
             raise InputError(f"{path} is encrypted: write it without encryption")
         if mark != _MARK:
-            raise InputError(f"{path} is not a Parquet file: if it is text, name it .csv")
+            file.seek(0)
+            what = seems(file.read(HEAD), ours=True) or "text: name it .csv"
+            raise InputError(f"{path} is not a Parquet file, it seems to be {what}")
         file.seek(max(size - 8, 4))
         end = file.read(8)
         length = int.from_bytes(end[:4], "little")

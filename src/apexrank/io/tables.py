@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -21,8 +22,10 @@ import polars as pl
 
 from apexrank.atomic import replacing
 from apexrank.errors import InputError, near_name, quoted
+from apexrank.foreign import seems
 from apexrank.io.parquet_size import check_size
 from apexrank.textfile import (
+    any_content,
     check_readable,
     is_gzip,
     is_utf8,
@@ -41,7 +44,6 @@ LETOR_ROLES = {"target": "relevance", "groups": "qid", "id": "docid"}
 _FOLD = ("train", "vali", "test")
 _FEW_CELLS = 1 << 24
 _LONGEST_FIELD = 1 << 27  # characters; the fast reader takes fields of any length
-_ZLIB_MARK = "x\x01"  # the fast reader would unpack such a file, however large it becomes
 # garbage inside a Parquet file makes its reader panic instead of raise
 PARQUET_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _T = TypeVar("_T")
@@ -310,17 +312,22 @@ class CsvFile:
 
         A first column without a name is called ``index``, with as many underscores as tell it from the others.
         """
-        with csv_text(path, encoding=encoding) as file:
+        with csv_text(path, encoding=encoding, streamed=True) as file:
             first: list[str] = []  # lines up to that of the names
             while not first or (first[-1] and not first[-1].strip()):
                 first.append(file.readline())
-            separator = separator or max(_SEPARATORS, key=first[-1].count)
+            given, separator = separator, separator or max(_SEPARATORS, key=first[-1].count)
             rows = _split(path, chain(first, file), separator)
             header = next((fields for _, fields in rows if fields), [])
+            second = file.readline().split(separator) if len(header) == 1 else []
         if not header:
             raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
-        if header[0].startswith(_ZLIB_MARK):
-            raise InputError(f"{path} is no text but packed by zlib: unpack it, or pack it by gzip")
+        for mark in "| " if given is None and len(header) == len(second) == 1 else "":
+            if len(second[0].split(mark)) == len(header[0].split(mark)) > 1:
+                raise InputError(
+                    f"{path} line 1 has {mark!r} between words, but no comma, semicolon or tab: name the separator (a "
+                    "comma if there is one column only) with separator="
+                )
         has_index = index is not None and not header[0]
         if index is not None and has_index:
             while index in header:
@@ -368,10 +375,11 @@ class CsvFile:
             for line, fields in csv_rows(self.path, self.separator, self.encoding):
                 if len(fields) > width or (any(fields) and len(fields) < width):
                     plural = "s" * (len(fields) != 1)
-                    raise InputError(
-                        f"{self.path} line {line}: the row has {len(fields)} field{plural}, the header {width}; "
-                        "fix the line (a value that contains the separator needs quotes)"
-                    )
+                    advice = "fix the line (a value that contains the separator needs quotes)"
+                    if width == 1:
+                        advice = "take out the lines above the one with the names of the columns"
+                    has = f"the row has {len(fields)} field{plural}, the header {width}"
+                    raise InputError(f"{self.path} line {line}: {has}; {advice}")
         finally:
             csv.field_size_limit(earlier)
         self.has_widths = True
@@ -414,7 +422,7 @@ def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False)
     try:
         with (
             reading(path),
-            opened(path, streamed=streamed) as file,
+            opened(path, streamed=streamed, refused=partial(seems, ours=True)) as file,
             io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as text,
         ):
             yield text
@@ -426,14 +434,17 @@ def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False)
 def _as_utf8(path: Path, encoding: str) -> bytes:
     """Read a whole file of another encoding, and turn it into UTF-8."""
     with reading(path):
-        content = unpacked(path)
+        content = unpacked(path, any_content)
     try:
-        return content.decode(encoding).removeprefix("\ufeff").encode()
+        text = content.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeError as error:  # some codecs do not say where
         before = content[: getattr(error, "start", 0)].decode(encoding, errors="ignore")
         raise InputError(
             f"{path} line {before.count(chr(10)) + 1}: this is not {encoding} text; name another encoding="
         ) from None
+    if (what := seems(text, ours=True)) is not None:
+        raise InputError(f"{path} seems to be {what}")
+    return text
 
 
 def csv_rows(path: Path, separator: str, encoding: str | None = None) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,219 @@
+"""A file that is not what its reader thinks is refused by name, whatever the reader and the name of the file."""
+
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import sqlite3
+import tarfile
+import zipfile
+
+import numpy as np
+import polars as pl
+import pytest
+
+from apexrank.cli.graph_studies import _spam_labels
+from apexrank.cli.options import BallotOptions
+from apexrank.datasets import read_letor
+from apexrank.errors import InputError
+from apexrank.foreign import HEAD, seems
+from apexrank.graph.files import edges_of_file
+from apexrank.graph.reading import as_graph
+from apexrank.graph.vertex_files import earlier_scores, seed_weights
+from apexrank.io import load_model, read_qrels, read_run, read_table
+from apexrank.io.stream import read_blocks
+
+CSV = b"source,target,weight,y\na,b,1,0\nb,c,2,1\nc,a,1,0\n"
+FRAME = pl.read_csv(CSV)
+GRAPH = as_graph((["a", "b", "c"], ["b", "c", "a"]))
+
+
+def _saved(write) -> bytes:
+    buffer = io.BytesIO()
+    write(buffer)
+    return buffer.getvalue()
+
+
+def _zip(*names: str) -> bytes:
+    def write(buffer):
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name in names:
+                archive.writestr(name, "x" * 50)
+
+    return _saved(write)
+
+
+def _tar() -> bytes:
+    def write(buffer):
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            entry = tarfile.TarInfo("t.csv")
+            entry.size = len(CSV)
+            archive.addfile(entry, io.BytesIO(CSV))
+
+    return _saved(write)
+
+
+def _sqlite() -> bytes:
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE t (a, b)")
+    return database.serialize()
+
+
+PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head>\n<body>a, b</body></html>\n"
+FILES = {  # content, and words of the refusal that every reader gives unless the format is its own
+    "JSON lines": (b'{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', "JSON"),
+    "JSON array": (b'[{"source": "a", "target": "b"}]\n', "JSON array"),
+    "JSON of numbers": (b"[1, 2, 3]\n", "JSON array"),
+    "JSON document": (b'{\n  "nodes": [],\n  "links": []\n}\n', "JSON"),
+    "GraphML": (b'<?xml version="1.0"?>\n<graphml><graph edgedefault="directed"/></graphml>\n', "GraphML"),
+    "HTML": (PAGE, "HTML page"),
+    "SVG": (b'<svg xmlns="http://www.w3.org/2000/svg">\n</svg>\n', "XML"),
+    "Excel": (_zip("[Content_Types].xml", "xl/workbook.xml"), "Excel"),
+    "old Excel": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "Excel"),
+    "zip": (_zip("t.csv"), "zip archive"),
+    "tar": (_tar(), "tar archive"),
+    "pickle": (pickle.dumps({"a": 1}), "pickle"),
+    "pickle as text": (pickle.dumps({"a": 1}, protocol=0), "pickle"),
+    "UTF-16": (CSV.decode().encode("utf-16"), "UTF-16"),
+    "UTF-16 without a mark": (CSV.decode().encode("utf-16-be"), "UTF-16"),
+    "UTF-32": (CSV.decode().encode("utf-32"), "UTF-32"),
+    "log": (b"2024-03-01 10:00:01,123 INFO up, port 80\n2024-03-01 10:00:02,456 WARN slow, 3\n", "log"),
+    "web log": (b'10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a" 200 26\n', "log"),
+    "page in gzip": (gzip.compress(PAGE), "HTML page"),
+    "gzip twice": (gzip.compress(gzip.compress(CSV)), "gzip twice"),
+    "truncated gzip": (gzip.compress(CSV * 50)[:-20], "gzip data end early"),
+    "bzip2": (bz2.compress(CSV), "packed by another program"),
+    "xz": (lzma.compress(CSV), "packed by another program"),
+    "PDF": (b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n", "document"),
+    "RTF": (b"{\\rtf1\\ansi a, b\\par\nc, d}\n", "document"),
+    "PNG": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(40), "image"),
+    "JPEG": (b"\xff\xd8\xff\xe0\0\x10JFIF\0" + bytes(40), "image"),
+    "SQLite": (_sqlite(), "SQLite"),
+    "SQL": (b"CREATE TABLE t (a int, b int);\nINSERT INTO t VALUES (1, 2);\n", "SQL"),
+    "npy": (_saved(lambda file: np.save(file, np.eye(3))), "NumPy array"),
+    "Parquet": (_saved(FRAME.write_parquet), "Parquet"),
+    "Feather": (_saved(FRAME.write_ipc), "Arrow or Feather"),
+    "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(40), "another program's data"),
+    "ARFF": (b"% iris\n@RELATION iris\n@DATA\n1,2\n", "ARFF"),
+    "YAML": (b"---\na: 1\nb: 2\n", "YAML"),
+    "Markdown": (b"# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n", "Markdown"),
+    "script": (b"#!/usr/bin/env python\nimport os, sys\n", "script"),
+    "Graphviz": (b"digraph g {\n a -> b;\n}\n", "Graphviz"),
+    "N-Triples": (b"<http://a> <http://b> <http://c> .\n", "N-Triples"),
+    "Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n", "Git LFS"),
+    "program": (b"\x7fELF\x02\x01\x01" + bytes(50), "program"),
+    "model": (b"apexrank model 4\nsha256 00\nheader 2\n{}\n", "model file"),
+    "noise": (np.random.default_rng(0).bytes(3000), "binary"),
+    "zeros": (bytes(3000), "binary"),
+}
+OTHER_ROWS = {  # text of ours, in the place of another
+    "LETOR": (b"1 qid:1 1:0.5 2:0.3\n0 qid:1 1:0.1 2:0.2\n", "LETOR"),
+    "TREC run": (b"q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\n", "TREC run"),
+    "PrefLib": (b"# FILE NAME: x.soc\n# NUMBER ALTERNATIVES: 2\n3: 1,2\n", "PrefLib"),
+    "judgements": (b"q1 0 d1 1\nq1 0 d2 0\n", "name the separator"),
+    "preamble": (b"Sales\nby finance\n\na,b,y\n1,2,0\n", "take out the lines above"),
+    "bars": (b"a|b|y\n1|2|0\n", "name the separator"),
+}
+TABLES = {
+    "table.csv": lambda path: read_table(path, index="index"),
+    "blocks.csv": lambda path: [*read_blocks(path, "y")],
+    "scores.csv": BallotOptions().read,
+    "orders.csv": BallotOptions(kind="orders").read,
+}
+READERS = TABLES | {
+    "table.parquet": read_table,
+    "rows.txt": read_letor,
+    "edges.csv": edges_of_file,
+    "edges.adjlist": edges_of_file,
+    "edges.mtx": edges_of_file,
+    "edges.txt": lambda path: edges_of_file(path, format="text"),
+    "ballots.soi": BallotOptions().read,
+    "documents.run": read_run,
+    "judgements.qrels": read_qrels,
+    "model.apex": load_model,
+    "trusted.txt": lambda path: seed_weights(path, GRAPH, "trusted"),
+    "spam.csv": lambda path: _spam_labels(path, GRAPH),
+    "start.csv": lambda path: earlier_scores(path, GRAPH),
+}
+# Formats that a reader of edges reads, whatever the name, or refuses in its own words.
+_OF_EDGES = ("JSON lines", "GraphML", "Parquet", "Excel", "zip")
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_no_reader_takes_another_format_for_its_own(tmp_path, kind):
+    content, words = FILES[kind]
+    for name, read in READERS.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        own = kind == "Parquet" and name == "table.parquet"
+        if own or (name.startswith("edges") and kind in _OF_EDGES and name != "edges.txt"):
+            continue
+        with pytest.raises(InputError) as caught:
+            read(path)
+        message = str(caught.value)
+        # a model file is recognised by its name, and damage to it has messages of its own
+        known = words in message or (name, kind) == ("model.apex", "model")
+        packed = name.endswith(("parquet", "apex")) and kind in (
+            "truncated gzip",
+            "page in gzip",
+            "gzip twice",
+        )
+        assert known or packed, f"{name}: {message}"
+        assert str(path) in message
+
+
+@pytest.mark.parametrize("kind", OTHER_ROWS)
+def test_tables_are_no_lists_of_another_format(tmp_path, kind):
+    content, words = OTHER_ROWS[kind]
+    for name, read in TABLES.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CSV,
+        b"cat\ndog\np1\n",
+        b"[1] [2]\n{a} {b}\n",
+        b"x,y\n1,2\n",
+        b"Obj,x\n",
+        b"ORC\nelf\n",
+        b"BZh,2\n",
+        b"<a> <b>\n",
+        b"---,|\n",
+        b"a|b\n---|2\n",
+        b"2024-03-01 10:00:01,INFORMATION\n",
+        b"graph,of\n",
+        "Ünïcode,né\n".encode(),
+        "Ünïcode,né\n".encode("latin-1"),
+        b"",
+    ],
+)
+def test_text_is_not_foreign(content):
+    assert seems(content, ours=True) is None
+
+
+@pytest.mark.parametrize("part", [b" ", b"\n", b"<", b"--\n", b"%\n", b"[", b"graph ", b"|-", b"a b ", b"PK"])
+def test_recognising_any_text_takes_no_time(part):
+    """No pattern goes over the same bytes in exponentially many ways, which would take for ever."""
+    for tail in (b"", b"x", b"\0"):
+        seems(part * HEAD + tail, ours=True)
+
+
+def test_edges_whose_columns_have_one_name_are_refused(tmp_path):
+    (tmp_path / "e.csv").write_bytes(b"sales,sales,costs\nnet,gross,net\n1,2,3\n")
+    with pytest.raises(InputError, match="line 1: two columns are named 'sales'"):
+        edges_of_file(tmp_path / "e.csv")
+    assert len(edges_of_file(tmp_path / "e.csv", source=1, target=2).sources) == 2
+
+
+def test_comments_that_could_be_edges_are_told(tmp_path):
+    (tmp_path / "tags.txt").write_bytes(b"#cats #dogs\ncats dogs\n#dogs #birds\n")
+    assert (
+        "'#' are taken for comments, among them '#cats #dogs'" in edges_of_file(tmp_path / "tags.txt").assumed
+    )
+    (tmp_path / "snap.txt").write_bytes(b"# FromNodeId ToNodeId\n1 2\n")
+    assert edges_of_file(tmp_path / "snap.txt").assumed is None
