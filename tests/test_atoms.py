@@ -90,6 +90,14 @@ CONVEX = {
     prices.Custom(lambda r: r**2 + r, lambda r: 2 * r + 1): (True, True, True, True),
     prices.Custom(np.arctan, lambda r: 1 / (1 + r**2)): (False, False, False, False),
     prices.Custom(lambda r: -r, lambda r: -np.ones_like(r)): (False, False, False, False),
+    # convex, but falls at first
+    prices.Custom(lambda r: (r - 2) ** 2, lambda r: 2 * (r - 2)): (False, False, False, False),
+    # convex in the logarithm of r, and falls at first
+    prices.Custom(lambda r: np.log(r) ** 2, lambda r: 2 * np.log(r) / r): (False, False, False, False),
+    # the slope drops to 0 between two points of the grid on which prices are checked
+    prices.Custom(lambda r: np.minimum(r, 1.3), lambda r: np.where(r < 1.3, 1.0, 0.0)): (False,) * 4,
+    # flat at first, then rising: convex
+    prices.Custom(lambda r: np.maximum(r - 1.3, 0), lambda r: np.where(r > 1.3, 1.0, 0.0)): (True,) * 4,
 }
 
 
@@ -104,6 +112,27 @@ def test_combinations_that_are_not_convex_are_refused_by_name(number):
                 InputError, match=f"{price.name} price with the {loss.name} loss is not convex"
             ):
                 form_of(loss, price)
+
+
+@pytest.mark.parametrize(
+    ("price", "loss", "hint"),
+    [
+        (prices.Log1p(), losses.Logistic(), "use the exponential loss, or a steeper price"),
+        (
+            prices.Custom(lambda r: (r - 2) ** 2, lambda r: 2 * (r - 2)),
+            losses.Exponential(),
+            "no loss makes a falling price convex, use one that never falls",
+        ),
+        (
+            prices.Custom(np.arctan, lambda r: 1 / (1 + r**2)),
+            losses.Exponential(),
+            r"use a price g for which g\(exp\(t\)\) is convex in t",
+        ),
+    ],
+)
+def test_the_hint_never_asks_for_what_is_used(price, loss, hint):
+    with pytest.raises(InputError, match=hint + "$"):
+        form_of(loss, price)
 
 
 def test_zero_one_cannot_be_fitted():

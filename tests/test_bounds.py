@@ -2,7 +2,8 @@
 
 from decimal import Decimal
 from functools import partial
-from math import exp, inf, isfinite, log
+from itertools import combinations_with_replacement
+from math import comb, exp, inf, isfinite, log
 
 import numpy as np
 import pytest
@@ -17,11 +18,14 @@ from apexrank.bounds import (
     failure_probability,
     link_stability,
     log_covering_linear,
+    log_covering_sloppy,
     negatives_needed,
     positives_needed,
+    r_max_bounds,
 )
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
+from apexrank.prices import Custom, Exponential, Log1p, Power
 from apexrank.problem import Problem
 from apexrank.solvers import Newton
 
@@ -220,6 +224,194 @@ def test_delta_is_checked(delta):
         positives_needed(0.1, delta, 0.1, 1, 10, LINEAR)
     with pytest.raises(InputError, match="radius"):
         log_covering_linear(0.0, 1.0, 1.0, 2)
+
+
+# ---------------------------------------------------------------- without ln K, and with a sloppy cover
+
+
+def risk(f, g, p, theta, plus=None, minus=None):
+    """R_{p,φ} with the φ of the proof: 1 up to a margin of 0, 0 from θ on; weights are shares of the rows."""
+    phi = np.clip(1 - (np.asarray(f)[:, None] - np.asarray(g)) / theta, 0, 1)
+    heights = np.average(phi, axis=0, weights=plus)
+    return np.average(heights**p, weights=minus) ** (1 / p)
+
+
+@pytest.mark.parametrize("p", [1, 2, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_positives_need_no_union_over_the_negatives(p, seed):
+    """E R_empirical ≥ R_DS and P(R_DS − R_empirical ≥ λ) ≤ exp(−2Iλ²), exactly, over all samples of I positives."""
+    rng = np.random.default_rng(seed)
+    levels, shares = rng.normal(size=4), rng.dirichlet(np.ones(4))
+    negatives, I = rng.normal(size=30), 7
+    true = risk(levels, negatives, p, 0.5, plus=shares)
+    found, chance = [], []
+    for sample in combinations_with_replacement(range(4), I):
+        counts = np.bincount(sample, minlength=4)
+        ways = np.prod([comb(int(counts[j:].sum()), int(counts[j])) for j in range(4)])
+        found.append(risk(levels, negatives, p, 0.5, plus=counts / I))
+        chance.append(ways * np.prod(shares**counts))
+    found, chance = np.array(found), np.array(chance)
+    assert chance.sum() == pytest.approx(1)
+    assert chance @ found >= true - 1e-12
+    for gap in np.unique(np.round(true - found, 12)):
+        if gap > 0:
+            assert chance[true - found >= gap - 1e-9].sum() <= exp(-2 * I * gap**2) + 1e-12
+
+
+@pytest.mark.parametrize("p", [1, 2, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_negatives_as_in_lemma_9(p, seed):
+    """P(R_true − R_DS ≥ λ) ≤ exp(−2K·max{λ²·R_true^{2(p−1)}, λ^{2p}}), exactly, over all samples of K negatives."""
+    rng = np.random.default_rng(seed)
+    levels, shares, K = rng.random(3) ** 3, rng.dirichlet(np.ones(3)), 12
+    true = (shares @ levels**p) ** (1 / p)
+    found, chance = [], []
+    for sample in combinations_with_replacement(range(3), K):
+        counts = np.bincount(sample, minlength=3)
+        found.append((counts @ levels**p / K) ** (1 / p))
+        ways = comb(K, int(counts[0])) * comb(K - int(counts[0]), int(counts[1]))
+        chance.append(ways * np.prod(shares**counts))
+    below, chance = true - np.array(found), np.array(chance)
+    for gap in below[below > 1e-9]:
+        rate = max(gap**2 * true ** (2 * (p - 1)), gap ** (2 * p))
+        assert chance[below >= gap - 1e-9].sum() <= exp(-2 * K * rate) + 1e-12
+
+
+@given(EPSILON, THETA, P, COUNT, COUNT, R_MIN)
+def test_the_sharp_bound_as_proved(epsilon, theta, p, I, K, r_min):
+    printed = failure_log_probability(epsilon, theta, p, I, K, LINEAR, r_min)
+    sharp = failure_log_probability(epsilon, theta, p, I, K, LINEAR, r_min, sharp=True)
+    assert printed - log(2) - log(K) - 1e-9 <= sharp <= printed - log(2) + 1e-9
+    more = failure_log_probability(epsilon, theta, p, I, 2 * K, LINEAR, r_min, sharp=True)
+    assert more <= sharp  # which the printed one is not
+
+
+@pytest.mark.parametrize("n_positives", [inf, 300])
+def test_sizes_of_the_sharp_bound(n_positives):
+    arguments = {"theta": 0.1, "p": 1.5, "log_covering": 0.5, "sharp": True}
+    K = negatives_needed(0.5, 0.05, n_positives=n_positives, **arguments)
+    sizes = [
+        failure_probability(0.5, n_positives=n_positives, n_negatives=k, **arguments) for k in (K - 1, K)
+    ]
+    assert sizes[1] <= 0.05 < sizes[0]
+    I = positives_needed(0.5, 0.05, n_negatives=10**9, **arguments)
+    sizes = [failure_probability(0.5, n_positives=i, n_negatives=10**9, **arguments) for i in (I - 1, I)]
+    assert sizes[1] <= 0.05 < sizes[0]
+    assert epsilon_bound(0.05, 0.1, 1, 500, 500, 0.0, sharp=True) < epsilon_bound(0.05, 0.1, 1, 500, 500, 0.0)
+    with pytest.raises(InputError, match="positives are too few"):
+        negatives_needed(0.1, 0.05, 0.1, 1, 0.5, n_positives=100, sharp=True)
+
+
+@given(st.integers(0, 10**6), P, st.floats(0.05, 1.0), st.floats(0.01, 0.5))
+def test_rankers_that_differ_on_few_rows_have_near_risks(seed, p, theta, tau):
+    """|R_φ(f) − R_φ(g)| ≤ 2τ/θ + η₊ + η₋^{1/p}, of which the sloppy cover is made."""
+    rng = np.random.default_rng(seed)
+    f, g = rng.random(20), rng.random(15)
+    wild_f, wild_g = rng.random(20) < 0.1, rng.random(15) < 0.1
+    other_f = f + np.where(wild_f, rng.normal(size=20), tau * rng.uniform(-1, 1, 20))
+    other_g = g + np.where(wild_g, rng.normal(size=15), tau * rng.uniform(-1, 1, 15))
+    apart = abs(risk(f, g, p, theta) - risk(other_f, other_g, p, theta))
+    assert apart <= 2 * tau / theta + wild_f.mean() + wild_g.mean() ** (1 / p) + 1e-12
+
+
+def test_means_of_a_few_rankers_are_a_sloppy_cover():
+    """Some mean of m of them is near f on all but a share 8·exp(−2mτ²) of the rows, summed over four sets of rows."""
+    rng = np.random.default_rng(3)
+    n, m, tau = 4, 6, 0.5
+    sets = [rng.integers(0, 2, (rows, n)).astype(float) for rows in (40, 30, 9, 7)]
+    chosen = list(combinations_with_replacement(range(n), m))
+    assert len(chosen) == comb(n + m - 1, m)
+    means = np.array([np.bincount(c, minlength=n) / m for c in chosen])
+    limit = 8 * exp(-2 * m * tau**2)
+    assert limit < 1
+    for weights in rng.dirichlet(np.full(n, 0.5), 200):
+        missed = sum((np.abs(H @ (means - weights).T) > tau).mean(axis=0) for H in sets)
+        assert missed.min() <= limit
+
+
+def test_the_size_of_the_sloppy_cover():
+    epsilon, theta, p, n = 0.8, 2.0, 3.0, 5
+    tau = epsilon * theta / 16
+    found = log_covering_sloppy(epsilon * theta / 8, theta, p, n)
+    m = next(m for m in range(1, 10**5) if 8 * exp(-2 * m * tau**2) <= 2 * (epsilon / 16) ** p)
+    assert found == pytest.approx(log(comb(n + m - 1, m)), rel=1e-9)
+    share = 8 * exp(-2 * m * tau**2)
+    assert 4 * tau / theta + share + 2 * (share / 2) ** (1 / p) <= epsilon / 2
+    # it is a log_covering like the other one, and costs p only a factor
+    sloppy = partial(log_covering_sloppy, theta=0.1, p=2, n_rankers=10**9)
+    assert 0 < epsilon_bound(0.05, 0.1, 2, 1e13, 1e13, sloppy) < 1
+    sizes = [log_covering_sloppy(0.01, 0.1, q, 1000) for q in (1, 2, 4, 8)]
+    assert np.all(np.diff(np.log2(sizes)) < 1)
+    with pytest.raises(InputError, match="epsilon must be a number in"):
+        log_covering_sloppy(0.5, 0.1, 2, 10)
+
+
+def test_what_the_choice_of_centres_can_gain():
+    """Sec. 10's remark: min_r R(f_r) instead of inf R is at least as good, and at most inf R_φ + ε/4."""
+    gains = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        one, two = rng.normal(size=(2, 25))
+        positive = (one + two + rng.normal(size=25)) > 0.5
+        theta, epsilon, p = 1.0, 0.8, 2
+        c = np.linspace(0, 1, 201)
+        scores = np.outer(1 - c, one) + np.outer(c, two)
+        plain = np.array([risk(s[positive], s[~positive], p, 1e-12) for s in scores])
+        smooth = np.array([risk(s[positive], s[~positive], p, theta) for s in scores])
+        distance = np.abs(c[:, None] - c) * np.abs(one - two).max()
+        # the centres with the largest risks that still cover the class
+        best = np.where(distance <= epsilon * theta / 8, plain, -inf).max(axis=1).min()
+        assert plain.min() <= best <= smooth.min() + epsilon / 4 + 1e-9
+        gains.append(best - plain.min())
+    assert max(gains) > 0.02
+
+
+# ---------------------------------------------------------------- Theorem 1
+
+PRICED = [
+    *[Power(1), Power(3), Power(64), Exponential()],
+    *[
+        Custom(lambda r: 2 + r + r**2, lambda r: 1 + 2 * r),
+        Custom(lambda r: np.maximum(r - 1, 0) ** 2, lambda r: 2 * np.maximum(r - 1, 0)),
+    ],
+]
+
+
+@pytest.mark.parametrize("price", PRICED, ids=lambda price: f"{price.name}-{price.order:g}")
+@given(heights=st.lists(st.integers(0, 9), min_size=1, max_size=8))
+def test_theorem_1(price, heights):
+    K, top = len(heights), max(heights)
+
+    def g(r):
+        return float(price.value(np.array(float(r))))
+
+    total = sum(map(g, heights))
+    # as printed, for convex prices
+    assert K * g(top / K) <= total * (1 + 1e-12)
+    assert total <= K * g(top) * (1 + 1e-12)
+    if total > 0:
+        low, high = r_max_bounds(log(total), K, price)
+        assert low * (1 - 1e-9) <= top <= high * (1 + 1e-9)
+        assert high <= K * low * (1 + 1e-6) + 1e-6 or g(high) == g(
+            0
+        )  # the printed bound, but on a flat piece of g
+        alone = r_max_bounds(log(g(top) + (K - 1) * g(0)), K, price)[1]
+        assert g(alone) == pytest.approx(g(top), rel=1e-6)  # no smaller bound holds for all heights
+
+
+def test_the_upper_bound_needs_no_convex_price_and_theorem_1_an_increasing_one():
+    heights = np.array([5.0, 0.0, 0.0, 0.0])
+    concave = Log1p()
+    total = concave.value(heights).sum()
+    assert 4 * concave.value(np.array(5 / 4)) > total  # the printed inequality fails
+    assert r_max_bounds(log(total), 4, concave)[1] == pytest.approx(5)
+    # "monotonic" in the theorem must mean increasing: g(r) = max(9 − r, 0), two negatives of height 3
+    falling = Custom(lambda r: np.maximum(9 - r, 0), lambda r: np.where(r < 9, -1.0, 0.0))
+    assert 2 * falling.g(np.array(3 / 2)) > 2 * falling.g(np.array(3.0))
+    with pytest.raises(InputError, match="custom price falls"):
+        r_max_bounds(log(12), 2, falling)
+    with pytest.raises(InputError, match="4 negatives cost more than"):
+        r_max_bounds(0.0, 4, Exponential())
 
 
 def test_the_package_knows_the_module():

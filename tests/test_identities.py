@@ -9,7 +9,7 @@ from apexrank.objectives import Push
 from apexrank.prices import Power
 from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, CoordinateDescent, Newton
-from tests.oracles import push_objective
+from tests.oracles import numerical_gradient, push_objective
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +64,79 @@ def test_bregman_primal_equals_the_dual_at_the_optimum(data, p):
     assert np.abs(np.einsum("ik,ikj->j", q, M)).max() < 1e-6 * q.sum()
 
 
+def gamma(q, p):
+    """γ(q_ik, q) of sec. 11, with the sum over i' that eq. (11) has."""
+    return np.log(q / (p ** (1 / p) * q.sum(axis=0) ** ((p - 1) / p)))
+
+
+def phi(q, p):
+    return (q * gamma(q, p)).sum()
+
+
+def bregman(a, b, p):
+    return phi(a, p) - phi(b, p) - ((1 / p + gamma(b, p)) * (a - b)).sum()
+
+
+def projection(q, v, p):
+    """Eq. (12)."""
+    lifted = np.exp(v) * q
+    return lifted * (lifted.sum(axis=0) / q.sum(axis=0)) ** (p - 1)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 5.0])
+def test_the_functions_of_section_11(p):
+    rng = np.random.default_rng(1)
+    (q, other), v = rng.gamma(1.0, size=(2, 4, 3)), rng.normal(size=(4, 3))
+    shape, slope = q.shape, 1 / p + gamma(q, p)
+    numeric = numerical_gradient(lambda x: phi(x.reshape(shape), p), q.ravel())
+    np.testing.assert_allclose(slope.ravel(), numeric, atol=1e-6)  # (11)
+    # Lemma 11: the Hessian of each column is positive definite; with the minus of the talk φ would be concave
+    for column in q.T:
+        hessian = np.diag(1 / column) - (p - 1) / p / column.sum()
+        assert np.linalg.eigvalsh(hessian).min() > 0
+
+    def conjugate(x):
+        return (np.exp(x.reshape(shape) - 1 / p).sum(axis=0) ** p).sum()
+
+    # A2 prints the gradient of φ* as φ* itself; both are finite everywhere
+    assert phi(q, p) + conjugate(slope) == pytest.approx((q * slope).sum())
+    e = np.exp(v - 1 / p)
+    np.testing.assert_allclose(
+        numerical_gradient(conjugate, v.ravel()), (p * e * e.sum(axis=0) ** (p - 1)).ravel(), rtol=1e-5
+    )
+    found = projection(q, v, p)
+    np.testing.assert_allclose(1 / p + gamma(found, p), slope + v)  # (10) and (12)
+    assert bregman(found, q, p) == pytest.approx((found * v).sum() - (found - q).sum() / p)  # A4
+    apart = (other * (gamma(other, p) - gamma(q, p))).sum() - (other - q).sum() / p
+    assert bregman(other, q, p) == pytest.approx(apart)  # (13)
+    assert apart > 0
+    z = p ** (1 / p) * np.exp(gamma(q, p))
+    np.testing.assert_allclose(z * z.sum(axis=0) ** (p - 1), q)  # A3
+
+
+@pytest.mark.parametrize("p", [1.0, 3.0])
+def test_theorem_10_is_pythagoras(data, p):
+    X, positive = data
+    M = (X[positive][:, None, :] - X[~positive][None, :, :]).reshape(-1, 3)
+    shape = positive.sum(), (~positive).sum()
+    w = Newton(tol=1e-11).solve(Problem(X, Push(positive, price=Power(p))), np.zeros(3)).w
+
+    def member(weights):
+        """Element of Q for λ, with q₀ = I^{p−1}."""
+        return projection(np.full(shape, shape[0] ** (p - 1)), -(M @ weights).reshape(shape), p)
+
+    best, rng = member(w), np.random.default_rng(2)
+    assert np.abs(best.ravel() @ M).max() < 1e-7 * best.sum()  # 1: q* is in P and Q
+    step = rng.normal(size=best.size)
+    step -= M @ np.linalg.lstsq(M, step, rcond=None)[0]  # stepᵀM = 0
+    feasible = best + 0.5 * best.min() * (step / np.abs(step).max()).reshape(shape)
+    for weights in (np.zeros(3), rng.normal(size=3)):
+        q = member(weights)
+        parts = bregman(feasible, best, p) + bregman(best, q, p)
+        assert bregman(feasible, q, p) == pytest.approx(parts, rel=1e-6)  # 2
+        assert bregman(best, q, p) < bregman(feasible, q, p)  # 3
+
+
 @pytest.mark.parametrize("p", [1.0, 4.0])
 def test_p_classification_has_the_same_ranking_without_a_penalty(data, p):
     X, positive = data
@@ -115,3 +188,45 @@ def test_convexity_of_log_risk_is_for_the_exponential_loss_only():
             violated[loss] += values[2] > (values[0] + values[1]) / 2 + 1e-12
     assert violated["exponential"] == 0
     assert violated["logistic"] > 0
+
+
+FALLING = {
+    "convex": (lambda r: (r - 3) ** 2, 1.0),
+    "convex in ln r": (lambda r: np.log(r) ** 2, 0.5),
+    "reciprocal": (lambda r: 1 / r, 1.0),
+}
+LOSS = {
+    "exponential": (lambda z: np.exp(-z), lambda r: -np.log(r)),
+    "logistic": (lambda z: np.logaddexp(0, -z), lambda r: -np.log(np.expm1(r))),
+    "hinge": (lambda z: np.maximum(0, 1 - z), lambda r: 1 - r),
+    "squared hinge": (lambda z: np.maximum(0, 1 - z) ** 2, lambda r: 1 - np.sqrt(r)),
+}
+
+
+@pytest.mark.parametrize("loss", LOSS)
+@pytest.mark.parametrize("name", FALLING)
+@pytest.mark.parametrize("n_negatives", [1, 3])
+def test_a_price_that_falls_is_convex_with_no_loss(name, loss, n_negatives):
+    """JMLR 2009, sec. 9.3: at a height where g falls, move two positives so that the height has its least value."""
+    (g, height), (value, inverse) = FALLING[name], LOSS[loss]
+
+    def objective(f):
+        return n_negatives * g(value(np.asarray(f)).sum())  # all negatives at score 0
+
+    if loss == "hinge":  # the kink takes the place of the second derivative
+        f, direction = np.array([1.0, inverse(height)]), np.array([1.0, -0.5])
+    else:
+        f, direction = np.full(2, inverse(height / 2)), np.array([1.0, -1.0])
+    ends = [objective(f + step * direction) for step in (-0.05, 0.05)]
+    assert objective(f) > np.mean(ends) + 1e-6
+
+
+def test_with_one_positive_a_price_may_fall():
+    """The height is then the exponential of a linear function, and (ln r)² of it a square."""
+    rng = np.random.default_rng(0)
+
+    def objective(scores):
+        return (np.log(np.exp(-(scores[0] - scores[1:]))) ** 2).sum()
+
+    for a, b in rng.normal(size=(200, 2, 5)):
+        assert objective((a + b) / 2) <= (objective(a) + objective(b)) / 2 + 1e-12

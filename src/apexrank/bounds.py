@@ -1,6 +1,7 @@
-"""Generalisation bounds: risk on new data against risk on training data (JMLR 2009, sec. 4, Theorems 2 and 3).
+"""Bounds of the theory: risk on new data against risk on training data (JMLR 2009, sec. 4, Theorems 2 and 3).
 
-`link_stability` is another kind of bound: how far the coefficients of a fit with an unknown link move with y.
+Two others stand beside them: `r_max_bounds` (Theorem 1) says what a risk tells about the highest negative, and
+`link_stability` how far the coefficients of a fit with an unknown link move with y.
 
 With I positives and K negatives drawn at random, the probability that *some* ranker f of the class F has
 ``R_true(f) ≥ R_empirical,θ(f) + ε`` is at most
@@ -12,18 +13,26 @@ Here R is the risk ``( mean over negatives of (share of positives at or below it
 the class, and N its covering number in L_∞. Theorem 3 is the whole formula, Theorem 2 the one with R_min = 0.
 
 The bounds hold for every distribution, so they are far from tight. What they are good for is their shape: what a
-larger p, a smaller ε or a richer class costs in examples. Three things to know about it:
+larger p, a smaller ε or a richer class costs in examples. Four things to know about it:
 
 * The maximum is ``(ε/4)²·max{R_min, ε/4}^{2(p−1)}``: Theorem 3 is better than Theorem 2 exactly when R_min > ε/4.
-* The bound falls with I and ε and grows with p, but with K it falls only at first: each further negative is one
-  more comparison that the positives must get right, the ``ln K``. That is why I has to grow with ``ln K``.
+* The bound falls with I and ε and grows with p, but with K it falls only at first, because of its ``ln K``.
 * R_{p,min} grows with p, so R_{1,min}, one minus the best true AUC in the class, may stand in for it at every p.
+* The ``ln K`` and the factor 2 can go (``sharp=True``): the bound ``N·(exp(−2·K·max{…}) + exp(−ε²·I/8))`` holds, too.
+
+*Proof of the last.* Fix a ranker and a φ between 0 and 1, and split its deviation as the paper does, into
+``R_true − R_DS`` (negatives drawn) and ``R_DS − R_empirical`` (positives drawn), each at least ε/4. Only one side of
+McDiarmid's inequality is needed for the first: ``exp(−2·K·max{…})``. For the second keep the negatives fixed. The
+empirical risk is a norm, scaled by ``K^{−1/p}``, of the vector of heights/I, whose mean over the positives is the
+vector of R_DS. A norm is convex, so by Jensen ``E R_empirical ≥ R_DS``. Exchanging one positive moves each entry by
+at most 1/I, and with it the norm. McDiarmid's inequality for the norm as a whole gives ``exp(−2·I·(ε/4)²)``, without
+a union over the negatives. ∎
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, exp, inf, log, log1p
+from math import ceil, exp, inf, lgamma, log, log1p
 from typing import Any
 
 import numpy as np
@@ -32,6 +41,7 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 from apexrank.errors import InputError
+from apexrank.prices import Price
 
 MOST_DENSE = 3000  # columns or rows of a Gram matrix that is taken apart whole
 LogCovering = float | Callable[[float], float]
@@ -69,6 +79,51 @@ def log_covering_linear(radius: float, norm_bound: float, feature_bound: float, 
     return n_features * log1p(2 * norm_bound * feature_bound / radius)
 
 
+def log_covering_sloppy(radius: float, theta: float, p: float, n_rankers: int) -> float:
+    """Logarithm of the size of a sloppy cover of the weighted means of weak rankers with values in [0, 1].
+
+    A sloppy cover may miss some rows by more than its radius. JMLR 2009, sec. 4, names it as a way to tighten the
+    bounds (after R. E. Schapire and others, *Boosting the margin*, 1998). It has the means of m rankers, with
+    repetition: ``N = C(n + m − 1, m)``, ``m = ⌈2·(ln 4 + p·ln(16/ε))/r²⌉`` for the radius ``r = ε·θ/8``. So ``ln N``
+    grows with the *logarithm* of the number of rankers, where `log_covering_linear` grows with the number itself, and
+    p costs a factor of at most p. Count a ranker that may also be used reversed, 1 − h, twice.
+
+    *Proof* that it may stand in for N in Theorems 2 and 3. Draw the m rankers by the weights of f. By Hoeffding's
+    inequality their mean g is further than ``τ = r/2`` from f(x) with probability at most ``2·exp(−2mτ²)``, for any x.
+    So the shares of such rows among positives and negatives, on new data and in the sample, add up to at most
+    ``η = 8·exp(−2mτ²) ≤ 2·(ε/16)^p`` in the mean, hence for some g of the cover. With φ of slope 1/θ, Minkowski's
+    inequality bounds ``|R_φ(f) − R_φ(g)|`` by ``2τ/θ + η₊ + η₋^{1/p}``: misplaced positives cost their share,
+    misplaced negatives its p-th root. Twice ``2τ/θ`` is ε/4; the rest is at most ``η + 2·(η/2)^{1/p} ≤ ε/8 + ε/8``. So
+    ``R_true − R_empirical`` is as large for g as for f up to ε/2, which is all that the theorems use of a cover. And
+    the g belong to the class. ∎
+
+    Parameters
+    ----------
+    radius : float
+        Radius r; the theorems use ``ε·θ/8``, and ε is found from it.
+    theta, p : float
+        As in `failure_log_probability`.
+    n_rankers : int
+        n, the number of weak rankers.
+
+    Examples
+    --------
+    The size of the cover against that of the Euclidean ball in as many dimensions, which has the means inside.
+
+    >>> sloppy = [log_covering_sloppy(0.025, 0.5, 2, n) for n in (10**3, 10**6, 10**9)]
+    >>> linear = [log_covering_linear(0.025, 1.0, n**0.5, n) for n in (10**3, 10**6, 10**9)]
+    >>> [f"{a:.0e} {b:.0e}" for a, b in zip(sloppy, linear)]
+    ['4e+03 8e+03', '1e+05 1e+07', '3e+05 1e+10']
+    """
+    for name, value in (("radius", radius), ("theta", theta)):
+        _check(name, value, 0, inf)
+    epsilon = 8 * radius / theta
+    _check("epsilon", epsilon, 0, 1)
+    _check("n_rankers", n_rankers, 0, inf)
+    m = ceil(2 * (log(4) + p * log(16 / epsilon)) / radius**2)
+    return lgamma(n_rankers + m) - lgamma(n_rankers) - lgamma(m + 1)
+
+
 def failure_log_probability(
     epsilon: float,
     theta: float,
@@ -77,6 +132,8 @@ def failure_log_probability(
     n_negatives: float,
     log_covering: LogCovering,
     r_min: float = 0.0,
+    *,
+    sharp: bool = False,
 ) -> float:
     """Logarithm of the bound of JMLR 2009, Theorem 3 (of Theorem 2 with ``r_min=0``); above 0 it says nothing.
 
@@ -91,10 +148,12 @@ def failure_log_probability(
     n_positives, n_negatives : float
         I and K.
     log_covering : callable or float
-        ``ln N(F, r)`` as a function of the radius r, for example `log_covering_linear` with its other arguments
-        filled in by `functools.partial`. A finite class has the number ``ln |F|``.
+        ``ln N(F, r)`` as a function of the radius r, for example `log_covering_linear` or `log_covering_sloppy` with
+        their other arguments filled in by `functools.partial`. A finite class has the number ``ln |F|``.
     r_min : float in [0, 1]
-        R_min, or anything known to be below it.
+        R_min, or anything known to be below it. The smallest true risk of the centres of the cover does, too (sec. 10).
+    sharp : bool
+        Leave out the ``ln K`` and the factor 2 of the printed bound, which are not needed (proof above).
 
     Returns
     -------
@@ -107,9 +166,11 @@ def failure_log_probability(
     >>> linear = partial(log_covering_linear, norm_bound=1.0, feature_bound=1.0, n_features=10)
     >>> round(failure_log_probability(0.2, 0.1, 1, 50_000, 50_000, linear), 3)
     -171.628
+    >>> round(failure_log_probability(0.2, 0.1, 1, 50_000, 50_000, linear, sharp=True), 3)
+    -182.448
     """
-    log_classes = _log_twice_covering(epsilon, theta, log_covering)
-    negatives, positives = _exponents(epsilon, p, n_positives, n_negatives, r_min)
+    log_classes = _log_covers(epsilon, theta, log_covering, sharp)
+    negatives, positives = _exponents(epsilon, p, n_positives, n_negatives, r_min, sharp)
     return log_classes + float(np.logaddexp(negatives, positives))
 
 
@@ -121,6 +182,8 @@ def failure_probability(
     n_negatives: float,
     log_covering: LogCovering,
     r_min: float = 0.0,
+    *,
+    sharp: bool = False,
 ) -> float:
     """Bound of JMLR 2009, Theorem 3, at most 1; parameters as in `failure_log_probability`.
 
@@ -132,9 +195,8 @@ def failure_probability(
     >>> failure_probability(0.5, 0.1, 8, 400, 400, two_rankers)
     1.0
     """
-    return exp(
-        min(0.0, failure_log_probability(epsilon, theta, p, n_positives, n_negatives, log_covering, r_min))
-    )
+    sizes = n_positives, n_negatives
+    return exp(min(0.0, failure_log_probability(epsilon, theta, p, *sizes, log_covering, r_min, sharp=sharp)))
 
 
 def negatives_needed(
@@ -146,6 +208,7 @@ def negatives_needed(
     *,
     n_positives: float = inf,
     r_min: float = 0.0,
+    sharp: bool = False,
 ) -> float:
     """Fewest negatives K for which the bound is at most δ (JMLR 2009, Theorems 2 and 3, solved for K).
 
@@ -154,7 +217,7 @@ def negatives_needed(
 
     Parameters
     ----------
-    epsilon, theta, p, log_covering, r_min
+    epsilon, theta, p, log_covering, r_min, sharp
         As in `failure_log_probability`.
     delta : float in (0, 1)
         δ, the probability of failure that is allowed.
@@ -179,18 +242,22 @@ def negatives_needed(
     [185.0, 738.0, 2952.0]
     """
     _check("delta", delta, 0, 1, right_open=True)
-    log_budget = log(delta) - _log_twice_covering(epsilon, theta, log_covering)
+    log_budget = log(delta) - _log_covers(epsilon, theta, log_covering, sharp)
     rate = _rate(epsilon, p, r_min)
     if rate < _SMALLEST_RATE:
         return inf
-    if n_positives == inf:
-        return _whole(max(-log_budget, 0.0) / (2 * rate))
 
     def excess(n_negatives: float) -> float:
-        return float(np.logaddexp(*_exponents(epsilon, p, n_positives, n_negatives, r_min))) - log_budget
+        return (
+            float(np.logaddexp(*_exponents(epsilon, p, n_positives, n_negatives, r_min, sharp))) - log_budget
+        )
 
+    if n_positives == inf:
+        return _whole(max(-log_budget, 0.0) / (2 * rate))
     # exp(−aK) + K·exp(−b) is convex in K with its least value at ln(a·e^b)/a: the first crossing lies below that.
-    best = min(max(1.0, (log(2 * rate) + epsilon**2 * n_positives / 8) / (2 * rate)), 1e300)
+    # Without the K it falls for ever.
+    lowest = (log(2 * rate) + epsilon**2 * n_positives / 8) / (2 * rate)
+    best = 1e300 if sharp else min(max(1.0, lowest), 1e300)
     if excess(best) > 0:
         raise InputError(
             f"{n_positives:g} positives are too few for epsilon={epsilon:g} and delta={delta:g}, "
@@ -208,11 +275,13 @@ def positives_needed(
     log_covering: LogCovering,
     *,
     r_min: float = 0.0,
+    sharp: bool = False,
 ) -> float:
     """Fewest positives I for which the bound is at most δ with K negatives (JMLR 2009, Theorems 2 and 3).
 
     ``I = (8/ε²)·(ln K + ln 2N − ln(δ − 2N·exp(−2·K·rate)))``: what the K negatives leave of δ must pay for the
     positives, and more negatives ask for more positives through ``ln K``. Hence I grows with p, too, as K has to.
+    With ``sharp=True`` the ``ln K`` and the 2 are not there, and more negatives never ask for more positives.
 
     Parameters and return value as in `negatives_needed`, with K as ``n_negatives``.
 
@@ -225,18 +294,20 @@ def positives_needed(
     --------
     >>> [positives_needed(0.4, 0.05, 0.1, 1, n_negatives, 0.0) for n_negatives in (185, 200, 400, 10**6)]
     [671.0, 516.0, 485.0, 876.0]
+    >>> [positives_needed(0.4, 0.05, 0.1, 1, n, 0.0, sharp=True) for n in (185, 200, 400, 10**6)]
+    [184.0, 173.0, 151.0, 150.0]
     """
     _check("delta", delta, 0, 1, right_open=True)
-    log_budget = log(delta) - _log_twice_covering(epsilon, theta, log_covering)
-    spent = _exponents(epsilon, p, inf, n_negatives, r_min)[0]
+    log_budget = log(delta) - _log_covers(epsilon, theta, log_covering, sharp)
+    spent = _exponents(epsilon, p, inf, n_negatives, r_min, sharp)[0]
     if spent >= log_budget:
-        fewest = negatives_needed(epsilon, delta, theta, p, log_covering, r_min=r_min)
+        fewest = negatives_needed(epsilon, delta, theta, p, log_covering, r_min=r_min, sharp=sharp)
         raise InputError(
             f"{n_negatives:g} negatives are too few for epsilon={epsilon:g}, delta={delta:g} and p={p:g}, "
             f"whatever the number of positives: it takes more than {max(fewest, n_negatives):g}"
         )
     left = log_budget + log1p(-exp(spent - log_budget))
-    return _whole((log(n_negatives) - left) * 8 / epsilon**2)
+    return _whole(((0.0 if sharp else log(n_negatives)) - left) * 8 / epsilon**2)
 
 
 def epsilon_bound(
@@ -248,6 +319,7 @@ def epsilon_bound(
     log_covering: LogCovering,
     *,
     r_min: float = 0.0,
+    sharp: bool = False,
 ) -> float:
     """Smallest ε for which, with probability at least 1 − δ, ``R_true(f) < R_empirical,θ(f) + ε`` for every f in F.
 
@@ -265,10 +337,55 @@ def epsilon_bound(
 
     def excess(epsilon: float) -> float:
         return failure_log_probability(
-            epsilon, theta, p, n_positives, n_negatives, log_covering, r_min
+            epsilon, theta, p, n_positives, n_negatives, log_covering, r_min, sharp=sharp
         ) - log(delta)
 
     return 1.0 if excess(1.0) > 0 else _least(excess, 1e-12, 1.0)
+
+
+def r_max_bounds(log_risk: float, n_negatives: float, price: Price) -> tuple[float, float]:
+    """Smallest and largest height R_max of the highest negative that a risk ``R_{g,1}`` allows (JMLR 2009, Theorem 1).
+
+    The theorem, ``K·g(R_max/K) ≤ R_{g,1} ≤ K·g(R_max)`` for a convex increasing price g, is solved for R_max:
+    ``g⁻¹(R/K) ≤ R_max ≤ K·g⁻¹(R/K)``. The upper bound given here is lower and needs no convexity. One negative has
+    the height R_max, the other K − 1 have at least 0: ``R_max ≤ g⁻¹(R − (K − 1)·g(0))``. For a power that is
+    ``R^{1/p}``, where the printed one is ``K^{1 − 1/p}·R^{1/p}``. As ``R_{g,1} ≤ R_{g,ℓ}`` for a loss ℓ above the 0-1
+    loss (exponential, hinges, logistic over ln 2), the upper bound also holds for the risk that a fit minimises.
+
+    Parameters
+    ----------
+    log_risk : float
+        ``ln R_{g,1}``, finite; for a power what `apexrank.metrics.p_norm_risk` gives with ``log=True``.
+    n_negatives : float
+        K, the number of negatives.
+    price : Price
+        g, of `apexrank.prices`; it must not fall.
+
+    Examples
+    --------
+    The list of JMLR 2009, Table 1, where R_max is 2 and R_4 is 33.
+
+    >>> from apexrank.prices import Power
+    >>> low, high = r_max_bounds(np.log(33), 4, Power(4))
+    >>> round(low, 2), round(high, 2), round(4 * low, 2)  # the last is the printed upper bound
+    (1.69, 2.4, 6.78)
+    """
+    _check("log_risk", log_risk, -inf, inf, right_open=True)
+    _check("n_negatives", n_negatives, 0, inf, right_open=True)
+    if price.falls():
+        raise InputError(f"the {price.name} price falls with the height: the bounds need one that never does")
+    slack = 1e-12 * max(1.0, abs(log_risk))  # where g is flat, rounding would take one end for the other
+
+    def least_height(log_price: float) -> float:
+        return _least(lambda r: log_price - float(price.log_value(np.log(r))), 1e-300, 1e300)
+
+    with np.errstate(all="ignore"):
+        log_zero = float(price.log_value(np.array(-inf)))
+        others = (n_negatives - 1) * exp(log_zero - log_risk)
+        mean = log_risk - log(n_negatives) - slack
+        if log_zero > mean + 2 * slack:
+            raise InputError(f"{n_negatives:g} negatives cost more than exp({log_risk:g}) at any height")
+        return least_height(mean) if mean > log_zero else 0.0, least_height(log_risk + log1p(-others) + slack)
 
 
 def link_stability(X: Any, y: ArrayLike, y_changed: ArrayLike, alpha: float) -> float:
@@ -320,12 +437,12 @@ def _spectral_norm(rows: Any, entries: np.ndarray) -> float:
     return unit * float(np.sqrt(np.linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)[-1]))
 
 
-def _log_twice_covering(epsilon: float, theta: float, log_covering: LogCovering) -> float:
-    """``ln(2·N(F, εθ/8))``."""
+def _log_covers(epsilon: float, theta: float, log_covering: LogCovering, sharp: bool) -> float:
+    """``ln(2·N(F, εθ/8))``, in the sharp bound without the 2."""
     _check("epsilon", epsilon, 0, 1)
     _check("theta", theta, 0, inf)
     log_n = log_covering(epsilon * theta / 8) if callable(log_covering) else float(log_covering)
-    return log(2) + log_n
+    return log_n if sharp else log(2) + log_n
 
 
 def _rate(epsilon: float, p: float, r_min: float) -> float:
@@ -337,11 +454,13 @@ def _rate(epsilon: float, p: float, r_min: float) -> float:
     return exp(2 * log(epsilon / 4) + 2 * (p - 1) * log(max(r_min, epsilon / 4)))
 
 
-def _exponents(epsilon: float, p: float, I: float, K: float, r_min: float) -> tuple[float, float]:
-    """``−2·K·rate`` and ``−ε²·I/8 + ln K``."""
+def _exponents(
+    epsilon: float, p: float, I: float, K: float, r_min: float, sharp: bool
+) -> tuple[float, float]:
+    """``−2·K·rate`` and ``−ε²·I/8 + ln K``, in the sharp bound without ``ln K``."""
     _check("n_positives", I, 0, inf)
     _check("n_negatives", K, 0, inf, right_open=True)
-    return -2 * K * _rate(epsilon, p, r_min), -(epsilon**2) * I / 8 + log(K)
+    return -2 * K * _rate(epsilon, p, r_min), -(epsilon**2) * I / 8 + (0.0 if sharp else log(K))
 
 
 def _least(excess: Callable[[float], float], low: float, high: float) -> float:

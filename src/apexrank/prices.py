@@ -21,6 +21,9 @@ def softplus(t: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, t)
 
 
+_GRID = np.linspace(-6, 6, 1201) * np.log(10)  # logarithms of the heights at which a price is checked
+
+
 @dataclass(frozen=True)
 class Price:
     """Base class: ``log g(r)`` and ``log g'(r)`` as functions of ``log r``.
@@ -50,13 +53,20 @@ class Price:
         h = 1e-5
         return 1.0 + (self.log_slope(log_r + h) - self.log_slope(log_r - h)) / (2 * h)
 
-    def least_elasticity(self) -> float:
-        """Smallest elasticity on a grid of r from 1e-6 to 1e6; minus infinity for a price that falls."""
-        log_r = np.linspace(-6, 6, 1201) * np.log(10)
+    def falls(self) -> bool:
+        """Whether g' is below 0 somewhere on a grid of r from 1e-6 to 1e6."""
         with np.errstate(all="ignore"):
-            falls = np.isnan(self.log_slope(log_r)).any()
-            elasticity = self.elasticity(log_r)
-        return -np.inf if falls else float(np.min(elasticity[~np.isnan(elasticity)], initial=np.inf))
+            return bool(np.isnan(self.log_slope(_GRID)).any())
+
+    def least_elasticity(self) -> float:
+        """Smallest mean elasticity between neighbours on a grid of r from 1e-6 to 1e6; minus infinity if g falls.
+
+        Means instead of the elasticity at the points themselves: a slope that drops between two of them must not
+        be missed.
+        """
+        with np.errstate(all="ignore"):
+            steps = 1.0 + np.diff(self.log_slope(_GRID)) / np.diff(_GRID)
+        return -np.inf if self.falls() else float(np.min(steps[~np.isnan(steps)], initial=np.inf))
 
     def value(self, r: np.ndarray) -> np.ndarray:
         """g(r)."""

@@ -148,14 +148,20 @@ def form_of(loss: Loss, price: Price) -> Form:
     ========================= ======================== ==========================
 
     ``R = Σ g(Σ ℓ)`` is convex when the price's elasticity ``1 + r·g''/g'`` is at least 0 for the exponential loss, 1/2
-    for the squared hinge and 1 for the others (1 means that g itself is convex).
+    for the squared hinge and 1 for the others (1 means that g itself is convex), and when g never falls. With two
+    positives or more no loss makes a price convex that falls somewhere (docs/notes-on-the-papers.md).
     """
     if loss.least_elasticity == np.inf:
         raise InputError(f"the {loss.name} loss evaluates rankings, it cannot fit them: use another loss")
-    if price.least_elasticity() < loss.least_elasticity - 1e-6:
+    if (elasticity := price.least_elasticity()) < loss.least_elasticity - 1e-6:
+        if price.falls():
+            hint = "no loss makes a falling price convex, use one that never falls"
+        elif elasticity < Exponential.least_elasticity - 1e-6:
+            hint = "use a price g for which g(exp(t)) is convex in t"
+        else:
+            hint = "use the exponential loss, or a steeper price"
         raise InputError(
-            f"the {price.name} price with the {loss.name} loss is not convex in the scores: "
-            "use the exponential loss, or a steeper price"
+            f"the {price.name} price with the {loss.name} loss is not convex in the scores: {hint}"
         )
     if isinstance(loss, Exponential):
         return log_form if price.log_convex else plain_form
