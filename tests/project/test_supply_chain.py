@@ -287,3 +287,17 @@ def test_no_answer_of_the_audit_is_not_a_good_answer(output, code, words):
     found, lines = answer(output)
     assert found == code
     assert [words in line for line in lines] == [True]
+
+
+def test_the_conda_recipe_follows_pyproject():
+    from jinja2 import StrictUndefined, Template
+
+    recipe = Template((ROOT / "conda/meta.yaml").read_text(encoding="utf-8"), undefined=StrictUndefined)
+    lines = recipe.render(load_file_data=lambda name: tomllib.loads((ROOT / name).read_text())).splitlines()
+    wanted = [
+        *PROJECT["dependencies"],
+        f"python {PROJECT['requires-python']}",
+        "apexrank = apexrank.cli:main",
+    ]
+    assert [line for line in wanted if f"    - {line}" not in lines] == []
+    assert f"  version: {PROJECT['version']}" in lines
