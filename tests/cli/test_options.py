@@ -1,5 +1,6 @@
 """Groups of options: dataclasses whose fields Typer sees as options of a command."""
 
+import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import get_args
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from apexrank.aggregation.ballots import Kind, Missing
 from apexrank.cli import options as opt
-from apexrank.cli.app import app
+from apexrank.cli.app import EXAMPLES, app
 from apexrank.cli.output import in_options
 
 
@@ -128,3 +129,17 @@ def test_choices_about_ballots_are_those_of_the_library():
     assert {each.name: each.metadata["choices"] for each in fields(opt.PointOptions)}["missing"] == get_args(
         Missing
     )
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_help_page_ends_with_an_example_whose_options_exist(name):
+    dict(commands(get_command(app)))[name].make_context(
+        name, shlex.split(EXAMPLES[name])
+    )  # refuses unknown ones
+    shown = CliRunner().invoke(app, [*name.split(), "--help"]).stdout.split()
+    example = ["Example:", "apexrank", *name.split(), *EXAMPLES[name].split()]
+    assert shown[-len(example) :] == example
+
+
+def test_every_verb_has_an_example():
+    assert {*dict(commands(get_command(app)))} == {*EXAMPLES}

@@ -168,7 +168,6 @@ app = typer.Typer(
     cls=OneLineErrors,
     help="Rank by convex optimisation so that the top of the list is right.",
     epilog="Start with: apexrank demo",
-    add_completion=False,
     rich_markup_mode="rich",
 )
 
@@ -188,3 +187,26 @@ def _main(
 for _verb in (demo, compare, fit, rank, evaluate, export, convert, aggregate, cluster, reproduce):
     app.command()(_verb)
 app.add_typer(graph_app)
+
+EXAMPLES = {
+    "demo": "",
+    "compare": "train.csv --target fraud --top 100 --report report.html",
+    "fit": "train.csv --target fraud --id case -p 8 -o model.apex",
+    "rank": "model.apex new.csv --top 100 --explain -o top.csv",
+    "evaluate": "model.apex test.csv --confidence 0.95",
+    "export": "model.apex -o model.onnx",
+    "convert": "train.txt train.parquet",
+    "aggregate": "votes.csv --method kemeny -o order.csv",
+    "cluster": "votes.csv -k 4",
+    "reproduce": "table3 --out results",
+    "graph rank": "edges.csv --method guarded --top 100 -o ranks.csv",
+    "graph inspect": "edges.csv",
+    "graph pack": "'crawl/*.csv.gz' -o crawl.shards --memory 4GB",
+    "graph compare": "edges.csv --report farms.html",
+    "graph attack": "edges.csv --report attack.html",
+    "graph consensus": "monday.csv tuesday.csv -o ranks.csv",
+}
+for _prefix, _group in (("", app), ("graph ", graph_app)):
+    for _command in _group.registered_commands:
+        _name = _prefix + (_command.name or getattr(_command.callback, "__name__", ""))
+        _command.epilog = f"Example: apexrank {_name} {EXAMPLES[_name]}"
