@@ -15,9 +15,11 @@ from sklearn.cluster import KMeans
 
 import apexrank_papers as papers
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.divergences import DIVERGENCES
 from apexrank.errors import InputError
-from apexrank.submodular import Product
+from apexrank.submodular import Product, Sqrt
 from apexrank_papers.lovasz import clusters, kendall, levels
+from apexrank_papers.lovasz.bregman import BregmanKMeans, SubgradientBregman
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
 from tests.lovasz_oracles import divergence_of, order_of
 
@@ -41,7 +43,7 @@ def undrawn(monkeypatch):
         monkeypatch.setattr(module, "_draw", lambda *_: None)
 
 
-FOUND = ["agrees", "agrees", "agrees", "yes", "agrees"]  # of Figure 3
+FOUND = ["agrees", "agrees", "agrees", "yes", "agrees", "no"]  # of Figure 3
 
 
 def words(result):
@@ -247,7 +249,7 @@ def order_names(X):
 
 
 def test_figure3_points_are_random_and_as_asked(found):
-    for panel, items in zip(found.values(), (2, 2, 3, 3), strict=True):
+    for panel, items in zip(found.values(), (2, 2, 3, 3, 3, 3), strict=True):
         assert panel.X.shape == (600, items)
         assert 0 <= panel.X.min() < 0.01 < 0.99 < panel.X.max() <= 1
 
@@ -264,8 +266,8 @@ def test_figure3_counts(results, found):
 
 def test_figure3_summary(results, found):
     view = {row["panel"]: row for row in results["lovasz-figure3"].view.to_dicts()}
-    assert [int(row["clusters asked for"]) for row in view.values()] == [4, 4, 6, 6]
-    assert [int(row["clusters found"]) for row in view.values()] == [2, 4, 6, 3]
+    assert [int(row["clusters asked for"]) for row in view.values()] == [4, 4, 6, 6, 6, 6]
+    assert [int(row["clusters found"]) for row in view.values()] == [2, 4, 6, 3, 6, 6]
     for name, panel in found.items():
         best = [int(np.argmax(x)) for x in panel.X]
         level = panel.X.mean(axis=1)
@@ -321,9 +323,11 @@ def test_figure3_notices_other_divergences(undrawn, monkeypatch):
         clusters.BOTH: {},
         clusters.THREE: {"euclidean": 1.0},
         clusters.TOP: {},
+        clusters.SQUARED: {},
+        clusters.RELATIVE: {},
     }
     monkeypatch.setattr(clusters, "OPTIONS", other)
-    assert words(clusters.lovasz_figure3(n=200)) == ["differs", "differs", "differs", "yes", "differs"]
+    assert words(clusters.lovasz_figure3(n=200)) == ["differs", "differs", "differs", "yes", "differs", "yes"]
 
 
 def test_figure3_other_seeds_and_few_points(undrawn):
@@ -339,8 +343,10 @@ def test_figure3_is_drawn(results, found):
         "(b) LB + Euclidean, 2 items",
         "(c) LB, 3 items",
         "(d) LB of the top-1 list, 3 items: 6 asked for, 3 found",
+        "squared distance, 3 items",
+        "I-divergence, 3 items",
     ]
-    assert [ax.get_xlabel() for ax in axes] == ["$x_1$"] * 2 + ["plane perpendicular to (1, 1, 1)"] * 2
+    assert [ax.get_xlabel() for ax in axes] == ["$x_1$"] * 2 + ["plane perpendicular to (1, 1, 1)"] * 4
     for ax, panel in zip(axes, found.values(), strict=True):
         *drawn, stars = ax.collections
         sizes = [len(points.get_offsets()) for points in drawn]
@@ -354,7 +360,8 @@ def test_figure3_is_drawn(results, found):
 
 def test_figure3_shades_are_those_of_the_points(results, found):
     """The colour below each point is that of its cluster; in the plane, wherever on the diagonal it lies."""
-    for ax, panel in zip(results["lovasz-figure3"].figure.axes, found.values(), strict=True):
+    pairs = zip(results["lovasz-figure3"].figure.axes, found.values(), strict=True)
+    for ax, panel in list(pairs)[:4]:  # the others have no shades
         labels, (low, high, *_) = np.asarray(ax.images[0].get_array()), ax.images[0].get_extent()
         places = panel.X if panel.X.shape[1] == 2 else project(panel.X)
         column, row = np.minimum(((places - low) / (high - low) * 400).astype(int), 399).T
@@ -407,3 +414,69 @@ def test_other_numbers_of_items_do_not_fit():
         project([1.0, 2.0])
     with pytest.raises(InputError, match="places must hold one number for each of 2 items"):
         lift([1.0, 2.0, 3.0])
+
+
+# ---------------------------------------------------------------- Bregman divergences beside
+
+
+def test_k_means_with_the_squared_divergence_is_that_of_scikit_learn():
+    X = np.random.default_rng(0).random((300, 3))
+    theirs = KMeans(5, init=X[:5], n_init=1, tol=0).fit(X)
+    ours = BregmanKMeans(5, init=X[:5], tol=0.0).fit(X)
+    np.testing.assert_array_equal(ours.labels_, theirs.labels_)
+    np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_)
+    assert ours.inertia_ == pytest.approx(theirs.inertia_ / 2)
+    np.testing.assert_array_equal(ours.predict(X), ours.labels_)
+
+
+@pytest.mark.parametrize("name", ["squared", "i-divergence", "itakura-saito", "logistic"])
+@pytest.mark.parametrize("f", [None, "sqrt"])
+def test_k_means_with_any_divergence_is_a_fixed_point_of_the_definition(name, f):
+    X = 0.01 + 0.98 * np.random.default_rng(1).random((200, 4))
+    model = BregmanKMeans(4, bregman=name, random_state=0, **({} if f is None else {"f": f})).fit(X)
+    bregman = DIVERGENCES.get(name)
+    costs = np.array([bregman.divergence(X, mean) for mean in model.cluster_centers_]).T
+    if f is not None:
+        costs += np.array(
+            [[divergence_of(lambda s: len(s) ** 0.5, x, order) for order in model.orders_] for x in X]
+        )
+    np.testing.assert_allclose(model.transform(X), costs, atol=1e-12)
+    np.testing.assert_array_equal(costs.argmin(axis=1), model.labels_)
+    for cluster in range(4):
+        np.testing.assert_allclose(model.cluster_centers_[cluster], X[model.labels_ == cluster].mean(axis=0))
+    assert (np.diff(model.history_) <= 1e-12).all()
+
+
+def test_k_means_says_when_a_centre_is_on_the_boundary():
+    with pytest.raises(InputError, match="on the boundary of the domain of i-divergence"):
+        BregmanKMeans(1, bregman="i-divergence").fit(np.array([[0.0, 1.0], [0.0, 2.0]]))
+
+
+def test_divergences_by_subgradient_maps_are_convex_and_differ_by_affine_functions():
+    rng = np.random.default_rng(0)
+    maps = {
+        "differentiable": (lambda x: (x**2).sum(axis=-1), lambda y: 2 * y),
+        "l1": (lambda x: np.abs(x).sum(axis=-1), np.sign),
+        "Lovász": (Sqrt().extension, Sqrt().subgradient),
+    }
+    for phi, subgradient in maps.values():
+        found = SubgradientBregman(phi, subgradient)
+        a, b = np.array([1.0, 0.0, 1.0]), np.zeros(3)
+        (x, y), t = rng.normal(size=(2, 400, 3)), rng.random(400)
+        middle = t[:, None] * x + (1 - t)[:, None] * y
+        for centre in (a, b):
+            at = [found.divergence(points, centre) for points in (x, y, middle)]
+            assert min(each.min() for each in at) >= -1e-12
+            assert (at[2] <= t * at[0] + (1 - t) * at[1] + 1e-12).all()
+            assert found.divergence(centre, centre) == pytest.approx(0)
+        gap = [found.divergence(points, a) - found.divergence(points, b) for points in (x, y, middle)]
+        np.testing.assert_allclose(gap[2], t * gap[0] + (1 - t) * gap[1], atol=1e-12)
+
+
+def test_of_a_differentiable_function_it_is_the_bregman_divergence():
+    rng = np.random.default_rng(0)
+    for name in ("squared", "i-divergence"):
+        bregman = DIVERGENCES.get(name)
+        x, y = rng.random((2, 5))
+        found = SubgradientBregman(bregman.phi, bregman.grad).divergence(x, y)
+        assert found == pytest.approx(float(bregman.divergence(x, y)))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import read_ballot_blocks as read_ballot_blocks
     from apexrank.aggregation.bootstrap import RankBootstrap as RankBootstrap
     from apexrank.aggregation.kemeny import Kemeny as Kemeny
+    from apexrank.aggregation.kendall_mallows import KendallMallows as KendallMallows
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans as LovaszBregmanKMeans
     from apexrank.aggregation.kmeans import elbow as elbow
     from apexrank.aggregation.kmeans import silhouette as silhouette

@@ -3,7 +3,8 @@
 The text gives neither points nor numbers of clusters. Ours are uniform in the unit square and cube; (a) and (b) ask for
 4 clusters, (c) and (d) for 6, so that one sees how many there can be. ``LB + Euclidean`` is the divergence of
 ``f̂(x) + ½|x|²``. In three dimensions the points are drawn in the plane through the origin perpendicular to (1, 1, 1):
-a row's cluster does not depend on the rest, its mean.
+a row's cluster does not depend on the rest, its mean. Two panels are ours: the points of (c) with Bregman divergences
+alone, whose clusters do depend on it and have no shades there.
 """
 
 from __future__ import annotations
@@ -19,16 +20,25 @@ from sklearn.metrics import adjusted_rand_score
 
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans
 from apexrank.plot.style import COLOURS, MARKERS
-from apexrank.submodular import Cardinality, Sqrt, orders_of
+from apexrank.submodular import Sqrt, orders_of
+from apexrank_papers.lovasz.bregman import BregmanKMeans
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank_papers.result import Figure, Result, Verdict, claim, panels, question
 
 STARTS = 20
 TWO, BOTH = "(a) LB, 2 items", "(b) LB + Euclidean, 2 items"
 THREE, TOP = "(c) LB, 3 items", "(d) LB of the top-1 list, 3 items"
-ITEMS = {TWO: 2, BOTH: 2, THREE: 3, TOP: 3}
+SQUARED, RELATIVE = "squared distance, 3 items", "I-divergence, 3 items"
+ITEMS = {TWO: 2, BOTH: 2, THREE: 3, TOP: 3, SQUARED: 3, RELATIVE: 3}
 ASKED = {2: 4, 3: 6}
-OPTIONS: dict[str, dict[str, Any]] = {TWO: {}, BOTH: {"euclidean": 1.0}, THREE: {}, TOP: {"f": Sqrt(m=1)}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    TWO: {},
+    BOTH: {"euclidean": 1.0},
+    THREE: {},
+    TOP: {"f": Sqrt(m=1)},
+    SQUARED: {"bregman": "squared"},
+    RELATIVE: {"bregman": "i-divergence"},
+}
 WITH_ORDERS, WITH_BEST = "Rand index with the orders", "Rand index with the best items"
 LEVEL = "R² of the mean score"
 SHADES = [colour for colour in COLOURS if colour != "#000000"]  # frames and stars are black
@@ -56,7 +66,8 @@ class Clustering:
     @classmethod
     def of(cls, X: np.ndarray, k: int, *, random_state: int, **options: Any) -> Clustering:
         """Fit; that there are fewer orders than clusters asked for is what is to be seen, and no reason to warn."""
-        model = LovaszBregmanKMeans(k, n_init=STARTS, random_state=random_state, **options)
+        kind = BregmanKMeans if "bregman" in options else LovaszBregmanKMeans
+        model = kind(k, n_init=STARTS, random_state=random_state, **options)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "only .* clusters have rows", ConvergenceWarning)
             model.fit(X)
@@ -72,12 +83,12 @@ class Clustering:
 
 
 def clusterings(n: int = 600, random_state: int = 0) -> dict[str, Clustering]:
-    """The four clusterings, by the title of their panel.
+    """The clusterings, by the title of their panel.
 
     Examples
     --------
     >>> {name[:3]: len(found.kept) for name, found in clusterings(n=200).items()}
-    {'(a)': 2, '(b)': 4, '(c)': 6, '(d)': 3}
+    {'(a)': 2, '(b)': 4, '(c)': 6, '(d)': 3, 'squ': 6, 'I-d': 6}
     """
     rng = np.random.default_rng(random_state)
     points = {items: rng.random((n, items)) for items in ASKED}
@@ -100,7 +111,7 @@ def lovasz_figure3(*, n: int = 600, random_state: int = 0) -> Result:
     Examples
     --------
     >>> [verdict.word for verdict in lovasz_figure3(n=300).verdicts]
-    ['agrees', 'agrees', 'agrees', 'yes', 'agrees']
+    ['agrees', 'agrees', 'agrees', 'yes', 'agrees', 'no']
     """
     found = clusterings(n, random_state)
     table = pl.concat([_rows(name, clustering) for name, clustering in found.items()])
@@ -110,6 +121,7 @@ def lovasz_figure3(*, n: int = 600, random_state: int = 0) -> Result:
         _all_orders(table, THREE, "(c) clusters are the six orders"),
         _sectors(found[THREE].X, random_state),
         _three_lists(table),
+        _others(table),
     ]
     notes = [
         f"{n:,} points uniform in the unit square and {n:,} in the unit cube, f(X) = √|X|, top-1 list: min(√|X|, 1); "
@@ -165,8 +177,7 @@ def _all_orders(table: pl.DataFrame, panel: str, row: str) -> Verdict:
 def _values_count(found: dict[str, Clustering], table: pl.DataFrame, random_state: int) -> Verdict:
     """Beside the order the values count: more than for LB alone, and orders count more than for distances alone."""
     both = found[BOTH]
-    flat = {"f": Cardinality("linear"), "euclidean": 1.0}  # modular: its divergence is 0
-    distance = Clustering.of(both.X, ASKED[2], random_state=random_state, **flat)
+    distance = Clustering.of(both.X, ASKED[2], random_state=random_state, bregman="squared")
     orders = orders_of(both.X)[:, 0]
     ours, theirs = (np.mean(m.orders_[m.labels_, 0] == orders) for m in (both.model, distance.model))
     mixed, plain = (_value(table, name, LEVEL) for name in (BOTH, TWO))
@@ -202,10 +213,24 @@ def _three_lists(table: pl.DataFrame) -> Verdict:
     return claim("(d) clusters are the three best items", abs(best - 1) < 1e-12, why)
 
 
+def _others(table: pl.DataFrame) -> Verdict:
+    """Ask whether a Bregman divergence of the scores finds their orders."""
+    found = {name: _value(table, name, WITH_ORDERS) for name in (SQUARED, RELATIVE)}
+    level = ", ".join(f"{_value(table, name, LEVEL):.2f}" for name in found)
+    why = (
+        f"adjusted Rand index with the orders {', '.join(f'{index:.2f} ({name})' for name, index in found.items())}; "
+        f"R² of the mean score {level}"
+    )
+    return claim(
+        "other Bregman divergences find the six orders, too", min(found.values()) > 0.99, why, question
+    )
+
+
 def _draw(found: dict[str, Clustering]) -> Figure:
-    figure, axes = panels(10.4, 11.6, 2, 2)
+    figure, axes = panels(15.6, 12.8, 2, 3)
     for ax, (name, clustering) in zip(axes.flat, found.items(), strict=True):
-        _shade(ax, clustering)
+        if name not in (SQUARED, RELATIVE):
+            _shade(ax, clustering)
         _draw_points(ax, clustering, _legend_names(name, clustering))
         asked, kept = clustering.model.n_clusters, len(clustering.kept)
         ax.set_title(name if asked == kept else f"{name}: {asked} asked for, {kept} found")
@@ -219,6 +244,8 @@ def _legend_names(name: str, found: Clustering) -> list[str]:
     names = [f"{order[0] + 1} is best" if name == TOP else order_name(order) for order in orders]
     if name == BOTH:  # an order does not tell its clusters apart
         names = [f"{order}, mean ({x:.2f}, {y:.2f})" for order, (x, y) in zip(names, means, strict=True)]
+    elif name in (SQUARED, RELATIVE):
+        names = [f"{order}, level {x:.2f}" for order, x in zip(names, means.mean(axis=1), strict=True)]
     return [f"{order}: {size} points" for order, size in zip(names, sizes, strict=True)]
 
 
