@@ -56,6 +56,9 @@ TITLES = {
         "sample-size": "JMLR 2009, Theorems 2 and 3: negatives needed against p",
         "magic-tradeoff": "MAGIC: measures of the whole list and of its top against p",
     },
+    "push.imbalance": {
+        "class-imbalance": "COLT 2006, sec. 8: the effect of p against the share of positives, MAGIC"
+    },
     "push.boosting": {
         "adaboost-ranker": "Talk: AdaBoost with a constant is RankBoost",
         "capacity": "JMLR 2009, sec. 9.1: p matters to a model of small capacity",

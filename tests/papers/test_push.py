@@ -12,7 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 import apexrank_papers as papers
 from apexrank.errors import InputError
 from apexrank.metrics import r_max
+from apexrank.rankers import PNormPush
 from apexrank_papers.printed import like_printed, printed_table
+from apexrank_papers.push import imbalance
 from apexrank_papers.push.fitting import COLUMNS, fitted
 from apexrank_papers.push.roc import top
 from apexrank_papers.push.tables import row_verdict
@@ -208,3 +210,36 @@ def test_top_is_what_r_max_leaves():
     y, scores = np.array([1, 1, 0, 1, 0]), np.array([5.0, 4.0, 3.0, 2.0, 1.0])
     assert top(y, scores) == pytest.approx(2 / 3)
     assert r_max(y, scores) == 1
+
+
+# The share of positives
+
+
+@pytest.mark.parametrize("p", [1, 8])
+def test_repeating_a_class_changes_nothing(p):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] + rng.normal(size=60) > 0.5).astype(int)
+    uneven = np.r_[np.arange(60), np.repeat(np.flatnonzero(y == 0), 4)]
+    even, other = (
+        PNormPush(p, alpha=0.01, tol=1e-10).fit(X[rows], y[rows]) for rows in (slice(None), uneven)
+    )
+    np.testing.assert_allclose(other.coef_, even.coef_, rtol=1e-5)
+
+
+def test_class_imbalance():
+    result = papers.run("class-imbalance", n_splits=3, n_jobs=1)
+    assert result.table.height == 5 * 2 * 2
+    left = result.table.filter(side="test", measure="left")["mean"].to_list()
+    assert left[2] > max(0.03, left[4])  # half of the rows are negatives, against one in twenty
+    assert result.view.columns == ["side", "measure", *map(str, imbalance.SHARES)]
+    assert [verdict.kind for verdict in result.verdicts] == ["paper", *["question"] * 3]
+
+
+def test_class_imbalance_verdicts_follow_the_changes():
+    values = 0.1 + 0.001 * np.random.default_rng(0).random((8, 5, 2, 2))
+    values[:, imbalance.FEW_NEGATIVES, 1] += 0.05
+    values[:, imbalance.FEW_POSITIVES, 1] -= 0.05
+    values[:, imbalance.FEW_POSITIVES, 0] += 0.05
+    words = [verdict.word for verdict in imbalance.judge_changes(values)]
+    assert words[:3] == ["differs", "no", "yes"]
