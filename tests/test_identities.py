@@ -230,3 +230,20 @@ def test_with_one_positive_a_price_may_fall():
 
     for a, b in rng.normal(size=(200, 2, 5)):
         assert objective((a + b) / 2) <= (objective(a) + objective(b)) / 2 + 1e-12
+
+
+def test_the_logistic_loss_allows_a_little_less_than_a_convex_price():
+    """Elasticity 1 − r/(e^r − 1), that of the concave ln(e^r − 1), is enough; a little less is not."""
+    rng = np.random.default_rng(1)
+
+    def objective(z, concavity):
+        r = np.logaddexp(0, -z).sum()
+        # slope (1 − e^{−r})^{−c}, whose elasticity is 1 − c·r/(e^r − 1); with one positive, along z = −ln(e^r − 1)
+        grid = np.linspace(1e-3, r, 4001)
+        return np.trapezoid((-np.expm1(-grid)) ** -concavity, grid)
+
+    for a, b in rng.normal(size=(50, 2, 3)):
+        exact = [np.log(np.expm1(np.logaddexp(0, -z).sum())) for z in (a, b, (a + b) / 2)]
+        assert exact[2] <= (exact[0] + exact[1]) / 2 + 1e-12
+    ends = [objective(np.array([z]), 1.2) for z in (-0.5, 0.5)]
+    assert objective(np.array([0.0]), 1.2) > np.mean(ends)

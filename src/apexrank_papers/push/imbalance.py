@@ -82,25 +82,16 @@ def judge_changes(values: np.ndarray) -> list[Verdict]:
     """
     train, test = values[:, :, 0, 0], values[:, :, 1, 0]
     few, none = "5 % positives against 50 %: {}", "5 % negatives against 50 %: {}"
+    asked = {
+        "few positives: larger effect on new rows": (test, FEW_POSITIVES, f"test, {few}"),
+        "few positives: larger effect in training": (train, FEW_POSITIVES, f"train, {few}"),
+        "few negatives: larger effect in training": (train, FEW_NEGATIVES, f"train, {none}"),
+    }
     return [
         # "We must require more negative examples to achieve high accuracy" (COLT 2006, sec. 3)
         mean_verdict("a push needs negatives", test[:, FEW_NEGATIVES] - test[:, EVEN], f"test, {none}", -1),
-        mean_verdict(
-            "few positives: larger effect on new rows",
-            test[:, FEW_POSITIVES] - test[:, EVEN],
-            f"test, {few}",
-            judge=question,
-        ),
-        mean_verdict(
-            "few positives: larger effect in training",
-            train[:, FEW_POSITIVES] - train[:, EVEN],
-            f"train, {few}",
-            judge=question,
-        ),
-        mean_verdict(
-            "few negatives: larger effect in training",
-            train[:, FEW_NEGATIVES] - train[:, EVEN],
-            f"train, {none}",
-            judge=question,
+        *(
+            mean_verdict(row, side[:, uneven] - side[:, EVEN], why, judge=question)
+            for row, (side, uneven, why) in asked.items()
         ),
     ]
