@@ -57,16 +57,12 @@ def _changes(X: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     for share in SHARES:
         n = round(share * ROWS)
         train = np.r_[positives[:n], negatives[: ROWS - n]]
-        rankers = [PNormPush(p, alpha=1e-6).fit(X[train], y[train]) for p in (64, 1)]
-        found.append(
-            [
-                [
-                    np.subtract(*(m(y[rows], r.decision_function(X[rows])) for r in rankers))
-                    for m in MEASURES.values()
-                ]
-                for rows in (train, test)
-            ]
+        rankers = [PNormPush(p, alpha=1e-6).fit(X[train], y[train]) for p in (1, 64)]
+        before, after = (
+            [[m(y[rows], r.decision_function(X[rows])) for m in MEASURES.values()] for rows in (train, test)]
+            for r in rankers
         )
+        found.append(np.subtract(after, before))
     return np.array(found)
 
 
