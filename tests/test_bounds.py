@@ -342,8 +342,13 @@ def test_the_size_of_the_sloppy_cover():
     assert 0 < epsilon_bound(0.05, 0.1, 2, 1e13, 1e13, sloppy) < 1
     sizes = [log_covering_sloppy(0.01, 0.1, q, 1000) for q in (1, 2, 4, 8)]
     assert np.all(np.diff(np.log2(sizes)) < 1)
-    with pytest.raises(InputError, match="epsilon must be a number in"):
-        log_covering_sloppy(0.5, 0.1, 2, 10)
+    for arguments, name in (
+        ((0.5, 0.1, 2, 10), "epsilon"),
+        ((0.01, 0.1, inf, 10), "p"),
+        ((0.01, 0.1, 2, inf), "n_rankers"),
+    ):
+        with pytest.raises(InputError, match=f"^{name} must be"):
+            log_covering_sloppy(*arguments)
 
 
 def test_what_the_choice_of_centres_can_gain():
@@ -412,6 +417,9 @@ def test_the_upper_bound_needs_no_convex_price_and_theorem_1_an_increasing_one()
         r_max_bounds(log(12), 2, falling)
     with pytest.raises(InputError, match="4 negatives cost more than"):
         r_max_bounds(0.0, 4, Exponential())
+    assert r_max_bounds(log(10), 4, "identity") == pytest.approx((2.5, 10))
+    with pytest.raises(InputError, match="log_risk must be"):
+        r_max_bounds(-inf, 4, "identity")
 
 
 def test_the_package_knows_the_module():

@@ -41,7 +41,7 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 from apexrank.errors import InputError
-from apexrank.prices import Price
+from apexrank.prices import PRICES, Price
 
 MOST_DENSE = 3000  # columns or rows of a Gram matrix that is taken apart whole
 LogCovering = float | Callable[[float], float]
@@ -119,7 +119,8 @@ def log_covering_sloppy(radius: float, theta: float, p: float, n_rankers: int) -
         _check(name, value, 0, inf)
     epsilon = 8 * radius / theta
     _check("epsilon", epsilon, 0, 1)
-    _check("n_rankers", n_rankers, 0, inf)
+    _check("n_rankers", n_rankers, 0, inf, right_open=True)
+    _check_p(p)
     m = ceil(2 * (log(4) + p * log(16 / epsilon)) / radius**2)
     return lgamma(n_rankers + m) - lgamma(n_rankers) - lgamma(m + 1)
 
@@ -343,7 +344,7 @@ def epsilon_bound(
     return 1.0 if excess(1.0) > 0 else _least(excess, 1e-12, 1.0)
 
 
-def r_max_bounds(log_risk: float, n_negatives: float, price: Price) -> tuple[float, float]:
+def r_max_bounds(log_risk: float, n_negatives: float, price: str | Price) -> tuple[float, float]:
     """Smallest and largest height R_max of the highest negative that a risk ``R_{g,1}`` allows (JMLR 2009, Theorem 1).
 
     The theorem, ``K·g(R_max/K) ≤ R_{g,1} ≤ K·g(R_max)`` for a convex increasing price g, is solved for R_max:
@@ -358,7 +359,7 @@ def r_max_bounds(log_risk: float, n_negatives: float, price: Price) -> tuple[flo
         ``ln R_{g,1}``, finite; for a power what `apexrank.metrics.p_norm_risk` gives with ``log=True``.
     n_negatives : float
         K, the number of negatives.
-    price : Price
+    price : str or Price
         g, of `apexrank.prices`; it must not fall.
 
     Examples
@@ -372,6 +373,7 @@ def r_max_bounds(log_risk: float, n_negatives: float, price: Price) -> tuple[flo
     """
     _check("log_risk", log_risk, -inf, inf, right_open=True)
     _check("n_negatives", n_negatives, 0, inf, right_open=True)
+    price = PRICES.get(price)
     if price.falls():
         raise InputError(f"the {price.name} price falls with the height: the bounds need one that never does")
     slack = 1e-12 * max(1.0, abs(log_risk))  # where g is flat, rounding would take one end for the other
@@ -447,8 +449,7 @@ def _log_covers(epsilon: float, theta: float, log_covering: LogCovering, sharp: 
 
 def _rate(epsilon: float, p: float, r_min: float) -> float:
     """``max{(ε²/16)·R_min^{2(p−1)}, (ε/4)^{2p}}``."""
-    if not 1 <= p < inf:
-        raise InputError(f"p must be a finite number of at least 1, got {p!r}: there is no bound for R_max")
+    _check_p(p)
     if not 0 <= r_min <= 1:
         raise InputError(f"r_min must be a number from 0 to 1, got {r_min!r}")
     return exp(2 * log(epsilon / 4) + 2 * (p - 1) * log(max(r_min, epsilon / 4)))
@@ -476,6 +477,11 @@ def _least(excess: Callable[[float], float], low: float, high: float) -> float:
 
 def _whole(x: float) -> float:
     return max(1.0, float(ceil(x)))
+
+
+def _check_p(p: float) -> None:
+    if not 1 <= p < inf:
+        raise InputError(f"p must be a finite number of at least 1, got {p!r}: there is no bound for R_max")
 
 
 def _check(name: str, value: float, low: float, high: float, right_open: bool = False) -> None:
