@@ -85,6 +85,9 @@ TITLES = {
         "spam-labels": "Acharyya 2013, Figures 6.4, 6.7 and 6.9–6.11: trust, distrust and one threshold for spam, "
         "from few labels"
     },
+    "graphs.rank_dependent": {
+        "rank-dependent-p": "Acharyya 2013, sec. 6.4.2: a power p that depends on the rank"
+    },
     "graphs.trust": {"trust": "Who receives distrust in bitcoin-otc and epinions, by every rank"},
     "graphs.ratings": {
         "hidden-ratings": "Who will be rated below 0 in bitcoin-otc and epinions, by the ranks of signed graphs"
@@ -102,6 +105,12 @@ TITLES = {
     },
     "consensus.recency": {
         "consensus-recency": "Layers in time: who is rated next in bitcoin-otc, by older layers and the last"
+    },
+    "consensus.theorems": {
+        "consensus-theorems": "Acharyya 2013, ch. 5: its propositions and Table 5.1 by numbers"
+    },
+    "consensus.collusion": {
+        "consensus-collusion": "Layers that collude: how far they lift a target, by every consensus"
     },
     "lovasz.kendall": {
         "lovasz-figure1": "Iyer and Bilmes 2013, Figure 1: the cut's divergence and Kendall's distance"

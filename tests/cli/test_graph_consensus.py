@@ -83,6 +83,19 @@ def test_newest_file_last(folder):
     assert rank.scores_ != pytest.approx(expected().scores_)
 
 
+def test_outlying_files_are_left_out_and_named(folder):
+    (folder / "spam.csv").write_text("source,target\n" + "".join(f"{name},d\n" for name in "abc"))
+    (folder / "wed.csv").write_text((folder / "mon.csv").read_text())
+    files = ("mon.csv", "tue.csv", "wed.csv", "spam.csv", "--trim", 3)
+    assert "left out as outliers: spam" in run(*files, "-o", "ranks.csv").output
+    found = json.loads(run(*files, "--json").output)
+    assert found["left_out"] == ["spam"]
+    assert found["layers"][3]["share"] == 0
+    refused = run(*files[:-1], 0.5)
+    assert refused.exit_code == 2
+    assert "--trim must be a finite number of at least 1" in refused.output
+
+
 def test_orders_to_keep_and_top(folder):
     def ranks(*options):
         rows = [

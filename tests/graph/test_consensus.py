@@ -75,10 +75,10 @@ def fitted(problem, method="blend", *, keep=None, keep_at=None, layer_prior=None
     return rank.fit(list(layers), teleport=teleport, **more)
 
 
-def chain(problem, rank):
-    """The dense transition matrix of a fitted rank's layer weights."""
+def chain(problem, rank, first=None):
+    """The dense transition matrix of a fitted rank's layer weights, or of those of its first layers."""
     layers, teleport, damping = problem
-    return transitions(layers, rank.layer_weights_, teleport, damping)
+    return transitions(layers, rank.layer_weights_[:, :first], teleport, damping)
 
 
 @contextmanager
@@ -801,6 +801,72 @@ def test_orders_of_ranks_are_for_blend(options):
         fitted(random_layers(1), keep=[(0, 1)], **options)
 
 
+# ---------------------------------------------------------------- layers that collude
+
+
+def colluding_layers(seed, honest, bad, n=12):
+    """Noisy views of one graph, and layers in which all link to vertex 0."""
+    rng = np.random.default_rng(seed)
+    true = (rng.random((n, n)) < 0.4) + 0.0
+    views = [np.where(rng.random((n, n)) < 0.85, true, rng.random((n, n)) < 0.4) + 0.0 for _ in range(honest)]
+    push = np.zeros((n, n))
+    push[1:, 0] = 1.0
+    return np.stack([*views, *[push] * bad])
+
+
+@pytest.mark.parametrize("method", ["union", "mean", "median", "blend", "fixed-point", "corroborate"])
+@pytest.mark.parametrize("seed", range(3))
+def test_trimmed_layers_are_as_if_they_were_not_there(method, seed):
+    layers = colluding_layers(seed, 4, 3)
+    trimmed = ConsensusRank(method, trim=1.5).fit(list(layers))
+    assert (trimmed.layer_deviations_ > 1.5).tolist() == [False] * 4 + [True] * 3
+    assert trimmed.layer_weights_.shape == (12, 7)
+    assert not trimmed.layer_weights_[:, 4:].any()
+    alone = ConsensusRank(method).fit(list(layers[:4]))
+    assert trimmed.scores_ == pytest.approx(alone.scores_, abs=1e-7)
+    assert trimmed.layer_shares_[:4] == pytest.approx(alone.layer_shares_, abs=1e-5)
+    plain = ConsensusRank(method).fit(list(layers))
+    assert plain.scores_[0] > trimmed.scores_[0] + 0.01
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_minority_cannot_stay_far_from_the_honest_layers(seed):
+    """The guarantee of the docstring, for layers of any kind that hold less than half of the weight."""
+    rng = np.random.default_rng(seed)
+    honest = int(rng.integers(2, 5))
+    layers = colluding_layers(seed, honest, 0)
+    attack = rng.gamma(0.3, size=(honest - 1, 12, 12)) * (rng.random((honest - 1, 12, 12)) < 0.5)
+    both = [*layers, *attack]
+    rank = ConsensusRank("median", trim=1.2).fit(both)
+    alone = np.stack([PageRank().fit_predict(layer) for layer in both])
+    middle = np.median(alone, axis=0)
+    assert (middle >= alone[:honest].min(axis=0) - 1e-9).all()
+    assert (middle <= alone[:honest].max(axis=0) + 1e-9).all()
+    far = np.abs(alone - middle / middle.sum()).sum(axis=1)
+    assert rank.layer_deviations_ == pytest.approx(far / np.median(far), rel=1e-5)
+    kept = rank.layer_deviations_ <= 1.2
+    assert kept.sum() >= len(both) / 2
+    assert far[kept].max() <= 1.2 * far[:honest].max() + 1e-9
+
+
+def test_trimming_counts_prior_weights_and_leaves_equal_layers_alone():
+    layers = colluding_layers(0, 1, 2)
+    assert ConsensusRank(trim=1.5).fit(list(layers)).layer_shares_[0] == 0  # the majority wins
+    weighed = ConsensusRank(trim=1.5).fit(list(layers), layer_prior=[3, 1, 1])
+    assert weighed.layer_shares_.tolist() == [1, 0, 0]
+    same = ConsensusRank(trim=1.0).fit([layers[0]] * 3)
+    assert (same.layer_deviations_ < 1).all()
+    assert same.layer_shares_ == pytest.approx(np.full(3, 1 / 3))
+
+
+def test_a_vertex_of_trimmed_layers_alone_hands_on_to_the_teleport():
+    layers = colluding_layers(1, 3, 2)
+    layers[:3, 5] = 0.0
+    rank = ConsensusRank("mean", trim=1.5).fit(list(layers))
+    assert not rank.layer_weights_[5].any()
+    assert rank.scores_ == pytest.approx(stationary(chain((layers[:3], np.full(12, 1 / 12), 0.85), rank, 3)))
+
+
 # ---------------------------------------------------------------- other divergences
 
 
@@ -961,6 +1027,8 @@ class Halved(divergences.Squared):
         ({"method": "brew", "beta": 0}, "beta"),
         ({"method": "brew", "beta": 1}, "beta"),
         ({"method": "brew", "pull": 1.0}, "are for methods 'blend' and 'fixed-point', got 'brew'"),
+        ({"trim": 0.5}, "trim must be a finite number of at least 1"),
+        ({"trim": "much"}, "trim must be a finite number"),
         ({"half_life": 0}, "half_life must be above 0"),
         ({"half_life": -1}, "half_life"),
         ({"half_life": "week"}, "half_life"),

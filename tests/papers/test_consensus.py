@@ -11,9 +11,12 @@ from scipy.special import softmax
 from scipy.stats import kendalltau
 from sklearn.utils import Bunch
 
+from apexrank.divergences import KL, Squared
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
-from apexrank_papers.consensus import data, recency, snapshots, stories, study
+from apexrank_papers.consensus import collusion, data, recency, snapshots, stories, study, theorems
+from apexrank_papers.consensus.polytope import PolytopeDivergence
+from apexrank_papers.record import recorded
 from apexrank_papers.result import ANSWERS
 
 WORDS = set(ANSWERS.values())
@@ -328,3 +331,131 @@ class TestRecency:
         scores, received, seen = np.array([4.0, 3, 2, 1]), np.array([0, 5, 4, 1]), np.array([1, 1, 1, 0]) > 0
         common, share, order = recency._foretold(scores, received, seen)
         assert (common, share, order) == pytest.approx((0.5, 0.5, -0.5))
+
+
+class TestPolytope:
+    @pytest.fixture
+    def atom(self, rng):
+        return PolytopeDivergence(rng.dirichlet(np.ones(4), size=7))
+
+    @staticmethod
+    def inside(atom, rng, count):
+        return rng.dirichlet(np.full(len(atom.corners), 3.0), size=count) @ atom.corners
+
+    def test_corners_of_the_simplex_give_kl(self, rng):
+        atom = PolytopeDivergence(np.eye(5))
+        x, y = rng.dirichlet(np.full(5, 2.0), size=(2, 20))
+        np.testing.assert_allclose(atom.divergence(x, y), KL().divergence(x, y), atol=1e-9)
+        np.testing.assert_allclose(atom.grad_inv(atom.grad(x)), x, atol=1e-11)
+
+    def test_conjugacy_and_strong_convexity(self, atom, rng):
+        x, y = self.inside(atom, rng, 12), self.inside(atom, rng, 12)
+        theta = atom.grad(x)
+        np.testing.assert_allclose(atom.grad_inv(theta), x, atol=1e-11)
+        # φ(x) is a maximum over θ: no other θ gives more
+        other = theta + rng.normal(size=theta.shape)
+        assert ((other * x).sum(axis=1) - atom.conjugate(other) <= atom.phi(x) + 1e-12).all()
+        way = y - x
+        step = 1e-5
+        slopes = (atom.phi(x + step * way) - atom.phi(x - step * way)) / (2 * step)
+        np.testing.assert_allclose(slopes, (theta * way).sum(axis=1), atol=1e-7)
+        assert (atom.divergence(x, y) >= atom.modulus / 2 * (way**2).sum(axis=1) - 1e-12).all()
+
+    def test_derivatives_of_the_disagreement(self, atom, rng):
+        """``∂V/∂t_i = w_i(∇φ(t_i) − s)`` with Poisson's prices s, for a divergence that is no sum."""
+        T = self.inside(atom, rng, 4)
+
+        def cost(T):
+            w = theorems.stationary(T)
+            return float(w @ atom.divergence(T, w))
+
+        w = theorems.stationary(T)
+        right = atom.grad(w) - atom.phi(T)
+        s = np.linalg.lstsq(np.eye(4) - T, right - w @ right, rcond=None)[0]
+        for i in range(4):
+            way = np.zeros_like(T)
+            way[i] = self.inside(atom, rng, 1)[0] - T[i]
+            slope = (cost(T + 1e-5 * way) - cost(T - 1e-5 * way)) / 2e-5
+            assert slope == pytest.approx(w[i] * (atom.grad(T[i]) - s) @ way[i], abs=1e-7)
+
+    def test_refused(self, atom):
+        with pytest.raises(InputError, match="inside the hull"):
+            atom.grad(np.array([1.0, 0.0, 0.0, 0.0]))
+        with pytest.raises(InputError, match="unknown divergence Polytope"):
+            ConsensusRank("blend", divergence=atom).fit([np.eye(4)])
+
+
+class TestTheorems:
+    def test_verdicts(self):
+        found = {verdict.row: verdict.word for verdict in theorems.consensus_theorems(draws=80).verdicts}
+        assert found == {row: each.word for row, each in recorded()["consensus-theorems"].items()}
+
+    @pytest.mark.parametrize("least", [0.0, 0.05, 0.2])
+    def test_bounded_weights(self, rng, least):
+        for _ in range(5):
+            rho, d, c = rng.dirichlet(np.ones(5)), 5 * rng.random(5), float(rng.choice([0.3, 2.0, 20.0]))
+            w = theorems.bounded_weights(rho, d, c, least)
+            assert w.sum() == pytest.approx(1)
+            assert w.min() >= least - 1e-15
+            # first-order conditions: equal derivatives where w is free, no smaller ones where it is held
+            slopes = d + c * np.log(w / rho)
+            free = w > least + 1e-12
+            if free.any():
+                assert np.ptp(slopes[free]) < 1e-9
+                assert (slopes[~free] >= slopes[free].max() - 1e-9).all()
+        with pytest.raises(InputError, match="least must be"):
+            theorems.bounded_weights(rho, d, c, 0.3)
+
+    def test_minimum_of_the_surrogate(self, rng):
+        T, rho = theorems.recommendations(5, rng), rng.dirichlet(np.ones(5))
+        for atom in (KL(), Squared()):
+            own, lower, d = theorems.surrogate(atom, T, rho, 3.0)
+            assert own == pytest.approx(rho @ atom.divergence(T, rho))
+            tried = rng.dirichlet(np.ones(5), size=500)
+            assert (tried @ d + 3.0 * atom.divergence(tried, rho)).min() >= lower - 1e-12
+        # J of KL is reached at w ∝ ρ·exp(−d/c)
+        d = KL().divergence(T, rho)
+        w = softmax(np.log(rho) - d / 3.0)
+        assert w @ d + 3.0 * KL().divergence(w, rho) == pytest.approx(
+            theorems.surrogate(KL(), T, rho, 3.0)[1]
+        )
+
+    def test_saddle(self, rng):
+        """The value is V of the walk, and the prices make PageRank the best answer (5.35)."""
+        T = theorems.recommendations(6, rng)
+        w = theorems.stationary(T)
+        cost, prices = theorems.saddle(T)
+        assert cost == pytest.approx(w @ KL().divergence(T, w))
+        np.testing.assert_allclose(softmax((T * np.log(T)).sum(axis=1) + prices - T @ prices), w, atol=1e-10)
+
+
+class TestCollusion:
+    def test_tables(self, monkeypatch):
+        monkeypatch.setattr(collusion, "STRENGTHS", (0.1, 1.0))
+        monkeypatch.setattr(collusion, "COLLUDING", (0, 2, 5))
+        result = collusion.consensus_collusion(graphs=["made-up"], n=60, draws=2, n_jobs=1)
+        assert result.table.height == 3 * 2 * len(collusion.METHODS) * 2
+        assert result.view.height == 2 * 3
+        worst = {
+            (measure, bad, method): mean
+            for _, measure, bad, method, mean in collusion.worst_case(result.table).rows()
+        }
+        for method in (collusion.TRIMMED, collusion.BOTH):
+            assert worst[collusion.PLACE, 2, method] < worst[collusion.PLACE, 2, collusion.UNION]
+        assert len(result.figure.axes) == 2
+
+    def test_pushed(self, rng):
+        view = csr_array(data.true_graph(40, rng).links)
+        attacked = collusion.pushed(view, 3, 0.5, rng).toarray()
+        changed = (attacked != view.toarray()).any(axis=1)
+        assert 10 < changed.sum() < 30
+        assert not changed[3]
+        assert (attacked[changed].sum(axis=1) == attacked[changed, 3]).all()
+        assert collusion._judged(np.array([0.1, 0.7, 0.2]), np.array([0.2, 0.6, 0.2]), 1) == (
+            1.0,
+            pytest.approx(0.2),
+        )
+
+    def test_bad_input(self):
+        with pytest.raises(InputError, match="graphs must be some of made-up"):
+            collusion.consensus_collusion(graphs=["web"])

@@ -17,8 +17,9 @@ from apexrank import datasets
 from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
+from apexrank.graph.power import Walk, hilbert_distance
 from apexrank.metrics import spearman_footrule
-from apexrank_papers.graphs import linkfarm, spam_labels, toys, trust
+from apexrank_papers.graphs import linkfarm, rank_dependent, spam_labels, toys, trust
 from apexrank_papers.graphs import ratings as hidden
 from apexrank_papers.graphs.farms import RATIO, TOL, farmed_crawl, labelled_sample, webspam
 from apexrank_papers.graphs.linkfarm import (
@@ -676,3 +677,64 @@ def test_bitcoin_otc_as_it_comes_out(monkeypatch):
     assert networks.load_bitcoin_otc().adjacency.shape == (5881, 5881)
     found = dict(trust.trust(data="bitcoin-otc", repeats=3).table.select("method", "auc").rows())
     assert found["TrustRank"] > found["Lin-PageRank"] > found["PageRank"] > found["L_2,2.4"] > 0.7
+
+
+class TestRankDependentPowers:
+    @pytest.fixture
+    def graph(self):
+        return as_graph(datasets.make_crawl(400, mean_degree=5, random_state=3).adjacency)
+
+    def test_the_map_is_its_formula(self, graph):
+        rng = np.random.default_rng(0)
+        p, n = rng.choice([1.0, 2.0, 4.0], graph.n), graph.n
+        start = rng.dirichlet(np.ones(n))
+        teleport = np.full(n, 1 / n)
+        with Walk(graph, rank_dependent.VertexLpq(p, 1.2), 0.85, teleport) as walk:
+            found = walk.step(start)
+        A = graph.to_scipy().toarray()
+        d = A.sum(axis=1)
+        flow = 0.85 * A * (start / np.maximum(d, 1))[:, None]
+        fresh = (0.15 + 0.85 * start[d == 0].sum()) / n
+        expected = ((flow**p).sum(axis=0) + fresh**p) ** (1 / (1.2 * p))
+        np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12)
+
+    def test_contraction_and_certificate(self, graph):
+        """Hilbert's metric shrinks by 1/ratio in every step, whatever powers the vertices have."""
+        rng, n = np.random.default_rng(1), graph.n
+        p = rng.choice([1.5, 2.0, 8.0], n)
+        with Walk(graph, rank_dependent.VertexLpq(p, 1.3), 0.85, np.full(n, 1 / n)) as walk:
+            for _ in range(10):
+                x, y = np.exp(3 * rng.normal(size=(2, n)))
+                x, y = x / x.sum(), y / y.sum()
+                assert hilbert_distance(walk.step(x), walk.step(y)) <= hilbert_distance(x, y) / 1.3 + 1e-12
+            exact = walk.solve(np.full(n, 1 / n), 1e-13, 1000, None).scores
+            rough = walk.solve(rng.dirichlet(np.ones(n)), 1e-3, 1000, None)
+        assert np.abs(rough.scores - exact).sum() <= rough.error_bound <= 1e-3
+
+    def test_equal_powers_are_lpq(self, graph):
+        same = rank_dependent.RankDependentLpq(2.0, rest=2.0, top=0.1).fit(graph)
+        np.testing.assert_allclose(same.scores_, LpqRank(2.0).fit(graph).scores_, atol=1e-9)
+        mixed = rank_dependent.RankDependentLpq(2.0, rest=4.0, top=0.1).fit(graph)
+        assert 0 < (mixed.powers_ == 2).sum() <= 40
+        first = np.flatnonzero(mixed.powers_ == 2)
+        assert same.scores_[first].min() > np.delete(same.scores_, first).max()
+        with pytest.raises(InputError, match="ratio above 1"):
+            rank_dependent.RankDependentLpq(2.0, ratio=1.0).fit(graph)
+        with pytest.raises(InputError, match="cannot be explained"):
+            mixed.explain(0)
+
+    def test_experiment(self):
+        result = rank_dependent.rank_dependent_p(data="synthetic", n=2000, boosters=20, repeats=2)
+        assert result.view.shape == (5, 6)
+        assert [verdict.kind for verdict in result.verdicts] == ["paper", *["question"] * 3]
+        assert rank_dependent.rank_dependent_p(data="synthetic", n=2000, boosters=20, repeats=2).table.equals(
+            result.table, null_equal=True
+        )
+
+    def test_splice(self):
+        rng = np.random.default_rng(0)
+        a, b = rng.random((2, 50))
+        order = np.argsort(-rank_dependent.spliced(a, b, 0.2))
+        assert order[:10].tolist() == np.argsort(-a)[:10].tolist()
+        rest = [v for v in np.argsort(-b) if v not in set(order[:10])]
+        assert order[10:].tolist() == rest

@@ -35,6 +35,11 @@ class ConsensusOptions:
         "as 0.5. By default age does not count.",
         metavar="N",
     )
+    trim: float | None = opt.method(
+        "Leave out layers that may collude: those more than N times as far from the median of the layers' ranks as the "
+        "median layer is, such as 1.5. A majority of the layers must be honest.",
+        metavar="N",
+    )
     divergence: str = opt.method(
         "kl (disagreement in nats), squared, itakura-saito or logistic.", default="kl"
     )
@@ -123,6 +128,8 @@ def consensus(
     elif out.show_frame(ranked, output):
         rows = [list(layer.values()) for layer in report["layers"]]
         out.print_table(["layer", "links", "vertices with links", "share"], rows)
+        if left_out := report.get("left_out"):
+            typer.echo(f"left out as outliers: {', '.join(left_out)}")
         unit = " nats" if report["divergence"] == "kl" else ""
         typer.echo(
             f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
@@ -185,4 +192,7 @@ def _report(rank: apexrank.graph.ConsensusRank, layers: Layers) -> dict[str, Any
     names = ("disagreement", "stationarity", "first_order_gap", "order_violation")
     report = {"vertices": layers.n, "layers": about, "method": rank.method, "divergence": rank.divergence}
     report |= {name: getattr(rank, f"{name}_") for name in names}
+    if rank.trim is not None:
+        far = zip(layers.names, rank.layer_deviations_.tolist(), strict=True)
+        report["left_out"] = [name for name, deviation in far if deviation > rank.trim]
     return report | {"steps": rank.n_iter_, "converged": rank.converged_}
