@@ -1,6 +1,7 @@
 """The graph experiments in small: toy graphs, planted farms, few labels, distrust in signed networks."""
 
 import os
+from itertools import product
 from pathlib import Path
 
 import networkx as nx
@@ -712,9 +713,9 @@ class TestRankDependentPowers:
         assert np.abs(rough.scores - exact).sum() <= rough.error_bound <= 1e-3
 
     def test_equal_powers_are_lpq(self, graph):
-        same = rank_dependent.RankDependentLpq(2.0, rest=2.0, top=0.1).fit(graph)
+        same = rank_dependent.RankDependentLpq(2.0, rest=2.0, share=0.1).fit(graph)
         np.testing.assert_allclose(same.scores_, LpqRank(2.0).fit(graph).scores_, atol=1e-9)
-        mixed = rank_dependent.RankDependentLpq(2.0, rest=4.0, top=0.1).fit(graph)
+        mixed = rank_dependent.RankDependentLpq(2.0, rest=4.0, share=0.1).fit(graph)
         assert 0 < (mixed.powers_ == 2).sum() <= 40
         first = np.flatnonzero(mixed.powers_ == 2)
         assert same.scores_[first].min() > np.delete(same.scores_, first).max()
@@ -738,3 +739,25 @@ class TestRankDependentPowers:
         assert order[:10].tolist() == np.argsort(-a)[:10].tolist()
         rest = [v for v in np.argsort(-b) if v not in set(order[:10])]
         assert order[10:].tolist() == rest
+
+
+class TestFigure63:
+    """The links of vertices 2 to 5 that the text leaves open: 15 ways for each, 50,625 in all."""
+
+    @pytest.mark.parametrize(
+        ("ratio", "count"), [(1.2, 3444), pytest.param(1.05, 12_364, marks=pytest.mark.slow)]
+    )
+    def test_ways_in_which_the_spammed_vertex_is_below_all(self, ratio, count):
+        ways = np.array(list(product(range(1, 16), repeat=4)), dtype=np.int64)
+        A = np.zeros((len(ways), 9, 9))
+        A[:, 0, 1:5] = A[:, 5, 6:9] = A[:, 6:9, 5] = 1.0
+        for v in range(1, 5):
+            others = [u for u in range(5) if u != v]
+            A[:, v, others] = ways[:, v - 1, None] >> np.arange(4) & 1
+        share = 0.85 * A / A.sum(axis=2, keepdims=True)
+        r = np.full((len(ways), 9), 1 / 9)
+        # Hilbert's metric shrinks by 1/ratio a step, from at most log(9)·ratio/(ratio − 1) or so
+        for _ in range(int(25 / np.log(ratio)) + 1):
+            r = np.maximum((r[:, :, None] * share).max(axis=1), 0.15 / 9) ** (1 / ratio)
+            r /= r.sum(axis=1, keepdims=True)
+        assert (r[:, :5].min(axis=1) > r[:, 5] + 1e-9).sum() == count

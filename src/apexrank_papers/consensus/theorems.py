@@ -185,7 +185,7 @@ def _penalties(rng: np.random.Generator, draws: int) -> Iterator[Verdict]:
         T, w, beta = recommendations(SIZE, rng), rng.dirichlet(np.ones(SIZE)), rng.uniform(0.01, 0.99)
         rho = beta * w @ T + (1 - beta) * w
         seen = np.linalg.norm(w @ T - rho) / np.linalg.norm(w - rho)
-        relation = max(relation, abs(seen * beta / (1 - beta) - 1))
+        relation = max(relation, float(abs(seen * beta / (1 - beta) - 1)))
     yield claim(
         "Lemma 18: KL(p‖q)/KL(q‖p) ≤ 2/ε", ratio <= 1, f"the ratio is at most {ratio:.2f} of the bound"
     )
@@ -209,7 +209,7 @@ def _floored(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def _surrogates(rng: np.random.Generator, draws: int) -> Iterator[Verdict]:
-    tight, printed = 0.0, 0.0
+    tight = printed = 0.0
     for _ in range(draws):
         T, c = recommendations(SIZE, rng), float(rng.choice([1, 10, 100]))
         rho = 1e-6 + (1 - SIZE * 1e-6) * rng.dirichlet(np.full(SIZE, 0.2))

@@ -72,29 +72,29 @@ class RankDependentLpq(LpqRank):
         Power of the first vertices, and of the rank that tells which these are.
     rest : float
         Power of the others.
-    top : float
+    share : float
         Share of the vertices that are first.
 
     Examples
     --------
-    >>> rank = RankDependentLpq(2.0, rest=4.0, top=0.4).fit(([0, 1, 2, 3, 4], [1, 2, 0, 0, 0]))
+    >>> rank = RankDependentLpq(2.0, rest=4.0, share=0.4).fit(([0, 1, 2, 3, 4], [1, 2, 0, 0, 0]))
     >>> rank.powers_.tolist(), bool(rank.error_bound_ < 1e-8)
     ([2.0, 2.0, 4.0, 4.0, 4.0], True)
     """
 
     _: KW_ONLY
     rest: float = 4.0
-    top: float = 0.01
+    share: float = 0.01
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
-        if not 0 < self.top < 1 or self.ratio == 1 or self.teleport != "inside":
+        if not 0 < self.share < 1 or self.ratio == 1 or self.teleport != "inside":
             raise InputError(
-                "a power for each vertex needs top between 0 and 1, a ratio above 1, teleport='inside'"
+                "a power for each vertex needs share between 0 and 1, a ratio above 1, teleport='inside'"
             )
         with Walk(graph, Lpq(self.p, self.ratio), self.damping, teleport) as first:
             scores = first.solve(np.full(graph.n, 1 / graph.n), self.tol, self.max_iter, None).scores
         place = rankdata(-scores, method="min")  # equal vertices have equal powers
-        self.powers_ = np.where(place <= self.top * graph.n, float(self.p), float(self.rest))
+        self.powers_ = np.where(place <= self.share * graph.n, float(self.p), float(self.rest))
         return Walk(graph, VertexLpq(self.powers_, self.ratio), self.damping, teleport)
 
 
@@ -141,8 +141,8 @@ def _bases(graph: Graph) -> Iterator[tuple[str, np.ndarray]]:
     options: dict[str, Any] = {"ratio": RATIO, "damping": DAMPING, "tol": TOL}
     for name, p in ((LOW, 2.0), (HIGH, 4.0)):
         yield name, LpqRank(p, **options).fit(graph).ranks_
-    yield FALLING, RankDependentLpq(2.0, rest=4.0, top=TOP, **options).fit(graph).ranks_
-    yield RISING, RankDependentLpq(4.0, rest=2.0, top=TOP, **options).fit(graph).ranks_
+    yield FALLING, RankDependentLpq(2.0, rest=4.0, share=TOP, **options).fit(graph).ranks_
+    yield RISING, RankDependentLpq(4.0, rest=2.0, share=TOP, **options).fit(graph).ranks_
 
 
 def _measured(web: Web, bases: dict[str, np.ndarray], seed: int) -> list[list[float]]:
