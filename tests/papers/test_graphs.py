@@ -699,11 +699,12 @@ class TestRankDependentPowers:
         expected = ((flow**p).sum(axis=0) + fresh**p) ** (1 / (1.2 * p))
         np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12)
 
-    def test_contraction_and_certificate(self, graph):
-        """Hilbert's metric shrinks by 1/ratio in every step, whatever powers the vertices have."""
+    @pytest.mark.parametrize("ratios", [[1.3], [1.3, 2.0, 5.0]], ids=["one ratio", "several"])
+    def test_contraction_and_certificate(self, graph, ratios):
+        """Hilbert's metric shrinks by the largest p/q in every step, whatever powers the vertices have."""
         rng, n = np.random.default_rng(1), graph.n
-        p = rng.choice([1.5, 2.0, 8.0], n)
-        with Walk(graph, rank_dependent.VertexLpq(p, 1.3), 0.85, np.full(n, 1 / n)) as walk:
+        p, ratio = rng.choice([1.5, 2.0, 8.0], n), rng.choice(ratios, n)
+        with Walk(graph, rank_dependent.VertexLpq(p, ratio), 0.85, np.full(n, 1 / n)) as walk:
             for _ in range(10):
                 x, y = np.exp(3 * rng.normal(size=(2, n)))
                 x, y = x / x.sum(), y / y.sum()

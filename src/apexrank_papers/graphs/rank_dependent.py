@@ -1,15 +1,14 @@
 """A power p that depends on the rank of a vertex (Acharyya 2013, sec. 6.4.2), with its certificate.
 
 The dissertation finds less spam at the top with p = 2 and further down with p = 4, and suggests "a strategy that
-chooses between these two cases depending on the rank". Made precise: every vertex has a power of its own,
+chooses between these two cases depending on the rank". Made precise: every vertex has powers of its own,
 
-``r_i ← (Σ_{j→i} flow_j^{p_i} + teleport_i^{p_i})^{1/(ratio·p_i)}``.
+``r_i ← (Σ_{j→i} flow_j^{p_i} + teleport_i^{p_i})^{1/q_i}``, ``q_i > p_i``.
 
-Each coordinate is increasing in r, and homogeneous of degree ``p_i/q_i = 1/ratio`` whatever p_i is. So the map
-contracts Hilbert's metric by 1/ratio, as with one p for all, and the certificate is the same. What must not differ is
-the ratio: with degrees h_i = p_i/q_i of their own the normalised map is no longer one of rays, and only ``max h_i``, in
-Thompson's metric max|log x_i/y_i| and without normalising in between, is left as a bound. A p that followed the ranks
-of the same iteration would not be increasing in them, so the order is taken from a rank before.
+Each coordinate is increasing in r and sub-homogeneous of degree ``h = max_i p_i/q_i``: ``U(cr) ≤ c^h·U(r)`` for c ≥ 1.
+Of two vectors that sum to 1 the ratio has ``m = min x/y ≤ 1 ≤ max x/y = M``, hence ``m^h·U(y) ≤ U(x) ≤ M^h·U(y)``, and
+Hilbert's metric ``log M/m`` shrinks by h in every step, as with one p and q for all: the certificate is the same. A p
+that followed the ranks of the same iteration would not be increasing in them, so the order is taken from a rank before.
 """
 
 from __future__ import annotations
@@ -35,28 +34,30 @@ from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits
 
 @dataclass(frozen=True, eq=False)
 class VertexLpq:
-    """The map of `apexrank.graph.lpq.Lpq` with one p for each vertex and one ratio q/p for all.
+    """The map of `apexrank.graph.lpq.Lpq` with a p for each vertex, and one ratio q/p for all or one for each.
 
-    The links are summed once for each different p.
+    The links are summed once for each pair of p and ratio that occurs.
 
     Examples
     --------
-    >>> VertexLpq(np.array([2.0, 4.0]), 1.25).degree
+    >>> VertexLpq(np.array([2.0, 4.0]), np.array([1.25, 2.0])).degree
     0.8
     """
 
     p: np.ndarray
-    ratio: float = RATIO
+    ratio: float | np.ndarray = RATIO
 
     @property
     def degree(self) -> float:
-        """Degree of homogeneity, the same for every vertex."""
-        return 1.0 / self.ratio
+        """The largest p/q."""
+        return float(1.0 / np.min(self.ratio))
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        values, which = np.unique(self.p, return_inverse=True)
-        inflows = [Lpq(float(p), self.ratio).on(links, rate, teleport) for p in values]
-        return lambda x, tau: np.stack([inflow(x, tau) for inflow in inflows])[which, np.arange(len(which))]
+        pairs = np.stack(np.broadcast_arrays(self.p, self.ratio), axis=1)
+        values, which = np.unique(pairs, axis=0, return_inverse=True)
+        inflows = [Lpq(*pair).on(links, rate, teleport) for pair in values.tolist()]
+        at = which.ravel(), np.arange(len(pairs))
+        return lambda x, tau: np.stack([inflow(x, tau) for inflow in inflows])[at]
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
         raise InputError("ranks with a power for each vertex cannot be explained: explain those of one power")
