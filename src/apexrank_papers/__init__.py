@@ -64,8 +64,12 @@ TITLES = {
         "capacity": "JMLR 2009, sec. 9.1: p matters to a model of small capacity",
     },
     "retargeting.tables": {
-        "mq2008": "Acharyya 2013, Tables 3.3 and 3.5: listwise rankers on MQ2008",
-        "letor": "The same on a five-fold LETOR folder: --data DIR --paper mq2007|mq2008|ohsumed",
+        "mq2008": "Acharyya 2013, Tables 3.3 and 3.5, Figures 3.6–3.8: listwise rankers on MQ2008",
+        "letor": "Acharyya 2013, Tables 3.2–3.6, Figures 3.3–3.10, on a five-fold LETOR folder: --data DIR --paper "
+        "mq2007|mq2008|ohsumed",
+    },
+    "retargeting.path": {
+        "mr-path": "Acharyya 2013, Figure 3.1: 100 alternations of monotone retargeting on MQ2008"
     },
     "retargeting.boosting": {
         "boosted-letor": "Our objectives inside boosted trees on MQ2008: --library lightgbm|xgboost --n-folds N"

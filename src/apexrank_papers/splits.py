@@ -147,7 +147,8 @@ def over_folds(
     [['a1', 'a2'], ['b1', 'b2']]
     """
     pairs = steps(list(product(methods, folds)))
-    found = Parallel(n_jobs=n_jobs)(delayed(function)(method, fold) for method, fold in pairs)
+    with threadpool_limits(limits=1, user_api="blas"):  # as in over_splits
+        found = Parallel(n_jobs=n_jobs)(delayed(function)(method, fold) for method, fold in pairs)
     return [found[i : i + len(folds)] for i in range(0, len(found), len(folds))]
 
 

@@ -248,9 +248,9 @@ class TestNotesToPrograms:
             "note: gaps.csv: tied: a = c",
         ]
         assert notes("aggregate gaps.csv --top 1") == ["note: gaps.csv: 2 of 6 scores missing (no opinion)"]
-        assert notes("aggregate gaps.csv --compare combsum,combmnz") == [
-            "note: gaps.csv: 2 of 6 scores missing (no opinion)"
-        ]
+        sums = "note: gaps.csv: 2 of 6 scores missing (worth 0 in the sum, which counts against the item)"
+        assert notes("aggregate gaps.csv --compare combsum,rrf") == [sums]
+        assert sums in notes("aggregate gaps.csv --method rrf")
         told = "note: gaps.csv: 2 of 6 scores missing (taken as last)"
         assert notes("cluster gaps.csv -k 2 --missing last") == [told]
         assert notes("cluster gaps.csv --elbow 1-2 --missing last") == [told]

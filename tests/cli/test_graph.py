@@ -539,7 +539,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --damping 1", "damping is the share"),
         (f"{RANK} --trusted good.txt --trust fast", "unknown trust 'fast': use one of linear, same"),
         (f"{RANK} --trusted good.txt --gamma 1", "gamma is what is left"),
-        (f"{RANK} --top 0", "Invalid value for '--top'"),
+        (f"{RANK} --top 0", "--top must be at least 1"),
         (f"{RANK} --start ranks.csv", "ranks.csv has more than one row of vertex 'hub'"),
         (f"{RANK} --start others.csv", "others.csv has no positive score of a vertex of this graph"),
         (f"{RANK} --start scores.csv", "scores.csv line 2, column 'score': 'high' is not a number"),

@@ -136,7 +136,14 @@ def test_models_of_two_classes_read_letor_files_too(folder):
     ("command", "words"),
     [
         ("fit train.txt --model retarget --positive 1", "takes grades of relevance: leave out --positive"),
-        ("fit train.txt --model push", "say which one is positive with --positive"),
+        (
+            "fit train.txt --model push",
+            "train.txt has grades of relevance, but --model push learns from two classes",
+        ),
+        (
+            "aggregate train.txt --judged train.txt --kind orders",
+            "unknown --kind 'orders': use one of scores, ranks",
+        ),
         ("fit train.txt --model retarget -p 3", "--model retarget has no -p"),
         ("fit train.txt --model retarget --bounds 1", "--bounds takes two numbers such as 0,5"),
         ("fit train.txt --model retarget --bounds 3,1", "--bounds must be two numbers in order"),
@@ -396,3 +403,29 @@ def test_lists_are_merged_by_weights_learnt_from_judged_ones(tmp_path):
         result = CliRunner().invoke(app, [*command, *wrong])
         assert result.exit_code == 2
         assert f"{wrong[0]} does not go with --judged" in result.output
+
+
+def test_missing_values_are_kept_for_boosted_trees(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(rng.normal(size=(300, 2)), schema=["a", "b"])
+    frame = frame.with_columns(
+        stars=(pl.col("a") + pl.col("b")).gt(0).cast(int), q=np.repeat(np.arange(30), 10)
+    )
+    frame = frame.with_columns(a=pl.when(pl.Series(rng.random(300) < 0.2)).then(None).otherwise(pl.col("a")))
+    frame.write_csv("gaps.csv")
+    command = "fit gaps.csv --target stars --groups q --model"
+    assert "2 features" in run(f"{command} boosted --rounds 20").stdout
+    X = frame.select("a", "b").to_numpy()
+    centred = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
+    ranker = apexrank.rankers.BoostedRanker(n_estimators=20).fit(centred, frame["stars"], groups=frame["q"])
+    found = load_model("model.apex").score(read_table("gaps.csv"))
+    np.testing.assert_allclose(found, ranker.predict(centred), rtol=1e-12)
+    assert run("rank model.apex gaps.csv --top 1 --explain").stdout.count("\n") == 31
+    assert "3 features" in run(f"{command} boosted --rounds 20 --impute median").stdout
+    assert "the value is missing" in run(f"{command} boosted --impute none", code=2).stderr
+    assert "the value is missing" in run(f"{command} retarget", code=2).stderr
+    refused = run(f"{command} retarget --impute keep", code=2).stderr
+    assert "only boosted trees of grades keep missing values as they are: use --impute median" in refused
+    refused = run("compare gaps.csv --target stars --impute keep", code=2).stderr
+    assert "take no missing values: use --impute median" in refused

@@ -17,7 +17,7 @@ from apexrank.comparison import (
 from apexrank.comparison.candidates import default_candidates, model_size
 from apexrank.comparison.compare import MOST_ROWS, drawn_rows
 from apexrank.errors import InputError
-from apexrank.io import Recipe, Table
+from apexrank.io import Recipe, Table, TableRanker
 from apexrank.io.table_ranker import fit_table
 from apexrank.problem.blocks import ArrayBlocks
 from apexrank.rankers.logistic import LogisticRanker
@@ -188,6 +188,22 @@ def test_the_model_of_a_table_is_the_one_that_fit_gives():
     best = found.candidates[found.recommended]
     again, _ = fit_table(table, recipe, best.estimator(found.settings[found.recommended]))
     np.testing.assert_array_equal(found.model.score(table), again.score(table))
+
+
+def test_frames_and_paths_are_tables_too(tmp_path):
+    table, recipe = people(), Recipe(target="bought")
+    table.frame.write_parquet(tmp_path / "people.parquet")
+    options = {"candidates": [Logistic()], "repeats": 1}
+    expected = compare_table(table, recipe, **options).model.coef
+    for data in (table.frame, table.frame.to_pandas(), tmp_path / "people.parquet"):
+        found = compare_table(data, recipe, test_table=data, **options)
+        np.testing.assert_allclose(found.model.coef, expected, rtol=1e-12)
+    fitted = [
+        TableRanker.fit(data, recipe, LogisticRanker()).coef for data in (table, table.frame.to_pandas())
+    ]
+    np.testing.assert_allclose(*fitted, rtol=1e-12)
+    with pytest.raises(InputError, match="a data frame or the path of a file, not ndarray"):
+        compare_table(np.zeros((3, 2)), recipe)
 
 
 def test_a_row_counter_is_left_out_with_its_reason():

@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
+from apexrank.datasets import make_letor_example, write_letor
 from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.io.modelfile import describe, pack, unpack
 from apexrank.rankers import (
@@ -532,3 +536,86 @@ def test_curves_that_contradict_themselves_are_refused(additive, tmp_path, chang
     header, arrays = describe(additive[1])
     change(header, arrays)
     refused(tmp_path / "m.apex", pack(header, arrays), message)
+
+
+GRADED = [
+    pytest.param(MonotoneRetargeting(bounds=(0, None)), id="linear"),
+    pytest.param(CrucialPairsPush(), id="pairs"),
+    pytest.param(AdditiveRetargeting(n_knots=5), id="additive"),
+    pytest.param(BoostedRanker(n_estimators=10), id="trees"),
+]
+
+
+@pytest.mark.parametrize("estimator", GRADED)
+@pytest.mark.parametrize("named", [False, True])
+def test_rankers_of_grades_that_were_fitted_on_arrays(tmp_path, estimator, named):
+    rows = make_letor_example(20)
+    X = pd.DataFrame(rows.data).add_prefix("a ") if named else rows.data
+    estimator = clone(estimator).fit(X, rows.target, groups=rows.groups)
+    save_model(tmp_path / "m.apex", estimator)
+    again = load_model(tmp_path / "m.apex")
+    names = [f"a {j}" if named else f"x{j}" for j in range(rows.data.shape[1])]
+    table = Table(pl.DataFrame(rows.data, schema=names))
+    # not to the bit: the columns of a frame are summed in another order
+    np.testing.assert_allclose(again.score(table), estimator.predict(X), rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(again.score(table), TableRanker.of(estimator).score(table))
+    assert again.groups is None
+    if hasattr(estimator, "bounds"):
+        assert again.estimator.bounds == estimator.bounds
+
+
+def test_columns_of_a_ranker_that_was_fitted_on_arrays(tmp_path):
+    rows = make_letor_example(20)
+    write_letor(tmp_path / "train.txt", rows.data, rows.target, rows.groups)
+    table = read_table(tmp_path / "train.txt")
+    ranker = MonotoneRetargeting().fit(rows.data, rows.target, groups=rows.groups)
+    features = [f"feature_{j + 1}" for j in range(rows.data.shape[1])]
+    save_model(tmp_path / "m.apex", TableRanker.of(ranker, features=features, groups="qid"))
+    again = load_model(tmp_path / "m.apex")
+    np.testing.assert_array_equal(again.score(table), ranker.predict(rows.data))
+    assert len(np.unique(again.group_ids(table))) == 20
+    with pytest.raises(InputError, match=f"must name {len(features)} columns, got 1"):
+        TableRanker.of(ranker, features=["a"])
+
+
+def test_gaps_are_kept_for_trees(tmp_path):
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(400, 3)), np.repeat(np.arange(40), 10)
+    y = np.digitize(X[:, 0] + X[:, 1], [0, 1])
+    X[rng.random(400) < 0.3, 0] = np.nan
+    frame = pl.DataFrame(X, schema=["a", "b", "c"]).fill_nan(None).with_columns(y=y, q=groups)
+    for scale in ("none", "standard", "query"):
+        recipe = Recipe(target="y", graded=True, groups="q", impute="keep", scale=scale)
+        ranker = TableRanker.fit(Table(frame), recipe, BoostedRanker(n_estimators=20))
+        save_model(tmp_path / "m.apex", ranker)
+        again = load_model(tmp_path / "m.apex")
+        assert again.encoder.features == ["a", "b", "c"]
+        np.testing.assert_array_equal(again.score(Table(frame)), ranker.score(Table(frame)))
+        if scale == "none":
+            plain = BoostedRanker(n_estimators=20).fit(X, y, groups=groups)
+            np.testing.assert_array_equal(again.score(Table(frame)), plain.predict(X))
+            save_model(tmp_path / "plain.apex", TableRanker.of(plain, features=["a", "b", "c"]))
+            np.testing.assert_array_equal(
+                load_model(tmp_path / "plain.apex").score(Table(frame)), plain.predict(X)
+            )
+        holes = frame.with_columns(b=None)
+        with pytest.raises(InputError, match="column 'b': the value is missing"):
+            again.score(Table(holes))
+    with pytest.raises(InputError, match="only boosted trees of grades keep missing values"):
+        TableRanker.fit(Table(frame), recipe, MonotoneRetargeting())
+
+
+def test_rankers_on_arrays_that_no_file_keeps(tmp_path):
+    rows = make_letor_example(20)
+    with pytest.raises(InputError, match="also keeps the scores of the training negatives"):
+        save_model(tmp_path / "m.apex", PNormPush().fit(rows.data, rows.target > 0))
+    text = pd.DataFrame(rows.data).add_prefix("a ").assign(kind=["a", "b"] * (len(rows.target) // 2))
+    for ranker in (BoostedRanker(n_estimators=5), AdditiveRetargeting(n_knots=5)):
+        with pytest.raises(InputError, match="columns of categories"):
+            save_model(tmp_path / "m.apex", ranker.fit(text, rows.target, groups=rows.groups))
+    with pytest.raises(InputError, match="use joblib"):
+        save_model(tmp_path / "m.apex", LetorRanker())
+    with pytest.raises(InputError, match="a ranker of grades, not ndarray"):
+        save_model(tmp_path / "m.apex", rows.data)
+    with pytest.raises(NotFittedError):
+        TableRanker.of(MonotoneRetargeting())

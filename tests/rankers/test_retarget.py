@@ -19,7 +19,7 @@ from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import level_offsets
 from apexrank.objectives.retarget import Retarget
 from apexrank.problem import ArrayBlocks
-from apexrank.rankers import AdditiveRetargeting
+from apexrank.rankers import AdditiveRetargeting, BoostedRanker, ListwiseRanker
 from apexrank.rankers.base import CollapsedWarning
 from apexrank.rankers.kernel import KernelFeatures
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -707,3 +707,14 @@ def test_a_fitted_kernel_stays_until_the_next_fit(lists):
     linear = MonotoneRetargeting().partial_fit(X, y, groups=groups)
     np.testing.assert_array_equal(ranker.partial_fit(X, y, groups=groups).coef_, linear.coef_)
     assert not hasattr(ranker, "dual_coef_")
+
+
+@pytest.mark.parametrize("ranker", [MonotoneRetargeting(), BoostedRanker(n_estimators=3), ListwiseRanker()])
+def test_a_score_without_the_groups_of_fit_warns(data, ranker):
+    X, y, groups = data
+    ranker.fit(X, y, groups=groups)
+    with pytest.warns(UserWarning, match="ranks all rows as one list: pass groups"):
+        pooled = ranker.score(X, y)
+    assert pooled == ndcg(y, ranker.predict(X))
+    assert ranker.score(X, y, groups=groups) != pooled
+    assert ranker.fit(X, y).score(X, y) > 0  # one list in both: nothing to warn of

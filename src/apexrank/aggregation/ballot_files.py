@@ -131,7 +131,7 @@ class BallotFile:
             "missing": {"number": self.n_missing, "rule": missing},
         }
 
-    def sentence(self, missing: str) -> str:
+    def sentence(self, missing: str, method: str = "") -> str:
         """Describe the file: how many voters and items it has, and what is done about missing scores."""
         n, total = self.n_voters, self.total
         voters = f"{n} voters" if n > 1 else "1 voter"
@@ -140,15 +140,17 @@ class BallotFile:
         elif self.repeated:
             voters = f"{total} voters in {n} {'orders' if self.lists else 'ballots'}"
         title = f" ({self.title})" if self.title else ""
-        gaps = self.gaps(missing)
+        gaps = self.gaps(missing, method)
         return f"{self.source}{title}: {voters}, {len(self.items)} items" + (f", {gaps}" if gaps else "")
 
-    def gaps(self, missing: str) -> str:
-        """Describe the missing scores and what is done about them; empty where none is missing."""
+    def gaps(self, missing: str, method: str = "") -> str:
+        """Describe the missing scores and what a method does about them; empty where none is missing."""
         if not self.n_missing:
             return ""
         what = "places" if self.kind == "ranks" else "scores"
         rule = {"ignore": "no opinion", "last": "taken as last"}[missing]
+        if missing == "ignore" and method in SUMS:
+            rule = "worth 0 in the sum, which counts against the item"
         once = f", each {'order' if self.lists else 'ballot'} counted once" if self.repeated else ""
         return f"{self.n_missing} of {self.n_voters * len(self.items)} {what} missing{once} ({rule})"
 
@@ -631,7 +633,12 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
     listed = codes[row].tolist()
     second = next(place for place, code in enumerate(listed) if code in listed[:place])
     name = items[listed[second]]
-    raise InputError(f"{table.where(row, places[second])}: {name!r} is in the order twice; keep one")
+    advice = "; keep one"
+    if name.replace(".", "", 1).isdigit():
+        advice = (
+            ": cells of kind='orders' name items; for numbers use kind='scores' or kind='ranks', or keep one"
+        )
+    raise InputError(f"{table.where(row, places[second])}: {name!r} is in the order twice{advice}")
 
 
 class BallotBlocks(Blocks):

@@ -320,7 +320,7 @@ def _print(told: dict[str, Any], profile: BallotFile, result: Aggregation) -> No
         winner = told["condorcet_winner"]
         facts.append("no Condorcet winner" if winner is None else f"Condorcet winner {winner}")
     method = f"{result.method}: {', '.join(facts)}" if facts else result.method
-    typer.echo(f"{profile.sentence(result.ballots.missing)}; {method}; {told['seconds']}")
+    typer.echo(f"{profile.sentence(result.ballots.missing, result.method)}; {method}; {told['seconds']}")
     if result.proof is not None:
         typer.echo(_proof(result))
     if told["ties"]:
@@ -347,8 +347,8 @@ def _print_methods(told: dict[str, Any], profile: BallotFile) -> None:
 
 def _note_doubts(profile: BallotFile, results: list[Aggregation], shown: list[str]) -> None:
     """Print on stderr what qualifies a table that goes to a program; ties of the items ``shown`` are named."""
-    for missing in dict.fromkeys(result.ballots.missing for result in results):
-        opt.note_gaps(profile, missing)
+    gaps = dict.fromkeys(profile.gaps(result.ballots.missing, result.method) for result in results)
+    out.note(*(f"{profile.source}: {each}" for each in gaps if each))
     for result in results:
         if result.proof is not None and not result.optimal:
             out.note(f"{profile.source}: not proven best: {_proof(result)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -147,7 +148,10 @@ def _usage_error(error: Any) -> str:
     if getattr(error, "possibilities", None):
         near = near_name(error.option_name.lstrip("-"), [name.lstrip("-") for name in error.possibilities])
         error.possibilities = [f"--{near}"] if near else None
-    return str(error.format_message())
+    message = str(error.format_message())
+    # the words of the versions of Typer for a number below the least one
+    below = r"Invalid value for '(-[\w-]+)'.*?: (?:Input should be greater than or equal to |.* range x>=)([\d.]+?)\.?$"
+    return re.sub(below, r"\1 must be at least \2", message)
 
 
 def _system_error(error: OSError) -> str:

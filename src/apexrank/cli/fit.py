@@ -31,7 +31,7 @@ class Model(NamedTuple):
     """A model of ``fit``: its class, its default scaling, and parameters of other names.
 
     ``graded`` models learn from grades of relevance, the others from two classes. ``search`` is the class that chooses
-    p and alpha, of graded models alpha.
+    p and alpha, of graded models alpha. ``impute`` is the default imputation, where it is not that of the recipe.
     """
 
     estimator: str
@@ -39,6 +39,7 @@ class Model(NamedTuple):
     renamed: Mapping[str, str] = {}
     graded: bool = False
     search: str = ""
+    impute: str | None = None
 
 
 _ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
@@ -58,7 +59,7 @@ MODELS = {
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
     "retarget": Model("MonotoneRetargeting", graded=True, search="GridSearchCV"),
     "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True, search="GridSearchCV"),
-    "boosted": Model("BoostedRanker", renamed=_BOOSTED, graded=True),
+    "boosted": Model("BoostedRanker", renamed=_BOOSTED, graded=True, impute="keep"),
     "listwise": Model("ListwiseRanker", graded=True, search="GridSearchCV"),
     "pairs": Model("CrucialPairsPush", graded=True, search="GridSearchCV"),
 }
@@ -182,12 +183,24 @@ def fit(
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
     chosen: dict[str, Any] = {"target": target, "scale": columns.scale or model.scale}
+    chosen["impute"] = columns.impute or model.impute
     chosen |= {name: getattr(columns, name) or roles.get(name) for name in ("id", "groups")}
     recipe = io.Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
     opt.refuse(
         recipe.graded and recipe.positive is not None,
         f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push",
     )
+    if (
+        table is not None
+        and table.roles.get("target") == target
+        and not recipe.graded
+        and recipe.positive is None
+    ):
+        opt.refuse(
+            table.column(target).n_unique() > 2,
+            f"{train} has grades of relevance, but --model {options.model} learns from two classes: use --model "
+            "retarget or another model of grades, or name the grade that is positive with --positive",
+        )
     if calibrated:
         check_one_list(recipe)
     if apart is not None and apart not in recipe.drop:

@@ -272,8 +272,8 @@ class FeatureColumns:
         "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
     )
     impute: str | None = column(
-        "Fill missing numbers with the column's median (the default) or mean, or refuse them with none (the default "
-        "for grades)."
+        "Fill missing numbers with the column's median (the default) or mean, refuse them with none (the default "
+        "for grades), or keep them (in fit --model boosted, its default)."
     )
     scale: str | None = column(
         "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query (0 to 1 inside "

@@ -81,7 +81,7 @@ _KEYWORDS = (
 )
 _FIRST = (
     "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence|"
-    "half_life|trim|smoothing|dialect|scale|loss|side|price|method|bounds"
+    "half_life|trim|smoothing|dialect|scale|loss|side|price|method|bounds|kind"
 )
 
 

@@ -26,17 +26,17 @@ from apexrank.io.columns import (
 from apexrank.io.encode import Category, Cells, Encoder, check_encoding, parse_columns, take_rows
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_groups, row_notes
 from apexrank.io.table_ranker import Recipe, TableRanker, fit_table
-from apexrank.io.tables import Table
+from apexrank.io.tables import Table, as_table
 
 _MANY_REPEATED = 0.5  # share of rows that repeat others, beyond which that is how the table is,
 _AGREE = 0.98  # unless they nearly always repeat the answer as well
 
 
 def compare_table(
-    table: Table,
+    table: Any,
     recipe: Recipe,
     *,
-    test_table: Table | None = None,
+    test_table: Any = None,
     group_split: str | None = None,
     time: str | None = None,
     **options: Any,
@@ -48,11 +48,11 @@ def compare_table(
 
     Parameters
     ----------
-    table : Table
-        The rows.
+    table : data frame, path or Table
+        The rows: a polars or pandas frame, or a CSV, Parquet or LETOR file.
     recipe : Recipe
         What each column is for.
-    test_table : Table, optional
+    test_table : data frame, path or Table, optional
         Rows to measure on. It needs the columns that are used and the target.
     group_split : str, optional
         Column such as a customer: none is on both sides of a split. Not a feature.
@@ -69,11 +69,12 @@ def compare_table(
     >>> columns = dict(zip(example.feature_names, example.data.T))
     >>> frame = pl.DataFrame({**columns, "shop": ["a", "b"] * 300, "fraud": example.target})
     >>> rankers = [Logistic(), Trees(rounds=(10,))]
-    >>> found = compare_table(Table(frame), Recipe(target="fraud"), candidates=rankers, repeats=1)
+    >>> found = compare_table(frame, Recipe(target="fraud"), candidates=rankers, repeats=1)
     >>> found.feature_names[-2:]
     ['shop=a', 'shop=b']
     """
     began = clock.perf_counter()
+    table, test_table = as_table(table), None if test_table is None else as_table(test_table)
     given = Options(**options)
     candidates = given.checked()
     kept_apart = [name for name in (group_split, time) if name is not None]
@@ -84,6 +85,8 @@ def compare_table(
     y, positive = read_target(table, recipe.target, recipe.positive)
     y = y.astype(bool)
     check_encoding(recipe.imputation, recipe.encoder_scale)
+    if recipe.imputation == "keep":
+        raise InputError("some of the rankers take no missing values: use --impute median")
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
         raise InputError(

@@ -22,7 +22,7 @@ from apexrank.validation import check_choice
 
 MAX_LEVELS = 1000  # of a category
 MAX_VALUES = 100_000  # different ones of a category, of which the most frequent become levels
-IMPUTERS = ("median", "mean", "none")
+IMPUTERS = ("median", "mean", "none", "keep")
 SCALERS = ("standard", "minmax", "none")
 MOST_VALUES, KEPT_VALUES = 2**17, 2**15  # of a column, for its median, where it is read in parts
 _MISSING = "the value is missing; fill it in, or fit with --impute median"
@@ -52,6 +52,7 @@ class _Measured:
 
     name: str
     missing: bool
+    gaps: bool
 
     @property
     def parts(self) -> list[str]:
@@ -60,13 +61,13 @@ class _Measured:
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """Encoding of a missing value; None refuses it."""
+        """Encoding of a missing value; None refuses it, or with ``gaps`` keeps it."""
         raise NotImplementedError
 
     @property
     def required(self) -> bool:
         """Whether a missing value is an error."""
-        return self.fills is None
+        return self.fills is None and not self.gaps
 
     @property
     def features(self) -> list[str]:
@@ -86,12 +87,13 @@ class _Measured:
         """Return the column with its fills, and center and scale of its features."""
         stats = found.parts
         missing, total = stats[0].missing, stats[0].missing + stats[0].n
-        has_level = impute != "none" and missing > 0 and not is_rare(missing, total)
-        fills = None if impute == "none" else tuple(part.fill(impute) for part in stats)
+        filled = impute not in ("none", "keep")
+        has_level = filled and missing > 0 and not is_rare(missing, total)
+        fills = tuple(part.fill(impute) for part in stats) if filled else None
         units = [part.scaling(None if fills is None else fills[j], scale) for j, part in enumerate(stats)] + [
             (0.0, 1.0)
         ] * has_level
-        return self._filled(fills, has_level), units
+        return replace(self._filled(fills, has_level), gaps=impute == "keep" and missing > 0), units
 
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Any:
         raise NotImplementedError
@@ -104,7 +106,7 @@ class _Measured:
 
     def note(self, values: np.ndarray) -> str | None:
         """Return a sentence about values that training did not have."""
-        count = 0 if self.missing else int(self.is_missing(values).sum())
+        count = 0 if self.missing or self.gaps else int(self.is_missing(values).sum())
         filled = "" if self.fills is None else f" with {', '.join(f'{fill:.6g}' for fill in self.fills)}"
         text = f"column {self.name!r} has {count:,} missing value{'s' * (count != 1)}, which training had not"
         return f"{text} or hardly ever: filled{filled}" if count else None
@@ -113,6 +115,8 @@ class _Measured:
 @dataclass(frozen=True)
 class Number(_Measured):
     """A column of numbers; a missing one becomes ``fill``, and sets the feature ``NAME missing`` if there is one.
+
+    With ``gaps`` it stays missing, for estimators that take missing values.
 
     ``decimal`` is "" for plain numbers, otherwise the decimal mark of numbers as people write them, with thousands
     separators and a ``unit`` such as $ or %.
@@ -123,6 +127,7 @@ class Number(_Measured):
     missing: bool = False
     decimal: str = ""
     unit: str = ""
+    gaps: bool = False
     kind: ClassVar[str] = "number"
 
     @property
@@ -158,6 +163,7 @@ class Date(_Measured):
     format: str = "%Y-%m-%d"
     fill: tuple[float, ...] | None = None
     missing: bool = False
+    gaps: bool = False
     kind: ClassVar[str] = "date"
 
     @property
@@ -467,8 +473,9 @@ class Encoder:
             Parsed values of the columns.
         columns : sequence of Number, Category or Date
             Columns to use, in this order.
-        impute : {"median", "mean", "none"}
-            What a missing number becomes. With "none" a missing value of a new row raises an error.
+        impute : {"median", "mean", "none", "keep"}
+            What a missing number becomes. With "none" a missing value of a new row raises an error; with "keep" it
+            stays missing in columns that have missing values in training, and is an error in others.
         scale : {"standard", "minmax", "none"}
             Numbers get mean 0 and standard deviation 1, or the range 0 to 1, or stay. Indicators stay.
         sample_weight : array, optional

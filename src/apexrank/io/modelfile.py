@@ -15,7 +15,8 @@ The header holds
   ``BoostedRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign for each feature;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
   :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
-  as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), the ``values`` of a category;
+  as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), ``gaps`` (whether it stays
+  missing; false where the entry lacks it), the ``values`` of a category;
 * ``target``, ``positive``, ``id``, ``groups``, ``weight``, ``ignored``: what the other columns of the training table
   were;
 * ``training``: number of rows and positives, scaling, and the solver's certificate;
@@ -136,8 +137,16 @@ class ModelFileError(InputError):
     """A file is not a model file this version can read."""
 
 
-def save_model(path: str | Path, model: TableRanker) -> None:
+def save_model(path: str | Path, model: Any) -> None:
     """Write a model file atomically.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write, usually with the ending ``.apex``.
+    model : TableRanker or estimator
+        An estimator of graded relevance, such as :class:`~apexrank.rankers.BoostedRanker`, is kept as
+        :meth:`TableRanker.of` wraps it: ``load_model(path).estimator`` gives it back.
 
     Raises
     ------
@@ -145,10 +154,13 @@ def save_model(path: str | Path, model: TableRanker) -> None:
         When the path cannot be written or the estimator cannot be kept as data.
     """
     if not isinstance(model, TableRanker):
-        raise InputError(
-            f"a model file keeps a TableRanker, not {type(model).__name__}: fit one with "
-            "TableRanker.fit(table, recipe, ranker)"
-        )
+        if not isinstance(model, BaseEstimator):
+            raise InputError(
+                f"a model file keeps a TableRanker or a ranker of grades, not {type(model).__name__}: fit one with "
+                "TableRanker.fit(table, recipe, ranker)"
+            )
+        _describe_estimator(model)  # what no file can keep is refused first
+        model = TableRanker.of(model)
     write_bytes(path, pack(*describe(model)))
 
 
@@ -377,6 +389,9 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
     check_fields(training, {"scale": _TEXT})
     _require(training["scale"] in (*SCALERS, "query"), f"unknown scale {training['scale']!r}")
     estimator = _build_estimator(header["estimator"], training, arrays)
+    if isinstance(estimator, ForestRanker):
+        gaps = [getattr(column, "gaps", False) for column in columns for _ in column.features]
+        estimator._missing = np.array(gaps)
     graded = header["positive"] is None
     _require(graded != is_classifier(estimator), "its estimator does not fit its target")
     thresholds = Thresholds(arrays["counts"], arrays["scores"], header["negatives"])
@@ -413,6 +428,9 @@ def _build_column(entry: Any) -> Column:
     fields: dict[str, Any] = {
         name: tuple(entry[name]) if type(entry[name]) is list else entry[name] for name in wanted
     }
+    if "gaps" in entry:
+        check_fields(entry, {"gaps": (bool,)})
+        fields["gaps"] = entry["gaps"]
     if fields.get("values"):
         _check_strings(entry["values"])
         _check_distinct(entry["values"])

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 from sklearn import config_context
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError, quoted
 from apexrank.io.calibration import Calibration
@@ -30,10 +33,11 @@ from apexrank.io.columns import (
 from apexrank.io.encode import Encoder, Number, check_encoding
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
-from apexrank.io.tables import Table
+from apexrank.io.tables import Table, as_table
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.rankers.base import class_scores
+from apexrank.rankers.boosted import BoostedRanker
 from apexrank.validation import segment
 
 NO_GROUPS = "cross-validation of a model of grades leaves out whole groups: name them with --groups"
@@ -65,9 +69,10 @@ class Recipe:
     categorical : sequence of str, optional
         Columns to one-hot encode, or ``["all"]`` for all columns of text. By default, and for the other columns, text
         is one-hot encoded where enough rows have the same values; in graded recipes it is not.
-    impute : {"median", "mean", "none"}, optional
-        What missing numbers become. With "none", the default of graded recipes, a missing value is an error; otherwise
-        missing values get a feature of their own where training has enough of them.
+    impute : {"median", "mean", "none", "keep"}, optional
+        What missing numbers become. With "none", the default of graded recipes, a missing value is an error. "keep"
+        leaves them to a ``BoostedRanker``, whose trees take them. Otherwise missing values get a feature of their own
+        where training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
         See :meth:`apexrank.io.encode.Encoder.fit`. "query" brings every number to the range 0 to 1 inside each group,
         LETOR's query-level scaling.
@@ -149,7 +154,8 @@ class Thresholds:
 class TableRanker:
     """A fitted estimator and everything it takes to use it on a table.
 
-    Made by :meth:`fit`; kept with :func:`apexrank.io.save_model`.
+    Made by :meth:`fit`, or by :meth:`of` from a ranker of grades that is fitted; kept with
+    :func:`apexrank.io.save_model`.
 
     Parameters
     ----------
@@ -200,9 +206,58 @@ class TableRanker:
     calibration: Calibration | None = None
 
     @classmethod
-    def fit(cls, table: Table, recipe: Recipe, estimator: Any) -> TableRanker:
-        """Learn the encoding and fit ``estimator`` on the table."""
-        return fit_table(table, recipe, estimator)[0]
+    def fit(cls, table: Any, recipe: Recipe, estimator: Any) -> TableRanker:
+        """Learn the encoding and fit ``estimator`` on the table: a data frame, the path of a file, or a `Table`."""
+        return fit_table(as_table(table), recipe, estimator)[0]
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        *,
+        features: Sequence[str] | None = None,
+        target: str = "relevance",
+        groups: str | None = None,
+        id: str | None = None,
+    ) -> TableRanker:
+        """Wrap a ranker of grades that was fitted on arrays or a frame of numbers, so that a model file can keep it.
+
+        ``features`` are the columns of tables to rank, by default the names that the estimator was fitted with, or
+        x0, x1, …; the other parameters name columns, too.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from apexrank import MonotoneRetargeting
+        >>> ranker = MonotoneRetargeting().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+        >>> TableRanker.of(ranker).score(Table(pl.DataFrame({"x0": [3.0, 4.0]}))).round(2).tolist()
+        [2.99, 3.99]
+        """
+        check_is_fitted(estimator)
+        if is_classifier(estimator):
+            raise InputError(
+                f"a model file of a {type(estimator).__name__} also keeps the scores of the training negatives: "
+                "fit it with TableRanker.fit(table, recipe, ranker)"
+            )
+        if getattr(estimator, "_levels", None) or getattr(estimator, "_categories", None):
+            raise InputError(
+                "the ranker was fitted on columns of categories, which a model file takes from a table: fit it with "
+                "TableRanker.fit(table, recipe, ranker)"
+            )
+        d = estimator.n_features_in_
+        names = features or getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(d)])
+        if len(names) != d:
+            raise InputError(f"features must name {d} columns, got {len(names)}")
+        estimator = copy(estimator)
+        vars(estimator).pop("feature_names_in_", None)  # it gets arrays from now on
+        gaps = np.broadcast_to(getattr(estimator, "_missing", False), d)
+        columns = tuple(Number(str(name), gaps=bool(gap)) for name, gap in zip(names, gaps, strict=True))
+        recipe = Recipe(target=target, graded=True, groups=groups, id=id, scale="none")
+        encoder = Encoder(columns, np.zeros(d), np.ones(d))
+        ranker = cls.unfitted(recipe, estimator, encoder, None, [])
+        found = {name.rstrip("_"): getattr(estimator, name, None) for name in CERTIFICATE}
+        ranker.training |= {name: value for name, value in found.items() if value is not None}
+        return ranker
 
     @classmethod
     def unfitted(
@@ -269,11 +324,11 @@ class TableRanker:
         self, table: Table, X: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None = None
     ) -> np.ndarray:
         """Encoded rows, scaled inside their groups where training was; rows of weight 0 have no part in that."""
-        _refuse_overflow(table, np.isfinite(X).all(axis=1))
+        _refuse_overflow(table, ~np.isinf(X).any(axis=1))
         if self.training["scale"] != "query" or groups is None:
             return X
         counted = np.full(len(X), True) if weight is None else weight > 0
-        X[counted] = QueryNormalizer().fit_transform(X[counted], groups=groups[counted])
+        X[counted] = QueryNormalizer(missing="keep").fit_transform(X[counted], groups=groups[counted])
         return X
 
     def check(self, table: Table, known: Iterable[str | None] = ()) -> list[str]:
@@ -373,6 +428,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     notes += [] if recipe.graded else negative_notes(table, recipe.target, positive)
     scale = recipe.encoder_scale
     check_encoding(recipe.imputation, scale)
+    if recipe.imputation == "keep" and not isinstance(estimator, BoostedRanker):
+        raise InputError("only boosted trees of grades keep missing values as they are: use --impute median")
     recipe.feature_columns(table)  # refuses unknown names before anything takes time
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
@@ -391,6 +448,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
     judged = Judged(y, scores, groups, positive is None, notes=tuple(notes), weight=weight)
+    X = np.nan_to_num(X) if np.isnan(X).any() else X  # of trees, whose contributions need no mean
     ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
     return ranker, judged
 

@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import time
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.atomic import replacing
-from apexrank.errors import InputError, near_name, quoted
+from apexrank.errors import InputError, MissingExtraError, near_name, quoted
 from apexrank.foreign import seems
 from apexrank.io.parquet_size import check_size
 from apexrank.textfile import (
@@ -162,6 +163,31 @@ def read_table(
     if not len(table):
         raise InputError(f"{path} has column names but no rows: add some")
     return table
+
+
+def as_table(data: Any) -> Table:
+    """Table of a polars or pandas data frame or of the path of a file; a `Table` is returned as it is.
+
+    Examples
+    --------
+    >>> as_table(pl.DataFrame({"x": [1.0]})).names
+    ['x']
+    """
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, str | Path):
+        return read_table(data)
+    if isinstance(data, pl.DataFrame):
+        return Table(data)
+    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+        try:
+            frame = pl.from_pandas(data)
+        except ModuleNotFoundError:
+            raise MissingExtraError("tables of pandas frames need pyarrow: pip install pyarrow") from None
+        times = [column for column in frame.iter_columns() if column.dtype == pl.Datetime]
+        days = [column.name for column in times if column.dt.time().drop_nulls().eq(time.min).all()]
+        return Table(frame.with_columns(pl.col(days).cast(pl.Date)))  # pandas has no dates without a time
+    raise InputError(f"a table is a data frame or the path of a file, not {type(data).__name__}")
 
 
 def _checked_encoding(encoding: str | None) -> str | None:

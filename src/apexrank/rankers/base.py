@@ -191,6 +191,8 @@ def read_rows(
 ) -> Training:
     """Checked rows with the mask of positives, which sets ``classes_``, or with relevance as floats."""
     blocks = blocks_of(X, y, sample_weight, groups)
+    if reset:
+        estimator._had_groups = groups is not None
     if blocks is not None:
         return _block_training(estimator, blocks, binary)
     if y is None and not binary:
@@ -608,10 +610,20 @@ class GradedScore:
     ) -> float:
         """Mean NDCG over the groups that have a relevant row (gain 2^y − 1, discount 1/log2(1 + rank)).
 
-        Relevance below 0 has no gain: then the relevance is counted from the lowest one.
+        Without ``groups`` all rows are one list; after a fit with groups that is a warning, because scores of different
+        groups are not comparable. scikit-learn's searches pass groups on by metadata routing:
+        ``set_score_request(groups=True)``. Relevance below 0 has no gain: then the relevance is counted from the lowest
+        one.
         """
         from apexrank.metrics import ndcg
 
+        if groups is None and getattr(self, "_had_groups", False):
+            warnings.warn(
+                "fit had groups, but score has none and ranks all rows as one list: pass groups, in a search by "
+                "set_score_request(groups=True)",
+                UserWarning,
+                stacklevel=2,
+            )
         relevance = from_zero(checked_relevance(y))
         return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
 

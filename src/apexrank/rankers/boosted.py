@@ -146,8 +146,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         "dtype": np.float64,
         "ensure_all_finite": "allow-nan",
     }
-    # of a model from a file, whose table has neither missing values nor categories
-    _missing = cast("Any", np.False_)
+    # of a model from a file, whose table has no categories
     _categories = cast("Mapping[int, np.ndarray]", {})
     _levels = cast("Mapping[int, Sequence[str]]", {})
 

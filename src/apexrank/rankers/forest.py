@@ -130,6 +130,7 @@ class ForestRanker:
     """Mixin of rankers whose scores are those of ``forest_``."""
 
     forest_: Forest
+    _missing: Any = np.False_  # whether a feature may be missing
 
     def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
         """Scores after so many rounds, shape (len(rounds), n)."""

@@ -109,8 +109,10 @@ class PublishedRetargeting(GradedRanker):
     """Monotone retargeting as published (MR): coefficients and targets on the ordered simplex are fitted in turn.
 
     The cost, a sum over the groups plus ``alpha/2·|w|²``, has a trivial minimum, all targets equal and w = 0, and the
-    alternations go there: the scores shrink with each. What ranks well is the early part of the path; choose the
-    number on held-out data by ``coef_path_``. :class:`apexrank.MonotoneRetargeting` has margins and a certificate.
+    alternations go there: the scores shrink with each. Their order survives, since close to equal scores an alternation
+    is a positively homogeneous map and repeats like a power iteration; the best order comes earlier. Choose the number
+    of alternations on held-out data by ``coef_path_``. :class:`apexrank.MonotoneRetargeting` has margins and a
+    certificate.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ class PublishedRetargeting(GradedRanker):
         if size[-1] < COLLAPSED * size[0]:
             warnings.warn(
                 f"after {len(size)} alternations the scores have shrunk to {size[-1] / size[0]:.0e} of the first: "
-                "monotone retargeting without margins ends at equal scores. Use fewer alternations, or "
+                "without margins they vanish, and what is left is their direction. Use fewer alternations, or "
                 "MonotoneRetargeting.",
                 CollapsedWarning,
                 stacklevel=2,
