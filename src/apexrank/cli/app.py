@@ -212,5 +212,5 @@ EXAMPLES = {
 }
 for _prefix, _group in (("", app), ("graph ", graph_app)):
     for _command in _group.registered_commands:
-        _name = _prefix + (_command.name or getattr(_command.callback, "__name__", ""))
+        _name = f"{_prefix}{_command.name or getattr(_command.callback, '__name__', None)}"
         _command.epilog = f"Example: apexrank {_name} {EXAMPLES[_name]}"
