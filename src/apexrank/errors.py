@@ -20,9 +20,23 @@ class ApexrankError(Exception):
 
 def one_line(message: str) -> str:
     """A message in one line that can be read: names and values that it quotes may be of any length and kind."""
+    message = printable(message[: 2 * _MOST_CHARACTERS] + message[2 * _MOST_CHARACTERS :][-_MOST_CHARACTERS:])
     if len(message) > _MOST_CHARACTERS:
         message = f"{message[: _MOST_CHARACTERS // 2]} ... {message[-_MOST_CHARACTERS // 3 :]}"
-    return message if message.isprintable() else "".join(c if c.isprintable() else " " for c in message)
+    return message
+
+
+def printable(text: str) -> str:
+    r"""Escape characters that a terminal would obey instead of showing them; white space becomes blanks.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[2Jred\tcell"))
+    \x1b[2Jred cell
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
 
 
 def quoted(names: Sequence[str], most: int = 5) -> str:

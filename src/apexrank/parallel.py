@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, local
+from threading import Condition, Thread, local
 from typing import Any, Self, TypeVar
 
 import numba
@@ -23,6 +23,12 @@ PARTS_A_THREAD = (
 
 
 _thread = local()
+_ABANDONED: list[Thread] = []
+
+
+def has_abandoned_work() -> bool:
+    """Whether an interruption left threads at work, for which the interpreter would wait when it ends."""
+    return any(thread.is_alive() for thread in _ABANDONED)
 
 
 def in_pool() -> bool:
@@ -59,9 +65,13 @@ class Threads:
             self._pool = ThreadPoolExecutor(self.n, initializer=setattr, initargs=(_thread, "in_pool", True))
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
         if self._pool is not None:
-            self._pool.shutdown()
+            # an interrupted user does not wait for what runs, and what has not begun never will
+            stopped = kind is not None and not issubclass(kind, Exception)
+            self._pool.shutdown(wait=not stopped, cancel_futures=stopped)
+            if stopped:
+                _ABANDONED.extend(self._pool._threads)
             self._pool = None
 
     def map(self, function: Callable[..., Result], *arguments: Iterable[Any]) -> list[Result]:

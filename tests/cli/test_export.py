@@ -63,6 +63,7 @@ class TestOnnx:
             "model": "model.apex",
             "format": "onnx",
             "output": "graph.bin",
+            "positive": "1",
             "inputs": ["amount", "night", "city"],
             "outputs": ["label", "score"],
         }
@@ -148,10 +149,8 @@ class TestScorecard:
         text = (folder / "new.csv").read_text().replace("Rome", "Paris")
         (folder / "new.csv").write_text(text)
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
-        assert (
-            "note: column 'city' has values without a level of their own, taken as an average row: 'Paris'"
-            in result.stderr
-        )
+        unknown = "values without a level of their own in 40 of 100 rows, taken as an average row: 'Paris'"
+        assert f"note: column 'city' has {unknown}" in result.stderr
 
     def test_fractional_weights_of_groups(self, folder):
         frame = pl.read_csv("train.csv")
@@ -212,7 +211,7 @@ class TestAdditive:
     def test_cards_of_all_formats(self, additive):
         command = "export model.apex --format scorecard --data train.csv --test new.csv --bins 3"
         result = run(f"{command} -o card.csv")
-        assert result.stderr == ""  # the objective of the training rows is that of the file
+        assert result.stderr.count("\n") == 1  # the objective of the training rows is that of the file
         card = pl.read_csv("card.csv")
         assert card.columns == ["feature", "bin", "points", "low", "high", "share", "rule"]
         assert card.filter(feature="amount").height <= 3

@@ -15,7 +15,7 @@ from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, load_model, read_table
 from apexrank.io.encode import (
     KEPT_VALUES,
-    MOST_VALUES,
+    MOST_KEPT,
     Category,
     Encoder,
     Number,
@@ -401,7 +401,7 @@ def test_the_output_may_not_be_a_file_that_is_read(folder, tmp_path):
     assert code == 0, text
 
 
-@pytest.mark.parametrize(("impute", "held"), [("median", 2 * 8 * MOST_VALUES), ("mean", 0), ("none", 0)])
+@pytest.mark.parametrize(("impute", "held"), [("median", 2 * 8 * MOST_KEPT), ("mean", 0), ("none", 0)])
 def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
     n, rows = 400_000, 40_000
     rng = np.random.default_rng(0)

@@ -171,7 +171,7 @@ class TestRank:
 
     def test_explain_and_keep_to_parquet(self, model):
         result = run("rank model.apex new.csv --top 5 --explain --keep -o top.parquet")
-        assert result.stdout == "written: top.parquet, 5 of 100 rows, best first\n"
+        assert result.stdout == "written: top.parquet, 5 of 100 rows, best first (fraud = 1)\n"
         top = pl.read_parquet("top.parquet")
         assert top.columns[:6] == ["case", "rank", "score", "why_1", "why_2", "why_3"]
         assert set(top.columns[6:]) == {"amount", "hour", "noise", "note", "query", "fraud"}
@@ -191,6 +191,7 @@ class TestRank:
         assert json.loads(run("rank model.apex new.csv --json -o t.csv").stdout) == {
             "rows": 100,
             "output": "t.csv",
+            "positive": "1",
         }
 
     def test_whole_numbers_are_numbers_in_json(self, model):
@@ -219,10 +220,10 @@ class TestRank:
         result = run("rank model.apex odd.csv --top 1")
         assert result.stdout.startswith("row,rank,score\n")
         notes = result.stderr.splitlines()
-        assert len(notes) == 2
+        assert len(notes) == 3
         assert "does not know, left aside: 'extra'" in notes[0]
         assert "no column 'case' of ids" in notes[1]
-        assert not run("rank model.apex new.csv --id noise").stderr
+        assert run("rank model.apex new.csv --id noise").stderr == "note: best first (fraud = 1)\n"
 
     def test_inside_groups(self, folder):
         run("fit train.csv --target fraud --id case --groups query --drop note")
@@ -332,7 +333,7 @@ class TestEvaluate:
         run(f"{FIT} --weight w -o w.apex".replace("train.csv", "train-w.csv"))
         rows = 100 * float(weights)
         shown = run("evaluate w.apex new-w.csv").stdout
-        assert f"positive, weighted ({rows:g} rows in all)\n" in shown
+        assert f"positive (fraud = 1), weighted ({rows:g} rows in all)\n" in shown
         line = "left out, as they go by ranks and need weights that are whole numbers: average precision, "
         assert (line in shown) == left_out
         found = json.loads(run("evaluate w.apex new-w.csv --json").stdout)
@@ -646,7 +647,7 @@ class TestProcess:
     def test_fit_rank_and_an_error(self, folder):
         assert self.shell(*shlex.split(FIT)).returncode == 0
         ranked = self.shell("rank", "model.apex", "new.csv", "--top", "2")
-        assert (ranked.returncode, ranked.stderr) == (0, "")
+        assert (ranked.returncode, ranked.stderr) == (0, "note: best first (fraud = 1)\n")
         assert ranked.stdout.count("\n") == 3
         failed = self.shell("rank", "model.apex", "gone.csv")
         assert failed.returncode == 2

@@ -29,7 +29,7 @@ from apexrank.rankers import (
 )
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-OLDER = [path for version in (1, 2, 3) for path in sorted((VECTORS / f"models_v{version}").glob("*.apex"))]
+OLDER = [path for version in (1, 2, 3, 4) for path in sorted((VECTORS / f"models_v{version}").glob("*.apex"))]
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def test_infinite_p_is_kept(tmp_path, model, rows):
 
 def test_header_can_be_read_by_anyone(saved):
     lines = saved.read_bytes().split(b"\n")
-    assert lines[0] == b"apexrank model 4"
+    assert lines[0] == b"apexrank model 5"
     assert json.loads(lines[3])["estimator"]["class"] == "PNormPush"
 
 
@@ -240,7 +240,7 @@ def test_every_changed_byte_is_refused(saved):
     [
         (b"", "not an apexrank model file"),
         (b"\x80\x04\x95cposix\nsystem\n", "not an apexrank model file"),
-        (b"apexrank model 5\nsha256 0\n", "has format 5, but this apexrank reads formats 1 to 4"),
+        (b"apexrank model 6\nsha256 0\n", "has format 6, but this apexrank reads formats 1 to 5"),
         (b"apexrank model 0\nsha256 0\n", "has format 0"),
         (b"PK\x03\x04" + b"\0" * 60, "not an apexrank model file"),
         (b"apexrank model x\nsha256 0\n", "is not a number"),

@@ -122,7 +122,7 @@ def aggregate(
     if isinstance(profile, StreamedBallotFile):
         profile = replace(profile, seen=result.ballots.seen)
     by_scores = any(each.rule.takes_scores for each in results)
-    opt.note_ballots(profile, scales=worth.normalize is None and by_scores)
+    opt.note_ballots(profile, reading, scales=worth.normalize is None and by_scores)
     drawn = _draw_voters(profile, result, options)
     if options.compare is None:
         frame, shown = result.to_frame(), "best first"

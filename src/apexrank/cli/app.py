@@ -29,7 +29,7 @@ from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
 from apexrank.cli.fit import fit
 from apexrank.cli.graph import graph_app
-from apexrank.cli.output import in_options
+from apexrank.cli.output import SPREADSHEET_SAFE, in_options
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError, near_name
@@ -85,6 +85,14 @@ class OneLineErrors(TyperGroup):
                 raise
             _report(f"unexpected {type(error).__name__}: {error} (APEXRANK_DEBUG=1 shows where)")
             code = 1
+        parallel = sys.modules.get("apexrank.parallel")  # which would load numba
+        if (
+            parallel is not None and parallel.has_abandoned_work()
+        ):  # temporary files are gone; nobody waits for the rest
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError, AttributeError):
+                    stream.flush()
+            os._exit(code)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -180,7 +188,15 @@ app = typer.Typer(
 def _main(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet-safe",
+            help="Before any command: write CSV in which no text is a formula; ' goes before = + - @ tab.",
+        ),
+    ] = False,
 ) -> None:
+    SPREADSHEET_SAFE.set(spreadsheet_safe)
     if version:
         typer.echo(f"apexrank {apexrank.__version__}")
         raise typer.Exit

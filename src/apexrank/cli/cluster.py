@@ -96,7 +96,7 @@ def cluster(
             )
             models.append(model.fit(scores, sample_weight=profile.weights))
     watch.end("clustering")
-    opt.note_ballots(profile, scales=worth.normalize is None)
+    opt.note_ballots(profile, reading, scales=worth.normalize is None)
     elbow = []
     for model in models:
         many = model.n_clusters > 1

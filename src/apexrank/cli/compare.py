@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,7 +86,7 @@ class CompareOptions:
         if self.engine is None and not path.is_dir():
             return reading.read_table(path, index="index"), None
         utf8 = "--engine and folders take UTF-8 files: leave out --encoding and --sep"
-        opt.refuse(reading != opt.CsvOptions(), utf8)
+        opt.refuse(reading.given(), utf8)
         table, total = sample_table(path, MOST_ROWS, self.seed)
         return table, drawn_note(len(table), total)
 
@@ -138,13 +138,15 @@ def compare(
         )
     told = [(drawn, f"{drawn}; the model learns from these"), (also, f"test rows: {also}")]
     found.notes[:0] = [sentence for some, sentence in told if some]
+    if reading.strict:
+        reading.note(*found.notes)
     if save is not None:
         io.save_model(save, found.model)
     if page.report is not None:
         apexrank.report.build(found, page.report, title=page.title or f"Which ranker? {train.name}")
     apart = [name for name in (options.group_split, options.time) if name is not None]
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in apart if name not in recipe.drop)])
-    command: str | None = fit_command(train, recipe, found, engine=options.engine, **asdict(reading))
+    command: str | None = fit_command(train, recipe, found, engine=options.engine, **reading.given())
     if (options.engine or train.is_dir()) and found.names[found.recommended] != RANKERS["push"]:
         command = None  # of the rankers here only this one is fitted in blocks
     elif save is not None:

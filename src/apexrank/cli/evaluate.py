@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from apexrank.io.trec import Unjudged
 
 _scored = opt.panel("Lists ranked elsewhere")
+_MANY, _COLUMNS_SHOWN = 100, 10  # rows whose distribution says something, and columns of its table
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Inputs:
         of_run, of_scores = self.qrels is not None, self.scores is not None
         has_both = self.positive is not None and self.relevant is not None
         has_none = not of_run and not of_scores and self.test is None
-        of_both, as_csv = of_run and of_table.count(None) < len(of_table), reading != opt.CsvOptions()
+        of_both, as_csv = of_run and of_table.count(None) < len(of_table), bool(reading.given())
         alone = "TEST, --scores, --target, --positive, --groups and --weight"
         ways = "a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
         for wrong, message in (
@@ -77,7 +78,7 @@ class Inputs:
         if self.test.is_dir():
             from apexrank.io.stream_fit import score_blocks
 
-            opt.refuse(reading != opt.CsvOptions(), opt.FOLDER_IS_UTF8)
+            opt.refuse(reading.given(), opt.FOLDER_IS_UTF8)
             asked = {"target": self.target or ranker.target, "weight": self.weight or ranker.weight}
             table, scores, notes = score_blocks(ranker, self.test, **asked)
         else:
@@ -92,7 +93,9 @@ class Inputs:
             scores=scores,
         )
         notes = ranker.check(table, known=[self.target, self.weight]) if notes is None else notes
-        return judged._replace(notes=(*judged.notes, *notes))
+        if ranker.score_profile is not None and not self.test.is_dir():
+            judged = judged._replace(drift=ranker.drift(table, judged.scores))
+        return judged._replace(notes=(*judged.notes, *notes, *_drift_notes(judged)))
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,11 @@ class MeasureOptions:
         choices=("average", "pessimistic", "optimistic", "given", "threshold"),
     )
     confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
+    drift: bool = opt.plain(
+        "Show how far the rows are from the training rows: population stability index (PSI) of the score and of the "
+        "columns.",
+        default=False,
+    )
     per_query: bool = opt.plain("Show the measures of each group instead of their means.", default=False)
     output: Path | None = opt.plain("CSV or Parquet file for --per-query.")
     roc: Path | None = opt.plain("Picture of the ROC curve to write: .png, .svg or .pdf.")
@@ -144,7 +152,7 @@ def evaluate(
     opt.refuse(no_grade, "--relevant is a grade, but the target is a class: leave it out")
     relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
     positives = judged.y if not judged.graded else judged.y >= relevant
-    out.note(*judged.notes)
+    reading.note(*judged.notes)
     about: dict[str, Any] = {
         "groups": judged.groups,
         "sample_weight": judged.weight,
@@ -181,6 +189,12 @@ def evaluate(
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
         report = _means(judged, parts(names), about | {"empty": options.empty}, options.confidence)
         report |= {"left_out": left_out} if left_out else {}
+        if options.drift:
+            from apexrank.io.drift import RULE
+
+            unknown = "--drift compares a table with a model that knows its training rows: fit the model anew"
+            opt.refuse(judged.drift is None, unknown)
+            report |= {"drift": judged.drift, "rule": RULE}
         if pair is not None:
             report["best_cut"] = best_cut(positives, judged.scores, *pair, sample_weight=judged.weight)
     if options.roc is not None:
@@ -196,6 +210,15 @@ def evaluate(
         out.print_frame(table)
     else:
         out.print_written(output, f", {out.plural(len(table), 'group')}")
+
+
+def _drift_notes(judged: Judged) -> list[str]:
+    """Say that the scores are distributed otherwise than in training; of few rows they always are."""
+    from apexrank.io.drift import MUCH
+
+    found = judged.drift["score"] if judged.drift is not None and len(judged.scores) >= _MANY else 0.0
+    much = f"the scores have drifted from those of training (PSI {found:.2f}); --drift shows which columns"
+    return [much] if found > MUCH else []
 
 
 def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -226,6 +249,7 @@ def _means(
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
     }
+    report |= {} if judged.positive is None else {"positive": judged.positive}
     if judged.weight is not None:
         report["weight"] = float(judged.weight.sum())
     if judged.graded:
@@ -251,6 +275,7 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     from apexrank.io.judging import label
 
     title = f"{source}: {out.plural(report['rows'], 'row')}, {report['positives']} positive"
+    title += f" ({report['positive']})" if "positive" in report else ""
     if "weight" in report:
         title += f", weighted ({report['weight']:.6g} rows in all)"
     if "groups" in report:
@@ -272,6 +297,11 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
             each = f"each drawn by itself: {report['weight']:.0f} in all"
             drawn += f"; a weight is a number of equal rows, {each}"
         typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
+    if "drift" in report:
+        shown = list(report["drift"].items())[: _COLUMNS_SHOWN + 1]
+        out.print_table(
+            ["drift of", "PSI"], [[name, f"{value:.3f}"] for name, value in shown], report["rule"]
+        )
     if "best_cut" in report:
         cut = report["best_cut"]
         typer.echo(

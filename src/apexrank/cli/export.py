@@ -71,9 +71,11 @@ def export(
     export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
     found, tell = export_to(ranker, output, sql, card)
     if json:
-        out.print_json({"model": model, "format": kind, "output": output, **found})
+        about = {"model": model, "format": kind, "output": output, "positive": ranker.positive}
+        out.print_json({**about, **found})
     else:
         tell()
+        out.note(f"high scores stand for {ranker.meaning}")
 
 
 def _format(output: Path | None) -> str:
@@ -195,7 +197,7 @@ def _read(
     table, notes = options.read_table(path, index="index"), list[str]()
     if ranker.positive is not None and ranker.target in table.names:
         table, notes = labelled_rows(table, ranker.target)
-    out.note(*notes, *ranker.check(table, known=[weight]))
+    options.note(*notes, *ranker.check(table, known=[weight]))
     return table, None if weight is None else row_weights(table, weight)
 
 

@@ -14,7 +14,7 @@ import typer
 from apexrank import io, metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError
+from apexrank.errors import InputError, printable
 
 if TYPE_CHECKING:
     from apexrank.io.judging import Judged
@@ -175,7 +175,7 @@ def fit(
     of_folds = "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop"
     opt.refuse(calibrated and in_blocks, in_memory)
     opt.refuse(apart is not None and not calibrated, of_folds)
-    opt.refuse(in_blocks and reading != opt.CsvOptions(), opt.ENGINE_IS_UTF8)
+    opt.refuse(in_blocks and reading.given(), opt.ENGINE_IS_UTF8)
     table = None if in_blocks else reading.read_table(train, index="index")
     of_format = LETOR_ROLES if train.exists() and all(map(is_letor, files_of(train))) else {}
     roles = of_format if table is None else table.roles
@@ -221,8 +221,15 @@ def fit(
         if calibrated and table is not None:
             with out.working("fitting folds for probabilities"):
                 ranker.calibration = io.calibrate(ranker, table, recipe, group_split=apart)
+        report = _report(ranker, judged, output, table)
+        if report["measures"].get("auc", 1.0) < 0.5 and ranker.positive is not None:
+            turned = f"the AUC on the training rows is {report['measures']['auc']:.3f}, below one half: is"
+            note = f"{turned} {ranker.positive!r} the positive value of {ranker.target!r}, and which column misleads?"
+            judged = judged._replace(notes=(*judged.notes, note))
+        if reading.strict:
+            reading.note(*judged.notes)
         io.save_model(output, ranker)
-    report = {**_report(ranker, judged, output, table), "notes": list(judged.notes)}
+    report["notes"] = list(judged.notes)
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
         parameters = "alpha" if model.graded else "p and alpha"
@@ -377,7 +384,7 @@ def _drivers(
 def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None:
     from apexrank.io.judging import label
 
-    known = f"{ranker.target} = {ranker.positive}"
+    known = printable(f"{ranker.target} = {ranker.positive}")
     meaning = f"above 0 in {ranker.target}" if ranker.positive is None else known
     typer.echo(
         f"{source}: {report['rows']} rows, {report['positives']} of them positive ({meaning}), "

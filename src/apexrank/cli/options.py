@@ -211,8 +211,24 @@ class GraphStudyOutputs(ReportOptions):
         out.check_inputs(*inputs)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Strictness:
+    """Whether guesses are errors."""
+
+    strict: bool | None = reading(
+        "Refuse to guess: what would be a note about the input is an error, and nothing is written.",
+        "--strict",
+    )
+
+    def note(self, *messages: str) -> None:
+        """Print notes about the input; with ``--strict`` the first of them is an error."""
+        for message in messages if self.strict else ():
+            raise InputError(f"{message} (--strict)")
+        out.note(*messages)
+
+
 @dataclass(frozen=True)
-class CsvOptions:
+class CsvOptions(Strictness):
     """Format of CSV files."""
 
     encoding: str | None = reading("Encoding of CSV files, such as latin-1, cp1252, utf-16; default: UTF-8.")
@@ -221,15 +237,22 @@ class CsvOptions:
         metavar="CHAR",
     )
 
-    def read_table(self, path: Path, **more: Any) -> io.Table:
-        """Read a table."""
+    def given(self) -> dict[str, str]:
+        """Return the options that only CSV files have, where they are given."""
+        options = {"encoding": self.encoding, "sep": self.sep}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def read_table(self, path: Path, *, index: str | None = None) -> io.Table:
+        """Read a table, and tell what was guessed about it; a file of ballots has a note of its own on its index."""
         separator = "\t" if self.sep == "\\t" else self.sep
         try:
-            return io.read_table(path, encoding=self.encoding, separator=separator, **more)
+            table = io.read_table(path, encoding=self.encoding, separator=separator, index=index)
         except NotUtf8Error as error:
             with path.open("rb") as file:
                 likely = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
             raise InputError(f"{error}, or name its encoding, such as --encoding {likely}") from None
+        self.note(*(guess for guess in table.guesses if index == "index" or "no name" not in guess))
+        return table
 
 
 ENGINE_IS_UTF8 = "--engine reads UTF-8 files: leave out --encoding and --sep"
@@ -313,7 +336,7 @@ REPEATED = {"sum": " summed", "once": " kept once", "error": ""}
 
 
 @dataclass(frozen=True)
-class EdgeOptions:
+class EdgeOptions(Strictness):
     """Format of a file of edges."""
 
     source: str | None = reading(
@@ -356,7 +379,7 @@ class EdgeOptions:
         with out.working(f"reading {path}"):
             edges = edges_of_file(path, **self.columns(), format=self.format)
         if edges.assumed is not None:
-            out.note(f"{edges.assumed} (--source, --target and --weight choose)")
+            self.note(f"{edges.assumed} (--source, --target and --weight choose)")
         return edges
 
     def build(self, edges: Edges, *, signed: bool = False) -> Any:
@@ -468,7 +491,8 @@ class BallotOptions(CsvOptions):
             if in_blocks:
                 return ballot_files.BallotBlocks(path, self._layout(long)).profile()
             if ballot_files.is_preflib(path):
-                self._refuse(f"{path} is a PrefLib file, which says all of itself", *asdict(self))
+                options = [name for name in asdict(self) if name != "strict"]
+                self._refuse(f"{path} is a PrefLib file, which says all of itself", *options)
                 return ballot_files.read_preflib_ballots(path)
             ballot_files.check_ballot_table(path)
             table = self.read_table(path, index="row")
@@ -549,10 +573,10 @@ def errors_about(ballots: BallotFile) -> Iterator[None]:
         raise InputError(f"{ballots.source}: {out.in_options(message)}") from None
 
 
-def note_ballots(ballots: BallotFile, *, scales: bool) -> None:
+def note_ballots(ballots: BallotFile, reading: BallotOptions, *, scales: bool) -> None:
     """Print what was guessed about a file and, if asked, that its voters use different scales."""
     uneven = ballots.uneven_scales() if scales else None
-    out.note(*(f"{ballots.source}: {each}" for each in (*ballots.notes, uneven) if each))
+    reading.note(*(f"{ballots.source}: {each}" for each in (*ballots.notes, uneven) if each))
 
 
 def note_gaps(ballots: BallotFile, missing: str) -> None:

@@ -18,15 +18,15 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank import io
 from apexrank.atomic import check_writable, write_bytes
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError, MissingExtraError, printable
 from apexrank.progress import listening
 from apexrank.textfile import reading
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _ROWS_ON_SCREEN, _ROWS_OF_FILE = 20, 10
 _COLUMNS_BEFORE = 2  # of what is shown while the number of steps is not known
 _PICTURES = (".png", ".svg", ".pdf")
+SPREADSHEET_SAFE: ContextVar[bool] = ContextVar("spreadsheet_safe", default=False)  # --spreadsheet-safe
 
 
 # Parameters that are options of another name, and phrases; in this order, unless quoted.
@@ -132,7 +133,7 @@ def note(*messages: str) -> None:
     """Print each message as one line on stderr, beside the result."""
     for message in messages:
         with suppress(OSError):  # a full or closed stderr is no reason to stop
-            typer.echo(f"note: {' '.join(in_options(message).split())}", err=True)
+            typer.echo(f"note: {' '.join(printable(in_options(message)).split())}", err=True)
 
 
 class Stopwatch(dict[str, float]):
@@ -237,7 +238,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     table = Table(box=box.SIMPLE_HEAD)
     for index, header in enumerate(headers):
         numeric = all(isinstance(row[index], int | float) for row in rows)
-        table.add_column(Text(header), justify="right" if numeric else "left")
+        table.add_column(Text(printable(header)), justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(Text(show(cell)) for cell in row))
     # Wide enough for any table where no person's screen sets the width.
@@ -245,7 +246,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     with console.capture() as capture:
         console.print(table)
     if title is not None:
-        typer.echo(title)
+        typer.echo("\n".join(map(printable, title.split("\n"))))
     typer.echo("\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines()))
 
 
@@ -255,7 +256,7 @@ def print_frame(frame: pl.DataFrame) -> None:
         from apexrank.io.tables import check_flat
 
         check_flat(frame)
-        typer.echo(frame.write_csv(), nl=False)
+        typer.echo(_for_spreadsheets(frame).write_csv(), nl=False)
         return
     shown = frame.head(_ROWS_ON_SCREEN)
     columns = _columns_that_fit(shown)
@@ -270,14 +271,21 @@ def print_frame(frame: pl.DataFrame) -> None:
 def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
     """Write a frame to a CSV or Parquet file, if one is wanted."""
     if output is not None:
-        io.write_table(frame, output)
+        write_frames([frame], output)
 
 
 def write_frames(frames: Iterable[pl.DataFrame], output: Path) -> None:
     """Write frames below each other to a CSV or Parquet file."""
-    from apexrank.io.tables import write_tables
+    from apexrank.io.tables import PARQUET, write_tables
 
-    write_tables(frames, output)
+    is_csv = not output.name.lower().endswith(PARQUET)
+    write_tables(map(_for_spreadsheets, frames) if is_csv else frames, output)
+
+
+def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
+    from apexrank.io.tables import without_formulas
+
+    return without_formulas(frame) if SPREADSHEET_SAFE.get() else frame
 
 
 def show_frame(frame: pl.DataFrame, output: Path | None, rows: int = _ROWS_OF_FILE) -> bool:
@@ -308,8 +316,8 @@ def _columns_that_fit(frame: pl.DataFrame) -> list[str]:
 
 
 def show(value: Any) -> str:
-    """Format a cell of a table; floats get four significant digits."""
-    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+    """Format a cell of a table; floats get four significant digits, and control characters are escaped."""
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else printable(str(value))
 
 
 def is_terminal() -> bool:

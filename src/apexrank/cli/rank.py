@@ -60,7 +60,7 @@ def rank(
     opt.refuse(pair is not None and shorter, length)
     in_memory = "a folder is ranked without its table in memory: leave out --explain and --keep"
     opt.refuse(new.is_dir() and wider, in_memory)
-    opt.refuse(new.is_dir() and reading != opt.CsvOptions(), opt.FOLDER_IS_UTF8)
+    opt.refuse(new.is_dir() and reading.given(), opt.FOLDER_IS_UTF8)
     out.check_inputs(model, new)
     from apexrank.io.trec import run_text
 
@@ -76,10 +76,12 @@ def rank(
     if pair is not None:  # p·gain ≥ (1 − p)·cost
         chosen["min_probability"] = pair[0] / sum(pair)
     ranked = io.rank_table(ranker, table, scores=scores, **chosen)
-    out.note(*(ranker.check(table, known=[options.id]) if notes is None else notes))
+    reading.note(*(ranker.check(table, known=[options.id]) if notes is None else notes))
     if options.id is None and ranker.id not in (None, *table.names):
-        out.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
+        reading.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
     found: dict[str, Any] = {"rows": len(ranked), "output": output}
+    best = f"best first ({ranker.meaning})"
+    found["positive"] = ranker.positive
     if pair is not None:
         found["min_probability"] = chosen["min_probability"]
         found["expected_gain"] = float((ranked["probability"] * sum(pair) - pair[0]).sum())
@@ -97,11 +99,13 @@ def rank(
         from_text = table.separator is not None
         out.print_json(found, output, ranking=out.with_numbers(ranked) if from_text else ranked)
     elif output is not None:
-        out.print_written(output, f", {len(ranked)} of {len(table)} rows, best first")
+        out.print_written(output, f", {len(ranked)} of {len(table)} rows, {best}")
     elif trec:
         typer.echo(run_text(ranked, _tag(model)), nl=False)
     else:
         out.print_frame(ranked)
+    if output is None and not json:
+        out.note(best)
 
 
 def _places(top: str, n: int, groups: str | None) -> int:

@@ -268,7 +268,7 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
     known = [name for several in KNOWN_COLUMNS.values() for name in several]
     left = [name for i, name in enumerate(names) if i not in used]
     by_position = any(names[i].lower() not in known for i in used[:2]) or table.has_header is False
-    if None not in given or not by_position:
+    if None not in given[:2] or not by_position:
         return None
     if not left:
         took = f"{table.file}: line 1 is taken for the names of columns, {names[used[0]]!r} and {names[used[1]]!r}"

@@ -9,7 +9,7 @@ file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import polars as pl
 
 from apexrank.errors import InputError, quoted
 from apexrank.io.columns import dates, numbers, refuse_row, texts
+from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
 from apexrank.io.tables import Table
 from apexrank.validation import check_choice
 
@@ -24,7 +25,7 @@ MAX_LEVELS = 1000  # of a category
 MAX_VALUES = 100_000  # different ones of a category, of which the most frequent become levels
 IMPUTERS = ("median", "mean", "none", "keep")
 SCALERS = ("standard", "minmax", "none")
-MOST_VALUES, KEPT_VALUES = 2**17, 2**15  # of a column, for its median, where it is read in parts
+MOST_KEPT, KEPT_VALUES = 2**17, 2**15  # values of a column, for its median, where it is read in parts
 _MISSING = "the value is missing; fill it in, or fit with --impute median"
 
 
@@ -78,9 +79,15 @@ class _Measured:
         """Return which parsed values are missing."""
         return np.isnan(values[:, 0])
 
-    def stats(self, values: np.ndarray, weight: np.ndarray | None, impute: str) -> ColumnStats:
-        """Summarise parsed values, one summary for each part."""
-        parts = (NumberStats.of(part, weight, sampled=impute == "median") for part in values.T)
+    def stats(
+        self, values: np.ndarray, weight: np.ndarray | None, impute: str, *, merged: bool = True
+    ) -> ColumnStats:
+        """Summarise parsed values, one summary for each part, with some values in any case unless it is ``merged``."""
+        parts = [NumberStats.of(part, weight, sampled=impute == "median") for part in values.T]
+        if impute != "median" and not merged:
+            some = slice(None, None, -(-len(values) // MOST_VALUES) or 1)
+            sample = NumberStats.of(values[some, 0], None if weight is None else weight[some])
+            parts[0] = parts[0]._replace(values=sample.values, weights=sample.weights)
         return ColumnStats(tuple(parts), {})
 
     def learnt(self, found: ColumnStats, impute: str, scale: str) -> tuple[Any, list[tuple[float, float]]]:
@@ -97,6 +104,12 @@ class _Measured:
 
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Any:
         raise NotImplementedError
+
+    def profile(self, found: ColumnStats) -> Profile:
+        """Return the distribution of the training rows."""
+        stats = found.parts[0]
+        sample = stats.values, stats.weights * (stats.n / (stats.weights.sum() or 1.0))
+        return Profile.of_numbers(*sample, stats.missing, stats.low, stats.high)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         """Turn parsed values into columns of features."""
@@ -226,7 +239,9 @@ class Category:
         """Return which parsed values are missing."""
         return text.is_null().to_numpy()
 
-    def stats(self, text: pl.Series, weight: np.ndarray | None, impute: str) -> ColumnStats:
+    def stats(
+        self, text: pl.Series, weight: np.ndarray | None, impute: str, *, merged: bool = True
+    ) -> ColumnStats:
         """Count the values by the weights of their rows."""
         weight = np.ones(len(text)) if weight is None else weight
         given = text.filter(pl.Series(weight > 0)).drop_nulls().unique().sort()
@@ -260,6 +275,12 @@ class Category:
         )
         return column, [(0.0, 1.0)] * len(fill)
 
+    def profile(self, found: ColumnStats) -> Profile:
+        """Return the distribution of the training rows."""
+        known = [found.levels[value] for value in self.values]
+        shares = np.array([*known, sum(found.levels.values()) - sum(known), found.missing])
+        return Profile(np.zeros(0), np.maximum(shares, 0) / shares.sum())
+
     def encode(self, text: pl.Series) -> np.ndarray:
         """Turn parsed texts into indicators."""
         width = len(self.fill)
@@ -275,11 +296,13 @@ class Category:
             return None
         found = text.drop_nulls().unique().sort()
         unknown = [value for value in found if value not in set(self.values)]
-        shown = quoted(unknown, 3)
-        text_of = (
-            f"column {self.name!r} has values without a level of their own, taken as an average row: {shown}"
+        if not unknown:
+            return None
+        rows = f"{int(text.is_in(unknown).sum()):,} of {len(text):,} rows"
+        of_none = (
+            f"column {self.name!r} has values without a level of their own in {rows}, taken as an average row"
         )
-        return text_of if unknown else None
+        return f"{of_none}: {quoted(unknown, 3)}"
 
 
 Column = Number | Category | Date
@@ -387,7 +410,7 @@ class NumberStats(NamedTuple):
 
 
 def _thinned(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if len(values) <= MOST_VALUES:
+    if len(values) <= MOST_KEPT:
         return values, weights
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
@@ -453,6 +476,9 @@ class Encoder:
     columns: tuple[Column, ...]
     center: np.ndarray
     scale: np.ndarray
+    profiles: tuple[Profile, ...] = field(
+        default=(), repr=False, compare=False
+    )  # of the columns, or none at all
 
     @classmethod
     def fit(
@@ -484,7 +510,10 @@ class Encoder:
             What error messages call the table.
         """
         check_encoding(impute, scale)
-        stats = {column.name: column.stats(cells[column.name], sample_weight, impute) for column in columns}
+        stats = {
+            column.name: column.stats(cells[column.name], sample_weight, impute, merged=False)
+            for column in columns
+        }
         return cls.of_stats(stats, columns, impute, scale, source)
 
     @classmethod
@@ -503,16 +532,19 @@ class Encoder:
         """Make the encoder of rows with these statistics."""
         made: list[Column] = []
         units: list[tuple[float, float]] = []
+        profiles: list[Profile] = []
         for column in columns:
             own, more = column.learnt(stats[column.name], impute, scale)
             made.append(own)
             units += more
+            profiles.append(own.profile(stats[column.name]))
             if not (np.isfinite(more).all() and all(spread > 0 for _, spread in more)):
                 raise InputError(
                     f"{source} column {column.name!r} has values too large or too small to scale: "
                     f"give them in another unit, or leave the column out (--drop {column.name})"
                 )
-        return cls(tuple(made), *np.reshape(units, (-1, 2)).T.copy())
+        center, spread = np.reshape(units, (-1, 2)).T.copy()
+        return cls(tuple(made), center, spread, tuple(profiles))
 
     @property
     def features(self) -> list[str]:
@@ -558,4 +590,6 @@ class Encoder:
         """Return one sentence for each column with values that training did not have."""
         cells = parse_columns(table, self.columns, required=False)
         found = [column.note(cells[column.name]) for column in self.columns]
+        for column, profile in zip(self.columns, self.profiles, strict=False):
+            found += unlike_training(column, profile, cells[column.name])
         return [note for note in found if note is not None]

@@ -63,7 +63,8 @@ class Judged(NamedTuple):
     """Answers and scores of rows, the input of measures.
 
     ``graded`` answers are grades of relevance, others 0 and 1. ``ties`` is the rule of where the rows come from,
-    ``notes`` are sentences about what was left out, and ``weight`` says how many times each row counts.
+    ``notes`` are sentences about what was left out, and ``weight`` says how many times each row counts. ``positive``
+    names the positive class, such as "fraud = yes"; ``drift`` is that of :meth:`~apexrank.io.TableRanker.drift`.
     """
 
     y: np.ndarray
@@ -73,6 +74,8 @@ class Judged(NamedTuple):
     ties: Ties | None = None
     notes: tuple[str, ...] = ()
     weight: np.ndarray | None = None
+    positive: str | None = None
+    drift: dict[str, float] | None = None
 
 
 def judge_table(
@@ -99,7 +102,7 @@ def judge_table(
     notes: list[str] = []
     if not graded:
         table, notes = labelled_rows(table, target)
-    y, _ = read_target(table, target, positive, graded=graded)
+    y, found = read_target(table, target, positive, graded=graded)
     weight = weight or (ranker.weight if ranker.weight in table.names else None)
     weights = None if weight is None else row_weights(table, weight)
     if scores is None:
@@ -107,7 +110,8 @@ def judge_table(
     elif table.places is not None:
         scores = scores[table.places]
     groups = ranker.group_ids(table)
-    return Judged(y, scores, groups, graded, notes=tuple(notes), weight=weights)
+    named = None if found is None else f"{target} = {found}"
+    return Judged(y, scores, groups, graded, notes=tuple(notes), weight=weights, positive=named)
 
 
 def judge_scores(
@@ -125,8 +129,10 @@ def judge_scores(
     refuse_row(table, scores, np.isnan(values), "the score is missing; fill it in")
     ids = None if groups is None else group_ids(table, groups)
     weights = None if weight is None else row_weights(table, weight)
-    y, _ = read_target(table, target, positive, graded=graded)
-    return Judged(y, values, ids, graded, weight=weights)
+    y, found = read_target(table, target, positive, graded=graded)
+    return Judged(
+        y, values, ids, graded, weight=weights, positive=None if found is None else f"{target} = {found}"
+    )
 
 
 def _is_graded(table: Table, target: str, positive: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 A file is
 
-1. the line ``apexrank model 4``, whose number is the version of the format;
+1. the line ``apexrank model 5``, whose number is the version of the format;
 2. the line ``sha256 HEX``, the checksum of every byte after this line;
 3. the line ``header N``, then N bytes of JSON (UTF-8) and a newline;
 4. the arrays that the header lists under ``arrays`` (name, dtype, shape), one after the other: raw,
@@ -37,10 +37,13 @@ features ``pair_features`` and ``pair_sizes`` have two numbers each, the feature
 ``pair_knots`` are those of the first feature, then of the second, and ``pair_values`` the grid of effects, row by row.
 The arrays ``tree_*`` are the fields of :class:`~apexrank.rankers.forest.Forest`.
 
+``profile_sizes`` has two numbers for each column and two for the scores: how many ``profile_edges`` and how many
+``profile_shares`` of training rows the :class:`~apexrank.io.drift.Profile` has; without the arrays there is none.
+
 JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
 
 Formats 1, which had no ``weight``, 2, which had no link and counted rows without weights, and 3, whose columns were
-plain numbers and categories without levels for rare and missing values, are read as well.
+plain numbers and categories without levels for rare and missing values, and 4, which had no profiles, are read as well.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
 from apexrank.foreign import seems
 from apexrank.io.calibration import Calibration
+from apexrank.io.drift import Profile
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
 from apexrank.io.prepare import DATE_FORMATS, UNITS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
@@ -67,7 +71,7 @@ from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
 from apexrank.rankers.forest import Forest, ForestRanker
 from apexrank.textfile import reason_of
 
-FORMAT = 4
+FORMAT = 5
 OLDEST = 1  # that can still be read
 MAX_BYTES = 1 << 30
 _MOST_KNOTS = 1 << 16  # of a feature; rows are coded in two bytes
@@ -126,6 +130,7 @@ _ARRAY: Fields = {"name": _TEXT, "dtype": _TEXT, "shape": (list,)}
 _OF_FEATURES = ("coef", "center", "scale", "mean")
 _ARRAYS = {*_OF_FEATURES, "intercept", "scores", "counts", "knots", "values"}
 _CALIBRATION = ("calibration_scores", "calibration_probabilities")  # there or not, in every format
+_PROFILES = ("profile_sizes", "profile_edges", "profile_shares")  # there or not, from format 5 on
 _TREES = tuple(f"tree_{name}" for name in Forest._fields)  # of a ForestRanker
 _SHAPES = (  # of an additive ranker
     *(f"shape_{name}" for name in ("sizes", "knots", "values", "missing", "counts", "missing_counts")),
@@ -315,6 +320,12 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         "values": getattr(estimator, "values_", ()) if link is None else link.values,
     }
     arrays |= zip(_CALIBRATION, model.calibration or (), strict=False)
+    if model.score_profile is not None:
+        profiles = (*model.encoder.profiles, model.score_profile)
+        sizes = [(len(edges), len(shares)) for edges, shares in profiles]
+        arrays |= zip(
+            _PROFILES, (np.ravel(sizes), *map(np.concatenate, zip(*profiles, strict=True))), strict=True
+        )
     arrays |= {name: np.ravel(a) for name, a in zip(_TREES, getattr(estimator, "forest_", ()), strict=False)}
     if isinstance(estimator, AdditiveFit):
         arrays |= _describe_shapes(estimator.shapes_, estimator.pairs_)
@@ -396,13 +407,15 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
     _require(graded != is_classifier(estimator), "its estimator does not fit its target")
     thresholds = Thresholds(arrays["counts"], arrays["scores"], header["negatives"])
     _check_thresholds(thresholds, graded)
+    profiles = _build_profiles(arrays, columns)
     return TableRanker(
         estimator=estimator,
-        encoder=Encoder(columns, arrays["center"], arrays["scale"]),
+        encoder=Encoder(columns, arrays["center"], arrays["scale"], profiles[:-1]),
         mean=arrays["mean"],
         thresholds=None if graded else thresholds,
         training=training,
         calibration=_build_calibration(arrays, graded),
+        score_profile=profiles[-1] if profiles else None,
         **{name: header[name] for name in _ROLES},
     )
 
@@ -417,6 +430,26 @@ def _build_calibration(arrays: dict[str, np.ndarray], graded: bool) -> Calibrati
         rises and found[1][0] >= 0 and found[1][-1] <= 1, "its probabilities do not rise with the scores"
     )
     return Calibration(*found)
+
+
+def _build_profiles(arrays: dict[str, np.ndarray], columns: Sequence[Column]) -> tuple[Profile, ...]:
+    """Profiles of the columns and of the scores; none where the file has none."""
+    if not arrays.keys() & set(_PROFILES):
+        return ()
+    _require(arrays.keys() >= set(_PROFILES), "its profiles are not complete")
+    sizes, edges, shares = (arrays[name] for name in _PROFILES)
+    whole = len(sizes) == 2 * (len(columns) + 1) and ((sizes >= 0) & (sizes == np.floor(sizes))).all()
+    fits = whole and sizes[::2].sum() == len(edges) and sizes[1::2].sum() == len(shares)
+    _require(fits and ((shares >= 0) & (shares <= 1)).all(), "its profiles have no proper sizes")
+    parts = (_parts(array, sizes[k::2].astype(np.int64)) for k, array in enumerate((edges, shares)))
+    profiles = tuple(map(Profile, *parts))
+    for column, (bounds, known) in zip((*columns, None), profiles, strict=True):
+        width = len(column.values) + 2 if isinstance(column, Category) else max(1, len(bounds))
+        ordered = len(known) == width and (np.diff(bounds) >= 0).all() and len(bounds) != 1
+        _require(
+            ordered and not (isinstance(column, Category) and len(bounds)), "its profiles are out of order"
+        )
+    return profiles
 
 
 def _build_column(entry: Any) -> Column:
@@ -472,7 +505,7 @@ def _check_distinct(names: list[str]) -> list[str]:
 
 def _check_arrays(n_features: int, arrays: dict[str, np.ndarray]) -> None:
     """Raise ModelFileError for arrays that do not fit the columns or each other."""
-    known = set(arrays).difference(_CALIBRATION, _TREES, _SHAPES) == _ARRAYS and all(
+    known = set(arrays).difference(_CALIBRATION, _PROFILES, _TREES, _SHAPES) == _ARRAYS and all(
         array.dtype.kind == "f" for array in arrays.values()
     )
     _require(known, "its arrays are not those of a model")

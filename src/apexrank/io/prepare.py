@@ -330,6 +330,8 @@ class _Chooser:
 
     def _tell(self, column: Column, facts: Facts) -> None:
         name = repr(column.name)
+        if isinstance(column, Category) and column.name in (self.recipe.categorical or ()):
+            return  # as asked for
         if isinstance(column, Category):
             count = len(facts.words)
             self._note("one-hot encoded", f"{name} ({count:,} values)" if count else name)

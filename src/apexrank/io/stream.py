@@ -381,7 +381,7 @@ def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
     for text in _csv_texts(path, rows):
         frame = file.frame(text)
         if frame.height:
-            yield Table(frame, str(path), file.separator, roles, first=first)
+            yield Table(frame, str(path), file.separator, roles, first=first, guesses=file.guesses)
         first += frame.height
 
 

@@ -30,7 +30,8 @@ from apexrank.io.columns import (
     row_weights,
     target_values,
 )
-from apexrank.io.encode import Encoder, Number, check_encoding
+from apexrank.io.drift import Profile, binned, psi
+from apexrank.io.encode import Encoder, Number, check_encoding, parse_columns
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
 from apexrank.io.tables import Table, as_table
@@ -181,6 +182,8 @@ class TableRanker:
         Column of row weights in training.
     calibration : Calibration, optional
         Probabilities of scores, where they were asked for.
+    score_profile : Profile, optional
+        Distribution of the scores of the training rows; None in files of older formats.
 
     Examples
     --------
@@ -204,6 +207,7 @@ class TableRanker:
     training: dict[str, Any] = field(default_factory=dict)
     weight: str | None = None
     calibration: Calibration | None = None
+    score_profile: Profile | None = None
 
     @classmethod
     def fit(cls, table: Any, recipe: Recipe, estimator: Any) -> TableRanker:
@@ -279,6 +283,8 @@ class TableRanker:
     def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
         """Keep the mean of the training rows, the thresholds of the negatives, and a summary."""
         self.mean = mean
+        weights = np.ones(len(judged.scores)) if judged.weight is None else judged.weight
+        self.score_profile = Profile.of_numbers(judged.scores[weights > 0], weights[weights > 0], 0.0)
         if self.positive is not None:
             negative = judged.y == 0
             weight = None if judged.weight is None else judged.weight[negative]
@@ -290,6 +296,11 @@ class TableRanker:
             "scale": self.training["scale"],
             **{name.rstrip("_"): value for name, value in found.items() if value is not None},
         }
+
+    @property
+    def meaning(self) -> str:
+        """What high scores stand for, such as "fraud = yes" or "high relevance"."""
+        return f"high {self.target}" if self.positive is None else f"{self.target} = {self.positive}"
 
     @property
     def coef(self) -> np.ndarray:
@@ -346,6 +357,20 @@ class TableRanker:
                 0, f"{table.source} has columns the model does not know, left aside: {quoted(extra)}"
             )
         return notes
+
+    def drift(self, table: Table, scores: np.ndarray) -> dict[str, float]:
+        """Population stability index of the scores and of each column, the largest first; see `apexrank.io.drift`."""
+        if self.score_profile is None:
+            raise InputError(
+                "the model does not know its training rows: it was made before format 5; fit it anew"
+            )
+        cells = parse_columns(table, self.encoder.columns)
+        found = {
+            column.name: psi(profile, binned(column, profile, cells[column.name]))
+            for column, profile in zip(self.encoder.columns, self.encoder.profiles, strict=True)
+        }
+        first = {"score": psi(self.score_profile, self.score_profile.counts(scores))}
+        return first | dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def score(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top.

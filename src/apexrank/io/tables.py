@@ -9,7 +9,8 @@ import codecs
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import time
@@ -70,6 +71,8 @@ class Table:
         How many rows of the file come before these.
     places : array, optional
         The numbers of these rows among those of the file, where they are a selection.
+    guesses : sequence of str
+        Sentences about what the reader took for granted.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Table:
     first: int = 0
     places: np.ndarray | None = field(default=None, compare=False)
     encoding: str | None = None
+    guesses: Sequence[str] = ()
 
     def __len__(self) -> int:
         return self.frame.height
@@ -251,6 +255,27 @@ def write_tables(frames: Iterable[pl.DataFrame], path: str | Path) -> None:
         write(iter(frames), temporary)
 
 
+def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with a ' before each text that a spreadsheet program would take for a formula.
+
+    Those begin with =, +, -, @, a tab or a carriage return and are no numbers. Names of columns are texts, too.
+
+    Examples
+    --------
+    >>> without_formulas(pl.DataFrame({"id": ["=1+1", "-3", "a"], "@x": [1, 2, 3]})).rows(named=True)[0]
+    {'id': "'=1+1", "'@x": 1}
+    """
+    texts = [name for name, kind in frame.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
+
+    def guarded(text: Any) -> Any:
+        is_number = text.str.contains(r"^[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?$")
+        return pl.when(text.str.contains(r"^[=+\-@\t\r]") & ~is_number).then("'" + text).otherwise(text)
+
+    names = pl.DataFrame({"name": frame.columns}, schema={"name": pl.String}).select(guarded(pl.col("name")))
+    safe = frame.with_columns(guarded(pl.col(name).cast(pl.String)).alias(name) for name in texts)
+    return safe.rename(dict(zip(frame.columns, names.to_series(), strict=True)))
+
+
 def check_flat(frame: pl.DataFrame) -> None:
     """Raise InputError for nested columns, which CSV cannot hold."""
     nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
@@ -294,7 +319,8 @@ def _read_csv(
             content = unpacked(path)
     file.check_cells(content)
     roles = {"id": file.names[0]} if file.has_index else {}
-    return Table(file.frame(content), str(path), file.separator, roles, encoding=encoding)
+    frame, guesses = file.frame(content), file.guesses
+    return Table(frame, str(path), file.separator, roles, encoding=encoding, guesses=guesses)
 
 
 def _read_letor(path: Path) -> Table:
@@ -329,6 +355,7 @@ class CsvFile:
     has_index: bool = False  # the first column has no name in the file
     has_widths: bool = False  # every line is known to have a field for each name
     encoding: str | None = None  # None for UTF-8
+    guesses: list[str] = field(default_factory=list)
 
     @classmethod
     def open(
@@ -354,11 +381,21 @@ class CsvFile:
                     f"{path} line 1 has {mark!r} between words, but no comma, semicolon or tab: name the separator (a "
                     "comma if there is one column only) with separator="
                 )
-        has_index = index is not None and not header[0]
+        has_index, guesses = index is not None and not header[0], list[str]()
+        own = "\t" if ".tsv" in path.name.lower() else ","
+        if given is None and len(header) > 1 and separator != own:
+            guesses.append(f"{path}: the columns are separated by {separator!r} (separator= names another)")
         if index is not None and has_index:
             while index in header:
                 index += "_"
             header[0] = index
+            guesses.append(
+                f"{path}: the first column has no name: it is taken for an id and called {index!r}"
+            )
+        if all(re.fullmatch(r"-?\d+([.,]\d*)?", name) for name in header):
+            guesses.append(
+                f"{path}: line 1 is taken for the names of the columns, although all of them are numbers"
+            )
         seen: set[str] = set()
         for position, name in enumerate(header):
             if not name.strip():
@@ -366,7 +403,7 @@ class CsvFile:
             if name in seen:
                 raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
             seen.add(name)
-        return cls(path, separator, header, has_index, encoding=encoding)
+        return cls(path, separator, header, has_index, encoding=encoding, guesses=guesses)
 
     def frame(self, content: Path | bytes) -> pl.DataFrame:
         """Parse the file, or its header and some rows, into columns of text; blank lines are skipped."""

@@ -135,8 +135,8 @@ class InLinks(LinkSums):
         self.threads.__enter__()  # one pool for all passes of an iteration
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self.threads.__exit__()
+    def __exit__(self, *error: Any) -> None:
+        self.threads.__exit__(*error)
 
     def divided(self, per: Any) -> InLinks:
         """The links with weights over ``per``: a number, or one for each source."""
