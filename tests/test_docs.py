@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,29 @@ def test_links_lead_to_files_and_headings(path):
         assert to.exists(), target
         if anchor:
             assert anchor in anchors(to), target
+
+
+def test_the_notes_count_their_statements():
+    """The table at the head of the notes on the papers is that of the rows below it."""
+    text = (DOCS / "notes-on-the-papers.md").read_text(encoding="utf-8")
+    words = ("holds", "holds with a correction", "fails", "not checked")
+    rows = re.findall(r"^\| ([^|]+) \| (?:[^|]|\\\|)+ \| ([a-z ]+) \| .*\|$", text, flags=re.M)
+    found = Counter(row for row in rows if row[1] in words)
+    documents = list(dict.fromkeys(document for document, _ in found))
+    assert sorted(documents) == [
+        "Acharyya 2013",
+        "COLT 2006",
+        "Iyer and Bilmes 2013",
+        "JMLR 2009",
+        "Talk 2006",
+    ]
+    numbers = {document: [found[document, word] for word in words] for document in documents}
+    numbers["all"] = [sum(column) for column in zip(*numbers.values(), strict=True)]
+    for document, own in numbers.items():
+        assert f"| {document} | {sum(own)} | {' | '.join(map(str, own))} |\n" in text
+    # no row of a table of statements has another status
+    tables = re.findall(r"^\| document \| statement \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, flags=re.M)
+    assert sum(table.count("\n") for table in tables) == found.total()
 
 
 def test_every_page_is_in_a_table_of_contents():

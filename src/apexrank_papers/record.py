@@ -52,7 +52,7 @@ def reason(name: str, row: str) -> str:
     Examples
     --------
     >>> reason("consensus-brew", "BreW of one layer is PageRank").partition(" (")[2]
-    'notes-on-the-papers.md#consensus-on-uncertain-graphs-acharyya-2013-chapter-5)'
+    'notes-on-the-papers.md#the-penalty-method)'
     """
     known = recorded().get(name, {}).get(row)
     return str(known) if known and known.reason else ""
