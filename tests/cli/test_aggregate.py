@@ -468,7 +468,6 @@ BAD = {
     "negative.csv --weights w": "negative.csv line 3, column 'w': a weight must be",
     "unseen.csv --weights b": "unseen.csv line 2, column 'b': a weight must be",
     "twice.csv --kind orders": "twice.csv line 3, column '2nd': 'a' is in the order twice",
-    "negative.csv --kind orders": "for numbers use --kind scores or --kind ranks",
     "hole.csv --kind orders": "hole.csv line 2, column '2nd': the place is empty",
     "empty.csv --kind orders": "empty.csv line 3: this voter names no item at all",
     "twin.csv --items-in rows": "twin.csv line 3, column 'doc': the item 'x' is there twice",
@@ -564,3 +563,11 @@ def test_bad_input_is_one_line_and_writes_nothing(folder, command):
     assert result.output.count("\n") == 1
     assert BAD[command] in result.output
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_scores_read_as_orders_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("scores.csv").write_text("a,b,c\n3,1,2\n2,2,5\n")
+    told = run("scores.csv --kind orders", code=2).stderr
+    assert "line 3, column 'b': '2' is in the order twice: cells of --kind orders name items" in told
+    assert "for numbers use --kind scores or --kind ranks" in told

@@ -47,6 +47,7 @@ GRADED = {
     "pairs-logistic": PairsObjective(p=3, loss="logistic"),
     "retarget": RetargetObjective(),
     "retarget-normalised": RetargetObjective(offsets="linear", normalize=True, order="blocks"),
+    "retarget-bounded": RetargetObjective(bounds=(-1.0, 2.0)),
     "retarget-kl": RetargetObjective("kl"),
     "retarget-i": RetargetObjective("i-divergence", joint_convexity=(3.0, 0.2)),
     "link": LinkObjective(strong_convexity=0.5),

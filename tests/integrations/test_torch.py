@@ -457,6 +457,8 @@ def padded(loss, **options):
         (lambda: RetargetLoss("manhattan"), "unknown divergence 'manhattan'"),
         (lambda: RetargetLoss(order="random"), "order must be 'hidden' or 'blocks'"),
         (lambda: RetargetLoss(reward=-1.0), "reward must be"),
+        (lambda: RetargetLoss(bounds=(1, 0)), "bounds must be two numbers in order"),
+        (lambda: RetargetLoss("kl", bounds=(0, 1)), "kl takes no bounds"),
         (lambda: RetargetLoss(offsets="cubic"), "unknown offsets 'cubic'"),
         (lambda: PushLoss()(torch.zeros(2), ["good", "bad"]), "target must be numbers"),
         (lambda: PushLoss(reduction="sum"), "unknown reduction 'sum'"),
@@ -471,7 +473,7 @@ def padded(loss, **options):
         (lambda: PushLoss()(torch.zeros(2), [1, 0], mask=[1, 1]), r"shape \(queries, documents\)"),
         (lambda: CrucialPairsLoss()(torch.zeros(2, 2), ([0], [1])), "pairs are for flat scores"),
     ],
-    ids=range(31),
+    ids=range(33),
 )
 def test_faults_are_one_line(call, words):
     with pytest.raises(InputError, match=words) as caught:

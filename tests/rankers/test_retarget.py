@@ -378,7 +378,7 @@ def test_alternations_collapse(data, divergence):
     """The cost has the trivial minimum of equal targets and w = 0, and the path ends there."""
     X, y, groups = data
     ranker = PublishedRetargeting(divergence, max_alternations=400, alpha=1.0)
-    with pytest.warns(CollapsedWarning, match="ends at equal scores"):
+    with pytest.warns(CollapsedWarning, match="without margins they vanish"):
         ranker.fit(X, y, groups=groups)
     size = np.abs(ranker.coef_path_).max(axis=1)
     assert size[-1] < 1e-5 * size[0]
