@@ -17,6 +17,7 @@ from apexrank.bounds import (
     epsilon_bound,
     failure_log_probability,
     failure_probability,
+    link_concentration,
     link_stability,
     log_covering_linear,
     log_covering_sloppy,
@@ -461,10 +462,67 @@ def test_the_constant_of_the_stability_bound_is_2():
     assert 1.98 / 2 < moved / link_stability(X, y, changed, 0.05) <= 1
 
 
+def test_one_changed_value_moves_the_coefficients_by_its_own_row():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)) + 5, rng.normal(size=300)
+    changed = y + 2.0 * (np.arange(300) == 7)
+    radius = np.linalg.norm(X - X.mean(axis=0), axis=1).max()
+    bound = link_stability(X, y, changed, 0.1)
+    assert bound == pytest.approx(2 * radius * 2.0 / (300 * 0.1), rel=1e-12)
+    assert bound < 0.05 * 2 * np.linalg.norm(X, 2) * 2.0 / (300 * 0.1)
+    assert np.linalg.norm(coefficients(X, changed, 0.1) - coefficients(X, y, 0.1)) <= bound
+
+
+def test_theorem_8_for_any_norm():
+    """The norm |w|_K with a penalty alpha/2·|w|_K² is the Euclidean one of K^{1/2}·w, with rows K^{-1/2}·x."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    changed = y + 0.3 * rng.normal(size=40)
+    root = np.linalg.cholesky(np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 4.0]]))
+    turned = np.linalg.solve(root, X.T).T
+    moved = np.linalg.norm(coefficients(turned, changed, 0.1) - coefficients(turned, y, 0.1))
+    assert 0 < moved <= link_stability(turned, y, changed, 0.1)
+
+
+def test_theorem_8_as_printed_fails_with_any_constant():
+    """Its norm |Xᵀ(ỹ − y)|_{K⁻¹} is 0 here, for every K, but w moves."""
+    X, y, changed = np.array([[1.0], [0.0], [-1.0]]), np.array([2.0, 1.0, 0.0]), np.array([2.0, 2.0, 0.0])
+    assert X.T @ (changed - y) == 0
+    assert coefficients(X, changed, 0.1) - coefficients(X, y, 0.1) > 0.3
+
+
+@pytest.mark.parametrize("kind", ["normal", "signs"])
+def test_noise_moves_the_coefficients_less_than_the_concentration_bound(kind):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, size=(200, 3))
+    mean, noise, alpha = np.tanh(X @ [1.0, -1.0, 0.5]), 0.3, 0.2
+    draws = []
+    for _ in range(150):
+        own = rng.normal(size=200) if kind == "normal" else rng.choice([-1.0, 1.0], 200)
+        draws.append(coefficients(X, mean + noise * own, alpha))
+    far = np.linalg.norm(draws - np.mean(draws, axis=0), axis=1)
+    bias = np.linalg.norm(np.mean(draws, axis=0) - coefficients(X, mean, alpha))
+    radius = np.linalg.norm(X - X.mean(axis=0), axis=1).max()
+    for delta in (0.5, 0.1, 0.01):
+        bound = link_concentration(X, noise, alpha, delta)
+        expected = 2 * radius * noise * (1 + 2 * np.sqrt(np.log(1 / delta))) / (alpha * np.sqrt(200))
+        assert bound == pytest.approx(expected, rel=1e-12)
+        assert np.mean(far > bound) <= delta
+    assert np.sqrt(np.mean(far**2)) <= 2 * radius * noise / (alpha * np.sqrt(200))
+    assert bias <= 2 * radius * noise / alpha
+    assert link_concentration(sparse.csr_array(1e200 * X), noise, alpha) == pytest.approx(
+        1e200 * link_concentration(X, noise, alpha)
+    )
+    four = link_concentration(np.vstack([X] * 4), noise, alpha)
+    assert four == pytest.approx(link_concentration(X, noise, alpha) / 2)
+
+
 def test_stability_of_sparse_and_wide_rows():
     X = np.random.default_rng(0).normal(size=(4, 6))
     y = np.arange(4.0)
-    expected = 2 * np.linalg.norm(X, 2) * np.linalg.norm(y) / (4 * 0.3)
+    radius = np.linalg.norm(X - X.mean(axis=0), axis=1).max()
+    least = min(np.linalg.norm(X, 2) * np.linalg.norm(y), radius * y.sum())
+    expected = 2 * least / (4 * 0.3)
     for rows in (X, sparse.csr_array(X), X.tolist()):
         assert link_stability(rows, y, 2 * y, 0.3) == pytest.approx(expected, rel=1e-12)
     tall = np.vstack([X, X]).T
@@ -476,6 +534,10 @@ def test_stability_of_sparse_and_wide_rows():
 def test_bad_input_of_the_stability_bound():
     with pytest.raises(InputError, match="alpha must be a number in"):
         link_stability(np.ones((2, 1)), [0, 1], [1, 0], 0.0)
+    with pytest.raises(InputError, match=r"X needs two dimensions and at least one row, got shape \(2,\)"):
+        link_concentration(np.ones(2), 1.0, 1.0)
+    with pytest.raises(InputError, match=r"delta must be a number in \(0, 1\)"):
+        link_concentration(np.ones((2, 1)), 1.0, 1.0, delta=1.0)
     with pytest.raises(InputError, match=r"got shapes \(2, 1\), \(2,\) and \(3,\)"):
         link_stability(np.ones((2, 1)), [0, 1], [1, 0, 2], 1.0)
 
