@@ -10,6 +10,9 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import os
+import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +27,7 @@ GZIP_MARK = b"\x1f\x8b"
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 _DAMAGE = "the gzip data end early or are damaged; copy the file again"
 _STEP = 1 << 20
+MOST_OF_A_PIPE = 1 << 32  # bytes
 
 # How many times its size on disk a file may unpack to, and what it may always unpack to: a small file can hold
 # gigabytes of equal values. Text of numbers shrinks to a tenth, and with a larger factor a file of 1 MB could take 1 GB
@@ -62,7 +66,40 @@ def unpacked_limit(path: File, kind: str) -> int:
 
 
 def _open(path: File) -> Any:
-    return (path if isinstance(path, Stream) else Path(path)).open("rb")
+    if isinstance(path, Stream):
+        return path.open()
+    file = Path(path).open("rb")  # noqa: SIM115
+    return file if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else bounded(file, str(path))
+
+
+class _BoundedPipe(io.RawIOBase):
+    """A pipe that refuses to give more than ``MOST_OF_A_PIPE`` bytes: its writer may never end."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self._file, self._name, self._total = file, name, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        given = self._file.readinto(buffer) or 0
+        self._total += given
+        if self._total > MOST_OF_A_PIPE:
+            raise InputError(
+                f"{self._name} has given more than {MOST_OF_A_PIPE / 1e9:.1f} GB and does not end: save what is needed "
+                "to a file"
+            )
+        return int(given)
+
+    def close(self) -> None:
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
+        super().close()
+
+
+def bounded(file: Any, name: str) -> io.BufferedReader:
+    """Return a pipe or standard input for reading, as far as memory may hold it."""
+    return io.BufferedReader(_BoundedPipe(file, name), _STEP)
 
 
 class _BoundedGzip(gzip.GzipFile):

@@ -4,15 +4,20 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import pickle
 import sqlite3
 import tarfile
 import zipfile
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import polars as pl
 import pytest
 
+from apexrank import textfile
 from apexrank.cli.graph_studies import _spam_labels
 from apexrank.cli.options import BallotOptions
 from apexrank.datasets import read_letor
@@ -217,3 +222,44 @@ def test_comments_that_could_be_edges_are_told(tmp_path):
     )
     (tmp_path / "snap.txt").write_bytes(b"# FromNodeId ToNodeId\n1 2\n")
     assert edges_of_file(tmp_path / "snap.txt").assumed is None
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_devices_that_never_end_are_refused(tmp_path, device):
+    if not Path(device).exists():
+        pytest.skip("this system has no such device")
+    for name, read in READERS.items():
+        (tmp_path / name).symlink_to(device)
+        with pytest.raises(InputError):
+            read(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with a name")
+@pytest.mark.parametrize("name", [name for name in READERS if name != "edges.txt"])
+def test_pipes_that_never_end_are_refused(tmp_path, monkeypatch, name):
+    """Their text is right; only its end is missing. Readers that need a file say so at once."""
+    monkeypatch.setattr(textfile, "MOST_OF_A_PIPE", 1 << 21)
+    line = (
+        b"1 qid:1 1:0.5\n" if name == "rows.txt" else b"q Q0 d 1 2 t\n" if name.endswith("run") else b"a b\n"
+    )
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+
+    def write():
+        with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
+            while True:
+                file.write(line * 5000)
+
+    writer = Thread(target=write, daemon=True)  # one that no reader opens waits until the tests end
+    writer.start()
+    with pytest.raises(InputError) as caught:
+        READERS[name](pipe)
+    assert any(words in str(caught.value) for words in ("does not end", "read twice", "device or a pipe"))
+
+
+def test_parquet_of_one_long_text_is_bounded(tmp_path):
+    long = pl.DataFrame({"text": ["x" * 1_000_000] * 1000, "y": [0, 1] * 500})
+    long.write_parquet(tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 1 << 20
+    with pytest.raises(InputError, match=r"column .text. holds 1\.00 GB of repeated text"):
+        read_table(tmp_path / "t.parquet")

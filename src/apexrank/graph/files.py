@@ -253,7 +253,7 @@ def files_of_edges(path: str | Path, spool: Path | None = None) -> list[Path | S
 
 def _stream(name: str, content: Any, spool: Path | None) -> Stream:
     if spool is None:
-        return Stream(name, content.read())
+        return Stream(name, textfile.bounded(content, name).read())
     with spool.open("wb") as file:
         shutil.copyfileobj(content, file, 1 << 20)
     return Stream(name, spool)

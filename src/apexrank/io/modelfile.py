@@ -198,8 +198,8 @@ def _read(path: Path) -> bytes:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise ModelFileError(f"is too large for a model file: {size} bytes")
-        if path.is_char_device():  # which may never end
-            raise ModelFileError("is a device: give a model file")
+        if path.exists() and not path.is_dir() and not path.is_file():  # which may never end
+            raise ModelFileError("is a device or a pipe: give a model file")
         return path.read_bytes()
     except IsADirectoryError:
         raise ModelFileError("is a folder: give the model file in it") from None

@@ -36,6 +36,7 @@ from apexrank.textfile import (
     opened,
     reading,
     unpacked,
+    unpacked_limit,
 )
 from apexrank.validation import check_polars_threads
 
@@ -302,9 +303,22 @@ def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
 def _read_parquet(path: Path) -> Table:
     try:
         check_size(path)
-        return Table(pl.read_parquet(path, glob=False), str(path))
+        frame = pl.read_parquet(path, glob=False)
+        check_texts(frame, path)
+        return Table(frame, str(path))
     except PARQUET_FAULTS as error:
         raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
+
+
+def check_texts(frame: pl.DataFrame, path: Path) -> None:
+    """Raise InputError for a Parquet file of few, long, repeated texts, which take no memory until they are used."""
+    for name in (name for name, kind in frame.schema.items() if kind == pl.String):
+        size = int(frame[name].str.len_bytes().sum())
+        if size > unpacked_limit(path, "parquet"):
+            raise InputError(
+                f"{path} column {name!r} holds {size / 1e9:.2f} GB of repeated text, far more than the file has bytes: "
+                "leave the column out of the file"
+            )
 
 
 def _read_csv(
