@@ -483,7 +483,7 @@ class TestInputs:
 
     def test_devices(self, cli):
         ended = cli("rank /dev/zero train.csv", kill={"after": 60.0})
-        assert_one_line(ended, 2, "'/dev/zero' is a device: give a model file")
+        assert_one_line(ended, 2, "'/dev/zero' is a device or a pipe: give a model file")
         ended = cli("graph rank /dev/zero", kill={"after": 60.0})
         assert_one_line(ended, 2, "'/dev/zero' is a device: give a file, a pipe or -")
         assert_one_line(cli("rank model.apex /dev/stdin"), 2, "cannot tell the format of '/dev/stdin'")

@@ -24,6 +24,7 @@ from apexrank.distributed import (
 )
 from apexrank.distributed import metrics as lazy
 from apexrank.errors import InputError
+from apexrank.problem import dask as blocks_of_dask
 from apexrank.problem.blocks import ArrayBlocks, Block
 from apexrank.rankers.base import fit_blocks
 from apexrank.solvers import LBFGS
@@ -445,3 +446,14 @@ def test_rows_without_columns_are_refused():
     _, y, _ = two_classes(20)
     with pytest.raises(InputError, match="X has no columns"):
         PNormPush(alpha=0.1).fit(da.zeros((20, 0)), da.from_array(y))
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch):
+    """Where all workers have died, Dask waits for ever."""
+    monkeypatch.setattr(blocks_of_dask, "PATIENCE", 0.2)
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster, Client(cluster):
+        make = dask.delayed(lambda: Block(np.ones((3, 1)), np.arange(3)))
+        for persist in (True, False):
+            blocks = blocks_of_dask.DaskBlocks([make()], persist=persist)
+            with pytest.raises(InputError, match="no Dask worker has worked on the rows"):
+                blocks.map(len)

@@ -74,6 +74,9 @@ def checked_results(results: Sequence[Any]) -> list[Any]:
     return list(results)
 
 
+PATIENCE = 30.0  # seconds
+
+
 class DaskBlocks(Blocks):
     """Blocks that are computed, and kept, by Dask.
 
@@ -127,7 +130,7 @@ class DaskBlocks(Blocks):
         if self.client is None:
             return checked_results(dask_module().compute(*self._tasks(function, own, args)))
         if not self.persist:
-            return checked_results(self.client.gather(self.client.compute(self._tasks(function, own, args))))
+            return checked_results(self._gather(self.client.compute(self._tasks(function, own, args))))
         return checked_results(self._by_worker(function, own, args))
 
     def _by_worker(
@@ -154,20 +157,38 @@ class DaskBlocks(Blocks):
             for home, numbers in batches
         ]
         results: list[Any] = [None] * len(homes)
-        for (_, numbers), found in zip(batches, self.client.gather(tasks), strict=True):
+        for (_, numbers), found in zip(batches, self._gather(tasks), strict=True):
             for number, result in zip(numbers, found, strict=True):
                 results[number] = result
         return results
 
     def _homes(self) -> list[str | None]:
         """The worker that has each block."""
-        from distributed import wait
-
         if not self.parts:  # let go for another fit
             self.parts = self._keep(self._source)
-        wait(self.parts)
+        self._wait(self.parts)
         known = self.client.who_has(self.parts)
         return [next(iter(known.get(part.key, ())), None) for part in self.parts]
+
+    def _gather(self, tasks: list[Any]) -> list[Any]:
+        self._wait(tasks)
+        return self.client.gather(tasks)
+
+    def _wait(self, futures: list[Any]) -> None:
+        """Wait for futures as long as any worker is at work: where all have died, Dask would wait for ever."""
+        from distributed import wait
+
+        idle = 0
+        while idle < 2:
+            try:
+                wait(futures, timeout=PATIENCE)
+                return
+            except TimeoutError:
+                idle = 0 if any(self.client.processing().values()) else idle + 1
+        raise InputError(
+            f"no Dask worker has worked on the rows for {2 * PATIENCE:.0f} seconds: they are gone, or keep dying, as "
+            "for want of memory; start new ones and fit again"
+        )
 
     def _task(self, home: str | None, *call: Any) -> Any:
         workers = None if home is None else [home]
