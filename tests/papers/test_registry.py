@@ -17,7 +17,7 @@ PAPERS = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py") if pat
 def test_names_titles_and_options():
     tables = ["table1", "table2", "table3", "table4", "table4-good", "table5"]
     assert papers.names()[: len(tables)] == tables
-    assert len(papers.names()) == len(set(papers.names())) == 52
+    assert len(papers.names()) == len(set(papers.names())) == 53
     assert all(experiment.title for experiment in papers.REGISTRY.values())
     assert papers.get("table3").options == ["n_splits", "solver", "n_jobs", "random_state"]
     with pytest.raises(InputError, match="table9"):
