@@ -43,9 +43,20 @@ def test_letor_folder(folder):
     assert value["printed"].item() == 0.7619
     assert value["low"].item() < value["value"].item() < value["high"].item()
     assert 0.8 < value["value"].item() < 1
-    assert len(result.verdicts) == 12
+    assert len(result.verdicts) == 12 + 6  # printed numbers, and which method the text calls better
     assert {verdict.word for verdict in result.verdicts} <= {"agrees", "within noise", "differs"}
-    assert len(result.figure.axes) == 6
+    titles = [ax.get_title() for ax in result.figure.axes]
+    assert titles == [
+        f"{name} (Figure 3.{k})" for name, k in (("I-div", 6), ("KL", 7), ("SQ", 8)) for _ in "ab"
+    ]
+
+
+@pytest.mark.parametrize(("paper", "figure", "n_printed"), [("mq2007", "3.5", 9), ("ohsumed", None, 12)])
+def test_papers_with_other_sets(folder, paper, figure, n_printed):
+    result = papers.run("letor", data=str(folder), paper=paper, trees=False)
+    assert len(result.verdicts) == n_printed + 6
+    title = "KL" if figure is None else f"KL (Figure {figure})"
+    assert result.figure.axes[2].get_title() == title
 
 
 def test_values_are_means_over_the_test_queries(folder):

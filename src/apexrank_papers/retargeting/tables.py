@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,18 @@ from apexrank.errors import MissingDataError
 from apexrank.plot import MeasureAtKDisplay
 from apexrank.validation import check_choice
 from apexrank_papers.printed import printed_table
-from apexrank_papers.result import Figure, Result, Verdict, panels, signed_verdict
-from apexrank_papers.retargeting.methods import Choice, Method, choose, ours, peers, published
-from apexrank_papers.splits import labels_of_tests, mq2008_folds, over_folds
+from apexrank_papers.result import Figure, Result, Verdict, interval_verdict, panels, signed_verdict
+from apexrank_papers.retargeting.methods import DIVERGENCES, Choice, Method, choose, ours, peers, published
+from apexrank_papers.splits import gap_text, labels_of_tests, mq2008_folds, over_folds
 
 MEASURES = {"NDCG": "ndcg", "MAP": "average_precision", "ERR": "err"}
 PAPERS = ("mq2007", "mq2008", "ohsumed")
+FIGURES = {  # the paper's, by divergence; the captions of 3.9 and 3.10 both say I-divergence
+    "mq2007": {"I-div": "3.3", "SQ": "3.4", "KL": "3.5"},
+    "mq2008": {"I-div": "3.6", "KL": "3.7", "SQ": "3.8"},
+    "ohsumed": {"I-div": "3.9 or 3.10"},
+}
+CLAIMS = (("unnormalized MR", "baseline", "sec. 3.4"), ("MEMR", "unnormalized MR", "sec. 3.5"))
 CLOSE = 0.01  # in NDCG: what "as printed" means for one number without an error
 
 
@@ -69,8 +76,8 @@ def run_folds(folds: list[Fold], paper: str, *, trees: bool, n_jobs: int | None)
         "MR begins with the relevance as targets; in the rows 'start chosen' validation chooses that as well",
         *(f"{trial.method.name}, chosen on validation: {'; '.join(trial.settings)}" for trial in trials),
     ]
-    figure = _figure(trials, y, groups)
-    return Result(table, _view(table), list(_verdicts(table)), figure, [*told, *notes])
+    verdicts = [*_verdicts(table), *_orders(trials, y, groups)]
+    return Result(table, _view(table), verdicts, _figure(trials, y, groups, paper), [*told, *notes])
 
 
 def _quiet_choice(method: Method, fold: Fold) -> Choice:
@@ -115,7 +122,19 @@ def _verdicts(table: pl.DataFrame) -> Iterator[Verdict]:
         yield signed_verdict(row["method"], sign, f"{why}, inside the interval" if sign == 0 else why)
 
 
-def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Figure:
+def _orders(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Iterator[Verdict]:
+    """Which method the text calls better, by paired differences of the test queries."""
+    scores = {(trial.method.family, trial.method.divergence): trial.scores for trial in trials}
+    for (better, worse, where), divergence in product(CLAIMS, DIVERGENCES):
+        pair = {name: scores[name, divergence] for name in (worse, better)}
+        table = metrics.compare(pair, None, y, groups, measures=["ndcg"], baseline=worse, correction="none")
+        row = table.filter(ranker=better).row(0, named=True)
+        why = f"{where}: NDCG differs by {gap_text(row)}"
+        gap = row["difference_low"], row["difference_high"]
+        yield interval_verdict(f"{better} above {worse}, {divergence}", *gap, why)
+
+
+def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray, paper: str) -> Figure:
     """NDCG and precision at 1 to 10 for each divergence (Figures 3.3–3.10)."""
     figure, axes = panels(10, 11, 3, 2)
     for row, divergence in zip(axes, ("I-div", "KL", "SQ"), strict=True):
@@ -124,5 +143,6 @@ def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Figure:
             options = {"measure": measure, "groups": groups, "relevant": 1, "ax": ax}
             for band in MeasureAtKDisplay.from_scores(scores, y, **options).bands_:
                 band.remove()  # four of them over each other hide the lines; the table has the intervals
-            ax.set_title(divergence)
+            number = FIGURES[paper].get(divergence)
+            ax.set_title(divergence if number is None else f"{divergence} (Figure {number})")
     return figure
