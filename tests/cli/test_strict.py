@@ -34,6 +34,7 @@ FIT = "fit {} --target y --id {} -o new.apex"
 GUESSES = [
     (FIT.format("semi.csv", "name"), "the columns are separated by ';' (--sep names another)", "--sep ;"),
     (FIT.format("odd.csv", "index"), "the first column has no name: it is taken for an id", None),
+    (FIT.format("semi.csv", "name") + " --engine blocks", "the columns are separated by ';'", None),
     ("rank model.apex semi.csv", "separated by ';'", "--sep ;"),
     ("rank model.apex far.csv", "values are far outside the training range", None),
     ("evaluate model.apex far.csv --measures auc", "values are far outside the training range", None),

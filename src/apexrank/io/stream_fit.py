@@ -182,7 +182,7 @@ def fit_table_blocks(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
     facts, counts, without, n = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
-    positive, notes = None, []
+    positive, notes = None, [*head.guesses]
     if n >= MANY_ROWS and _gathers_scores(estimator, recipe):
         gigabytes = n * BYTES_A_ROW / 1e9
         notes.append(f"labels and scores of all {n:,} rows were kept in memory: about {gigabytes:.1f} GB")
