@@ -28,11 +28,11 @@ from apexrank.rankers.libraries import LONGEST, THEIRS, grades
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.validation import check_choice, check_count, check_finite, segment
 
-TREES = ("lambdarank", "rank_xendcg", "retarget")
+TREES = {"lambdarank": 7, "rank_xendcg": 31, "retarget": 31}  # leaves of a tree
 PARTS = ("linear", "additive", *TREES)
 ALPHAS = {"linear": (10.0, 1.0, 0.1, 0.01, 0.001), "additive": (1.0, 0.1, 0.01)}
 ROUNDS = (25, 50, 100, 200)
-GROWN: dict[str, Any] = {"n_estimators": ROUNDS[-1], "learning_rate": 0.1, "max_leaves": 7}
+GROWN: dict[str, Any] = {"n_estimators": ROUNDS[-1], "learning_rate": 0.1}
 # Share of the columns that a tree sees, and their least number: trees of one or two columns miss interactions.
 COLUMNS, FEWEST = 0.3, 8
 STACKED = 0.01  # ridge penalty of the weights of the parts
@@ -41,22 +41,18 @@ CONVEX: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-3}
 
 
 class Views(NamedTuple):
-    """The features as given, and standardised inside each query."""
+    """Features of the linear part, standardised over all rows, and of the others."""
 
-    raw: np.ndarray
-    within: np.ndarray | None
+    linear: np.ndarray
+    others: np.ndarray
 
     def rows(self, chosen: np.ndarray) -> Views:
         """The views of some rows."""
-        return Views(self.raw[chosen], None if self.within is None else self.within[chosen])
+        return Views(self.linear[chosen], self.others[chosen])
 
     def of(self, part: str) -> np.ndarray:
         """Features that a part is fitted on."""
-        if part == "linear":
-            return np.nan_to_num(self.raw if self.within is None else self.within)
-        if part == "additive" or self.within is None:
-            return self.raw
-        return np.column_stack([self.raw, self.within])
+        return self.linear if part == "linear" else self.others
 
 
 @dataclass(eq=False, repr=False)
@@ -77,10 +73,8 @@ class LetorRanker(GradedScore, BaseEstimator):
         default; without LightGBM the first two, with a warning. Where a list has more than 10,000 rows, the default
         leaves out "lambdarank" and "rank_xendcg", which do not take it.
     query_features : bool
-        Whether features are also standardised inside each query (mean 0, deviation 1). The linear part then sees only
-        these, the trees see them beside those given, and the additive part only those given. Then ``predict`` needs the
-        groups of the rows, each with all of its documents, where ``fit`` had groups; without groups the mean and the
-        deviation are those of the training rows.
+        Whether the additive part and the trees also see the features standardised inside each query (mean 0, deviation
+        1), if ``fit`` has groups. Then ``predict`` needs the groups of the rows, each with all of its documents.
     n_folds : int
         Number of folds. If there are fewer groups, rows are split instead of groups.
     time_budget : float, optional
@@ -105,9 +99,9 @@ class LetorRanker(GradedScore, BaseEstimator):
 
     Notes
     -----
-    Missing values (NaN) count as 0 in the linear part (as the mean with ``query_features``), have an effect of their
-    own in the additive part, and go to the side that fits best in the trees, which refuse them in columns that had none
-    in training.
+    The linear part sees the features in units of their standard deviation. Missing values (NaN) count as the mean there,
+    have an effect of their own in the additive part, and go to the side that fits best in the trees, which refuse them in
+    columns that had none in training.
 
     Examples
     --------
@@ -123,7 +117,7 @@ class LetorRanker(GradedScore, BaseEstimator):
 
     parts: Sequence[str] | None = None
     _: KW_ONLY
-    query_features: bool = False
+    query_features: bool = True
     n_folds: int = 5
     time_budget: float | None = None
     random_state: Any = 0
@@ -162,8 +156,8 @@ class LetorRanker(GradedScore, BaseEstimator):
         lists = segment(segment(groups, len(kept)).of_rows()[kept], kept.sum()).of_rows()
         weight = None if data.weight is None else data.weight[kept]
         rows, y = data.X[kept], from_zero(data.labels[kept])
-        scaled_by_rows = self.query_features and groups is None
-        self._scale = learn_standard(rows, weight) if scaled_by_rows else None
+        self._scale = learn_standard(rows, weight)
+        self._inside = self.query_features and groups is not None
         parts = self._chosen_parts(np.bincount(lists).max())
         train = Training(self._views(rows, lists, weight), y, weight, lists)
         self._stack(self._fit_folds(train, parts, start), train)
@@ -175,8 +169,10 @@ class LetorRanker(GradedScore, BaseEstimator):
         ``groups`` are used only with ``query_features``, and are needed there if ``fit`` had groups.
         """
         rows = checked_rows(self, X)
-        if self.query_features and self._scale is None and groups is None:
-            raise InputError("groups are missing: this LetorRanker standardises features inside each query")
+        if self._inside and groups is None:
+            raise InputError(
+                "groups are missing: this LetorRanker standardises features inside each query (query_features)"
+            )
         views = self._views(rows, segment(groups, len(rows)).of_rows(), None)
         total = np.zeros(len(rows))
         for part, weight in self.weights_.items():
@@ -214,11 +210,8 @@ class LetorRanker(GradedScore, BaseEstimator):
         return [part for part in PARTS if longest <= LONGEST or part not in THEIRS["lightgbm"]]
 
     def _views(self, rows: np.ndarray, lists: np.ndarray, weight: np.ndarray | None) -> Views:
-        if not self.query_features:
-            return Views(rows, None)
-        if self._scale is not None:
-            return Views(rows, rescaled(rows, *self._scale))
-        return Views(rows, standardised(rows, segment(lists, len(rows)), weight))
+        inside = [standardised(rows, segment(lists, len(rows)), weight)] if self._inside else []
+        return Views(np.nan_to_num(rescaled(rows, *self._scale)), np.column_stack([rows, *inside]))
 
     def _fit_folds(self, train: Training, parts: list[str], start: float) -> dict[str, np.ndarray]:
         """Fit every part without each fold; its out-of-fold scores, settings by rows, nan where there are none."""
@@ -241,7 +234,7 @@ class LetorRanker(GradedScore, BaseEstimator):
         unit = train.lists
         if unit.max() + 1 < self.n_folds:
             # equal rows stay together, so that rows of weight 2 are two rows here as well
-            rows = np.column_stack([train.y, train.views.raw])
+            rows = np.column_stack([train.y, train.views.others])
             unit = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
         n = int(unit.max()) + 1
         if n < 2:
@@ -302,7 +295,8 @@ def fit_path(part: str, train: Training, seed: int) -> list[Any]:
     options: dict[str, Any] = {"sample_weight": train.weight, "groups": train.lists}
     if part in TREES:
         share = min(1.0, max(COLUMNS, FEWEST / rows.shape[1]))
-        return [BoostedRanker(part, **GROWN, colsample=share, random_state=seed).fit(rows, y, **options)]
+        grown = GROWN | {"max_leaves": TREES[part], "colsample": share, "random_state": seed}
+        return [BoostedRanker(part, **grown).fit(rows, y, **options)]
     kind = MonotoneRetargeting if part == "linear" else AdditiveRetargeting
     return [quiet_fit(kind(alpha=alpha, **CONVEX), rows, y, **options) for alpha in ALPHAS[part]]
 

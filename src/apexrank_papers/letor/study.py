@@ -149,6 +149,9 @@ def rankers() -> dict[str, Scores]:
         make = partial(BoostedRanker, "lambdarank")
         found[f"{BASE}, {SEEDS} seeds"] = partial(searched, make, SHAPES, rounds=ROUNDS, seeds=SEEDS)
         found[f"{BASE}, query features"] = partial(searched, make, SHAPES, rounds=ROUNDS, in_queries=True)
+        found[f"{BASE}, query features, {SEEDS} seeds"] = partial(
+            searched, make, SHAPES, rounds=ROUNDS, seeds=SEEDS, in_queries=True
+        )
     return found
 
 
