@@ -36,7 +36,35 @@ def folder(tmp_path):
 
 def test_roles_are_disjoint():
     roles = [*sets.CHOOSE, *sets.CLAIM, *sets.APART]
-    assert len({*roles}) == len(roles)
+    assert len({*roles}) == len(roles) == 47
+
+
+def test_a_table_is_ranked_inside_its_queries():
+    frame = pl.DataFrame(
+        {
+            "school": ["a b"] * 6 + ["c"] * 14 + ["d"] * 4,
+            "class": [1] * 24,
+            "score": [*range(23), None],
+            "text": ["x", "y"] * 12,
+            "number": [1.0, None, 3.0] * 8,
+            "same": [1] * 24,
+            "later": [*range(24)],
+        }
+    )
+    X, y, queries = sets.ranked(frame, ("school", "class"), "score", ("later",), 1)
+    assert dict(zip(*np.unique(queries, return_counts=True), strict=True)) == {"a_b:1": 6, "c:1": 12}
+    assert X.shape == (18, 3)  # two indicators and a number
+    known = X[:, -1][np.isin(X[:, -1], [1, 3])]
+    assert X[:, -1].mean() == pytest.approx(known.mean())
+    assert len(known) < 18
+    assert np.bincount(y.astype(int)).tolist() == [4, 3, 4, 3, 4]
+    assert y[queries == "a_b:1"].max() <= 1  # the lower fifths
+    graded = sets.ranked(frame.with_columns(score=pl.col("score") % 3), ("school",), "score").y
+    assert set(graded) == {0, 1, 2}
+    long = frame.with_columns(chosen=pl.int_range(24) % 3 == 0, case=pl.int_range(24) // 3)
+    X, y, queries = sets.alternatives(long, "case", "chosen", ("score", "later", "class"), "school")
+    assert y.sum() == 8
+    assert queries[0] == "a b:0"
 
 
 def test_every_query_is_tested_once_and_persons_stay_together(tmp_path):
@@ -56,7 +84,7 @@ def test_every_query_is_tested_once_and_persons_stay_together(tmp_path):
 def test_some_persons_have_all_of_their_choices():
     queries = np.array([f"{person}:{i}" for person in range(900) for i in range(2)])
     rows = sets.some_persons(sets.Rows(np.zeros((1800, 1)), np.zeros(1800), queries))
-    assert len(rows.queries) == sets.MOST_CHOICES
+    assert len(rows.queries) == sets.MOST_QUERIES
     persons, counts = np.unique([query.split(":")[0] for query in rows.queries], return_counts=True)
     assert set(counts) == {2}
     assert len(persons) == 750
@@ -73,7 +101,7 @@ def test_a_run_keeps_its_cells_and_goes_on_from_them(folder, monkeypatch):
     kept = cells.read_text().splitlines()
     assert len(kept) == 15
     ours = first.table.filter(ranker=OURS)
-    assert ours["sets"].unique(maintain_order=True).to_list() == ["all", "choices", "made"]
+    assert ours["sets"].unique(maintain_order=True).to_list() == ["all", "other lists", "made"]
     assert (ours["difference"] == 0).all()
     cells.write_text("\n".join(kept[:-1]) + "\n")
     ran = []
@@ -122,8 +150,8 @@ def test_a_ranker_that_lacks_cells_of_a_set_is_left_out_of_its_pools(tmp_path):
     assert table.filter(ranker="ridge")["sets"].unique().sort().to_list() == ["Mode", "choices"]
     assert table.filter(ranker=BASE)["sets"].unique(maintain_order=True).to_list() == [
         "all",
-        "documents",
         "choices",
+        "other lists",
         "Mode",
         "MQ2008",
     ]

@@ -28,6 +28,15 @@ def fitted(queries):
     return LetorRanker(LINEAR).fit(X, y, groups=groups)
 
 
+def seen(part, X, groups):
+    """Features of a part: standardised over all rows for the linear one, also inside queries for the others."""
+    if part == "linear":
+        return (X - X.mean(axis=0)) / X.std(axis=0)
+    centred = X - np.column_stack([mean_of(column, groups) for column in X.T])
+    deviation = np.sqrt(np.column_stack([mean_of(column**2, groups) for column in centred.T]))
+    return np.column_stack([X, centred / np.where(deviation > 0, deviation, 1)])
+
+
 def out_of_fold(ranker, X, y, groups):
     """Scores of each part by the models that did not see the row's query, found from the folds alone."""
     lists = np.unique(groups, return_inverse=True)[1]
@@ -36,7 +45,7 @@ def out_of_fold(ranker, X, y, groups):
     for part in ranker.weights_:
         scores = np.empty(len(y))
         for k, models in enumerate(ranker.models_):
-            scores[fold == k] = models[part].predict(X[fold == k])
+            scores[fold == k] = models[part].predict(seen(part, X, groups)[fold == k])
         columns.append(scores / ranker.units_[part])
     return np.column_stack(columns), fold
 
@@ -84,8 +93,11 @@ def test_settings_and_values_are_those_of_out_of_fold_scores(queries, fitted):
         scores = np.empty(len(y))
         for k in range(5):
             out = fold == k
-            linear = MonotoneRetargeting(alpha=alpha, solver="lbfgs", tol=1e-3)
-            scores[out] = linear.fit(X[~out], y[~out], groups=groups[~out]).predict(X[out])
+            linear, rows = (
+                MonotoneRetargeting(alpha=alpha, solver="lbfgs", tol=1e-3),
+                seen("linear", X, groups),
+            )
+            scores[out] = linear.fit(rows[~out], y[~out], groups=groups[~out]).predict(rows[out])
         values.append(ndcg(y, scores, groups=groups))
     assert fitted.settings_["linear"] == letor.ALPHAS["linear"][int(np.argmax(values))]
 
@@ -93,10 +105,11 @@ def test_settings_and_values_are_those_of_out_of_fold_scores(queries, fitted):
 def test_the_score_is_the_weighted_mean_over_parts_and_folds(queries, fitted):
     X, _, groups = queries
     wanted = sum(
-        weight / fitted.units_[part] * np.mean([models[part].predict(X) for models in fitted.models_], axis=0)
+        weight
+        / fitted.units_[part]
+        * np.mean([models[part].predict(seen(part, X, groups)) for models in fitted.models_], axis=0)
         for part, weight in fitted.weights_.items()
     )
-    assert fitted.predict(X) == pytest.approx(wanted)
     assert fitted.predict(X, groups=groups) == pytest.approx(wanted)
 
 
@@ -132,15 +145,26 @@ def test_weights_are_repetitions(queries, parts, monkeypatch):
     assert weighted.predict(X, groups=groups) == pytest.approx(repeated.predict(X, groups=groups), abs=2e-2)
 
 
-def test_query_features_do_not_depend_on_the_scale_of_a_query(queries):
-    X, y, groups = queries
-    lists = np.unique(groups, return_inverse=True)[1]
+def test_query_features_see_through_the_units_of_a_query():
     rng = np.random.default_rng(3)
-    moved = X * rng.uniform(1, 9, (lists.max() + 1, 1))[lists] + rng.normal(size=(lists.max() + 1, 1))[lists]
-    fits = [LetorRanker(["linear"], query_features=True).fit(rows, y, groups=groups) for rows in (X, moved)]
-    assert fits[1].predict(moved, groups=groups) == pytest.approx(fits[0].predict(X, groups=groups), abs=1e-6)
+    groups, X = np.repeat(np.arange(60), 10), rng.normal(size=(600, 2))
+    y = np.digitize(np.abs(X[:, 0]), [0.7, 1.4])
+    moved = (X * rng.uniform(1, 9, (60, 1))[groups]) + 20 * rng.normal(size=(60, 1))[groups]
+    with_them, without = (LetorRanker(["additive"], query_features=known) for known in (True, False))
+    train, held = groups < 40, groups >= 40
+    scores = [
+        ranker.fit(moved[train], y[train], groups=groups[train]).score(
+            moved[held], y[held], groups=groups[held]
+        )
+        for ranker in (with_them, without)
+    ]
+    assert scores[0] > scores[1] + 0.1
+    assert without.predict(moved[:1]).shape == (1,)
     with pytest.raises(InputError, match="groups are missing"):
-        fits[0].predict(X)
+        with_them.predict(moved)
+    # the linear part has no features of queries
+    linear = LetorRanker(["linear"]).fit(X, y, groups=groups)
+    assert linear.predict(X[:1])[0] == pytest.approx(linear.predict(X, groups=groups)[0])
 
 
 def test_without_groups_rows_are_split_and_predict_needs_none(queries):

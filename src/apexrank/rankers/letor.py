@@ -99,9 +99,9 @@ class LetorRanker(GradedScore, BaseEstimator):
 
     Notes
     -----
-    The linear part sees the features in units of their standard deviation. Missing values (NaN) count as the mean there,
-    have an effect of their own in the additive part, and go to the side that fits best in the trees, which refuse them in
-    columns that had none in training.
+    The linear part sees the features in units of their standard deviation. Missing values (NaN) count as the mean
+    there, have an effect of their own in the additive part, and go to the side that fits best in the trees, which
+    refuse them in columns that had none in training.
 
     Examples
     --------
@@ -157,8 +157,8 @@ class LetorRanker(GradedScore, BaseEstimator):
         weight = None if data.weight is None else data.weight[kept]
         rows, y = data.X[kept], from_zero(data.labels[kept])
         self._scale = learn_standard(rows, weight)
-        self._inside = self.query_features and groups is not None
         parts = self._chosen_parts(np.bincount(lists).max())
+        self._inside = self.query_features and groups is not None and parts != ["linear"]
         train = Training(self._views(rows, lists, weight), y, weight, lists)
         self._stack(self._fit_folds(train, parts, start), train)
         return self
