@@ -1,4 +1,4 @@
-"""Run what each section of the README and of the tour shows, in order, in one folder, and compare what it prints."""
+"""Run what each section of three pages shows, in order, in one folder, and compare what it prints."""
 
 import re
 import shlex
@@ -11,7 +11,8 @@ import pytest
 from tests.figures import same_output
 
 ROOT = Path(__file__).parent.parent
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/tour.md")}
+RUN = ("README.md", "docs/tour.md", "docs/guide/production.md")
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in RUN}
 README = PAGES["README.md"]
 SECTIONS = {
     f"{name}: {title}": text
