@@ -1,3 +1,5 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -92,6 +94,8 @@ def test_a_flat_link_leaves_nothing_to_do():
     y = np.where(np.arange(40) % 2, 1.0, 2.0)[::-1] - 0.05 * X[:, 0]  # falls: isotonic regression is constant
     own = rows_of(X, y)
     assert own.minimise(np.array([1.0])).tolist() == [1.0]
+    for y in permutations([0.0, 1.0, 1.0, 2.0, 5.0]):  # bins of one row have no curvature
+        assert np.isfinite(rows_of(X[:5], np.array(y)).minimise(np.array([1.0]))).all()
 
 
 # ---------------------------------------------------------------- the whole fit

@@ -64,9 +64,17 @@ class Bins(NamedTuple):
     middle: np.ndarray
     height: np.ndarray
 
+    @property
+    def spans(self) -> tuple[float, float]:
+        """Ranges of the scores and of the link."""
+        return float(self.middle[-1] - self.middle[0]), float(self.height[-1] - self.height[0])
+
     def slopes(self) -> np.ndarray:
-        """Slope of the link in each bin: central differences, one-sided at the ends."""
-        rise, run = (np.append(x[1:], x[-1]) - np.append(x[0], x[:-1]) for x in (self.height, self.middle))
+        """Slope of the link in each bin, in units of the spans: central differences, one-sided at the ends."""
+        run, rise = (
+            (np.append(x[1:], x[-1]) - np.append(x[0], x[:-1])) / span
+            for x, span in zip((self.middle, self.height), self.spans, strict=True)
+        )
         return np.divide(rise, run, out=np.zeros(len(run)), where=run > 0)
 
 
@@ -102,20 +110,25 @@ class SingleIndex:
     def step(self, at: IsotonicFit, w: np.ndarray) -> np.ndarray:
         """The Gauss–Newton step of the coefficients; 0 where the link is flat, which leaves no equations."""
         problem, design, bins = self.problem, self.problem.design, at.binned()
-        rows, c, own = self.rows[at.order], self.weight[at.order], bins.number
-        n_bins, slope = len(bins.mass), bins.slopes()
+        rows, c, own, n_bins = self.rows[at.order], self.weight[at.order], bins.number, len(bins.mass)
+        span, rise = bins.spans
+        if not (span > 0 and rise > 0):
+            return np.zeros(len(w))
+        slope = (
+            bins.slopes()
+        )  # without a unit, as squares of tiny or huge ones would leave the floating point range
         # rows and residuals less their means over a bin are what no change of the link can do
         missed = at.residual - (np.bincount(own, c * at.residual) / bins.mass)[own]
         gradient, curvature = np.zeros((2, design.n_rows))
         gradient[rows], curvature[rows] = -c * slope[own] * missed, c * slope[own] ** 2
-        if not gradient.any():
-            return np.zeros(len(w))
         U = sparse.csr_array((curvature[rows], (rows, own)), shape=(design.n_rows, n_bins))
         gram, V = design.curvature(problem.centre, curvature, U)
         total = bins.mass * slope**2
         hessian = gram - (V * np.divide(1, total, out=np.zeros(n_bins), where=total > 0)) @ V.T
-        unit = 1 / float(np.linalg.norm(w * problem.scale))
-        return newton_step(hessian, design.pull_back(gradient), problem.scale, DAMPING, unit)
+        slope_of_w = design.pull_back(gradient)
+        if not slope_of_w.any() or not np.isfinite(hessian).all():  # the Hessian may be 0, too
+            return np.zeros(len(w))
+        return span / rise * newton_step(hessian, slope_of_w, problem.scale, DAMPING, 1 / rise)
 
     def minimise(self, w: np.ndarray) -> np.ndarray:
         """Gauss–Newton steps from w, halved until the error falls, for as long as they gain anything."""
