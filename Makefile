@@ -109,6 +109,7 @@ coverage: extras
 
 mutation: extras
 	$(BIN)/python -m tests.mutation --sample 500 --seed 12
+	$(BIN)/python -m tests.metamorphic.mutants
 
 audit: extras
 	$(BIN)/python -m tests.audit

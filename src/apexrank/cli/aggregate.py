@@ -290,7 +290,10 @@ def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None 
     import numpy as np
 
     seen = replace(result, ballots=(voters or result).ballots)
-    gaps, seen_gaps = (profile.n_missing and each.ballots.missing == "ignore" for each in (result, seen))
+    lacking = bool(
+        (result.support < result.ballots.total).any()
+    )  # gaps of ballots that nobody cast do not count
+    gaps, seen_gaps = (lacking and each.ballots.missing == "ignore" for each in (result, seen))
     in_memory, agreement = isinstance(profile.values, np.ndarray), None
     cheap = in_memory and profile.values.size <= _CHEAP
     if cheap and not (seen_gaps and seen.ballots.n_voters > _CHEAP_GAPS):

@@ -66,7 +66,7 @@ class Inputs:
         if self.qrels is not None:
             return judge_run(self.source, self.qrels, complete=self.complete, unjudged=unjudged)
         if self.scores is not None:
-            table = reading.read_table(self.source)
+            table = reading.read_table(self.source, index="index")
             target = self.target or table.roles.get("target")
             groups = self.groups or table.roles.get("groups")
             if target is None:

@@ -65,8 +65,9 @@ _LIKE_A_DATE = r"^(\d{1,4}[-/. ]\w{1,9}[-/. ]|[A-Za-z]{3,9} \d{1,2},? \d)"
 class Facts(NamedTuple):
     """Mergeable facts about a column: what kinds of values, how many, their range, and how they are written.
 
-    ``given`` and ``missing`` are weights. ``run`` are the first and the last value of whole numbers in steps of one;
-    ``words`` has the different texts in the order of the rows, with the numbers and the weights of their rows.
+    ``given`` and ``missing`` are weights. ``run`` is there for whole numbers that count the rows of the file, those
+    left out included: the number of the first row of the file, the first and the last of these rows. ``words`` has the
+    different texts in the order of the rows, with the numbers and the weights of their rows.
     """
 
     kinds: frozenset[str]
@@ -75,7 +76,7 @@ class Facts(NamedTuple):
     missing: float
     low: float
     high: float
-    run: tuple[float, float] | None
+    run: tuple[float, float, float] | None
     words: pl.DataFrame
 
     @classmethod
@@ -83,9 +84,6 @@ class Facts(NamedTuple):
         """Look at a column; rows of weight 0 do not count."""
         series = table.column(name)
         kind = _kind(series.dtype)
-        if weight is not None:
-            series, weight = series.filter(pl.Series(weight > 0)), weight[weight > 0]
-        weight = np.ones(len(series)) if weight is None else weight
         text = None
         if kind == "text" or (kind == "number" and _ID_NAME.search(name)):
             text = texts(Table(series.to_frame(), table.source), name)
@@ -96,9 +94,12 @@ class Facts(NamedTuple):
             )  # null: NaN
         elif text is not None:
             values = text.cast(pl.Float64, strict=False).to_numpy()
-        with np.errstate(invalid="ignore", over="ignore"):
-            counts = kind in ("number", "text") and len(values) and values[0] % 1 == 0
-            counts = counts and bool((np.diff(values) == 1).all())
+        run = _counted_rows(values, table) if kind in ("number", "text") else None
+        if weight is not None:  # after the look for counters, of which rows of weight 0 are a part
+            counted = weight > 0
+            series, values, weight = series.filter(pl.Series(counted)), values[counted], weight[counted]
+            text = None if text is None else text.filter(pl.Series(counted))
+        weight = np.ones(len(series)) if weight is None else weight
         is_given = ~np.isnan(values) if kind in _NUMERIC else series.is_not_null().to_numpy()
         is_given = is_given if text is None else text.is_not_null().to_numpy()
         finite = values[np.isfinite(values)]
@@ -109,7 +110,7 @@ class Facts(NamedTuple):
             float(weight[~is_given].sum()),
             float(finite.min(initial=np.inf)),
             float(finite.max(initial=-np.inf)),
-            (float(values[0]), float(values[-1])) if counts else None,
+            run,
             _NO_WORDS if text is None else _counted(text, weight),
         )
 
@@ -117,7 +118,7 @@ class Facts(NamedTuple):
         """Facts of the rows of both, these first."""
         if not (self.rows and other.rows):
             return self if self.rows else other
-        follows = self.run is not None and other.run is not None and self.run[1] + 1 == other.run[0]
+        follows = self.run is not None and other.run is not None and self.run[2] < other.run[1]
         words = self.words
         if len(other.words):
             both = pl.concat([self.words, other.words]).group_by("word", maintain_order=True)
@@ -129,7 +130,7 @@ class Facts(NamedTuple):
             self.missing + other.missing,
             min(self.low, other.low),
             max(self.high, other.high),
-            (self.run[0], other.run[1]) if follows and self.run and other.run else None,
+            (*self.run[:2], other.run[2]) if follows and self.run and other.run else None,
             words,
         )
 
@@ -146,7 +147,7 @@ class Facts(NamedTuple):
 
     @property
     def is_counter(self) -> bool:
-        """Whether these are the whole numbers from 0 or 1 on, in order."""
+        """Whether these are the numbers of the rows, from 0 or 1 on."""
         return self.rows >= LEAST_COUNTED and self.run is not None and self.run[0] in (0, 1)
 
     @property
@@ -167,6 +168,14 @@ def _kind(dtype: pl.DataType) -> str:
         return "number"
     named = {pl.Date: "date", pl.Datetime: "datetime", pl.Null: ""}
     return next((name for kind, name in named.items() if dtype == kind), str(dtype))
+
+
+def _counted_rows(values: np.ndarray, table: Table) -> tuple[float, float, float] | None:
+    """Return ``Facts.run`` of a column; None where its values are not one apart from row to row of the file."""
+    places = table.first + (np.arange(len(values)) if table.places is None else table.places)
+    with np.errstate(invalid="ignore", over="ignore"):
+        counts = len(values) and values[0] % 1 == 0 and (np.diff(values) == np.diff(places)).all()
+    return (float(values[0] - places[0]), float(values[0]), float(values[-1])) if counts else None
 
 
 def _counted(text: pl.Series, weight: np.ndarray) -> pl.DataFrame:

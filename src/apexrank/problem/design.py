@@ -298,7 +298,8 @@ def scores_of(X: Matrix, w: np.ndarray) -> np.ndarray:
 def tied_scores(X: Matrix, w: np.ndarray) -> np.ndarray:
     """``X @ w`` where equal rows have equal scores to the last bit, which BLAS does not promise.
 
-    Isotonic regression is not continuous there: rounding that tells equal rows apart gives them different values.
+    Measures of tied rows and isotonic regression are not continuous there: rounding that tells equal rows apart would
+    change the one and give the rows different values in the other.
 
     Examples
     --------

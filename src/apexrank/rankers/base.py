@@ -33,7 +33,7 @@ from apexrank.objectives.push import Push
 from apexrank.penalties import Penalty, Ridge
 from apexrank.problem.block_design import BlockTraining
 from apexrank.problem.blocks import Blocks, classes_of, survey
-from apexrank.problem.design import Make, Matrix, Training, scores_of
+from apexrank.problem.design import Make, Matrix, Training, tied_scores
 from apexrank.problem.device import (
     DeviceTraining,
     checked_labels,
@@ -526,7 +526,7 @@ class LinearFit(BaseEstimator):
         if is_device_array(rows):
             return scores_on_device(rows, w)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = scores_of(rows, w)
+            scores = tied_scores(rows, w)  # rounding must not tell equal rows apart: they are ties
         if not np.isfinite(scores).all():
             row = int((~np.isfinite(scores)).argmax())
             raise InputError(f"row {row} of X has numbers too large to score: correct or scale them")

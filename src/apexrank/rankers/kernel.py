@@ -14,7 +14,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from apexrank.errors import InputError
-from apexrank.problem.design import Training, scores_of
+from apexrank.problem.design import Training, tied_scores
 from apexrank.rankers.base import LinearFit, SolverOptions, checked_rows
 
 MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
@@ -113,7 +113,7 @@ class KernelFit(SolverOptions, LinearFit):
         if not hasattr(self, "dual_coef_"):
             return super()._scores(X)
         K, a = self._kernel_of_used(checked_rows(self, X))
-        return scores_of(K, a)
+        return tied_scores(K, a)
 
     def _kernel_of_used(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
         """Kernel of rows and those rows of ``fit`` that have a coefficient, and these coefficients."""

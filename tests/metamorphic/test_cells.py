@@ -1,0 +1,64 @@
+"""Each cell of a relation and a subject, on generated cases."""
+
+from collections import Counter
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.metamorphic.engine import SEEDS
+from tests.metamorphic.registry import CELLS, NO_CELLS, RELATIONS, STRATEGIES, SUBJECTS
+from tests.metamorphic.table import summary
+
+FEW, MOST, MILLISECONDS = 100, 18, 360  # dearer cells are for the long tier, which spends so much on each
+
+
+def run_cases(cell, number):
+    """Check a cell on so many generated cases; returns how many there were."""
+    done = Counter()
+
+    # cases are small as they are: to look for smaller ones would take minutes for each cell
+    @settings(
+        max_examples=number,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(STRATEGIES[cell.subject.kind], SEEDS)
+    def check(case, chosen):
+        done["cases"] += 1
+        cell.check(case, chosen)
+
+    if settings.default.derandomize:  # the same cases in every run, but others for each cell
+        check = seed(crc32(str(cell).encode()))(check)
+    check()
+    return done["cases"]
+
+
+@pytest.mark.parametrize("cell", [c for c in CELLS if c.cost <= FEW], ids=str)
+def test_a_few_cases(cell):
+    run_cases(cell, 2 if cell.cost <= 20 else 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_many_cases(cell, counted):
+    number = max(1, min(MOST, int(MILLISECONDS / cell.cost)))
+    counted("metamorphic cases", run_cases(cell, number))
+
+
+def test_the_registry():
+    assert len({str(cell) for cell in CELLS}) == len(CELLS)
+    assert all(why for _, why in NO_CELLS)
+    names = Counter(cell.relation for cell in CELLS)
+    assert {*names} == {*RELATIONS}, "a relation that holds for nothing"
+    assert {cell.subject for cell in CELLS} == {*SUBJECTS}, "a subject without relations"
+    traits = {trait for subject in SUBJECTS for trait in subject.traits}
+    assert {trait for relation in RELATIONS for trait in relation.unless} <= traits
+
+
+def test_the_table_of_the_docs():
+    page = Path(__file__).parents[2] / "docs" / "reliability.md"
+    assert summary() in page.read_text(), "print it with python -m tests.metamorphic"

@@ -1,0 +1,17 @@
+"""The number of threads of compiled kernels."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numba
+
+
+@contextmanager
+def with_threads(n: int | None) -> Iterator[None]:
+    """Use so many threads; None leaves them as they are."""
+    before = numba.config.NUMBA_NUM_THREADS
+    numba.config.NUMBA_NUM_THREADS = before if n is None else n
+    try:
+        yield
+    finally:
+        numba.config.NUMBA_NUM_THREADS = before
