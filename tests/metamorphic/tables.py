@@ -741,6 +741,7 @@ RELATIONS = [
         _negate,
         {
             "no fit": "has no features",
+            "knots": "knots are quantiles, and those of weighted rows are taken from below",
             "splits": "bins are closed on one side",
             "query scaling": "z becomes 1 − z, and all scores move",
             "rounded": "points change their sign",
