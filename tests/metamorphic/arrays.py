@@ -108,7 +108,8 @@ def fit_estimator(estimator: Any, target: str, grouped: bool) -> Callable[[Array
         gap, alpha = getattr(model, "dual_gap_", 0.0), getattr(model, "alpha", ALPHA)
         norm = float(np.linalg.norm(case.new, axis=1).max())
         # |w − w*|² ≤ 2·gap/alpha; what is not convex has no gap, but a gradient, and the curvature of the ridge
-        error = np.sqrt(2 * max(gap, 0.0) / (alpha or np.inf)) if gap == gap else model.grad_norm_ / alpha
+        error = np.sqrt(2 * max(gap, 0.0) / alpha) if alpha and gap == gap else 0.0
+        error = model.grad_norm_ / alpha if alpha and gap != gap else error
         slack = norm * error
         return Found({f"score {i}": float(score) for i, score in enumerate(np.ravel(scores))}, slack)
 
