@@ -62,3 +62,15 @@ def test_the_registry():
 def test_the_table_of_the_docs():
     page = Path(__file__).parents[2] / "docs" / "reliability.md"
     assert summary() in page.read_text(), "print it with python -m tests.metamorphic"
+
+
+def test_mutants_change_lines_that_are_there():
+    from tests.metamorphic.mutants import MUTANTS, SOURCE
+
+    for mutant in MUTANTS:
+        text = (SOURCE / mutant.module).read_text()
+        assert text.count(mutant.old) == 1, (
+            f"{mutant.name}: follow the line of {mutant.module} in mutants.toml"
+        )
+        compile(text.replace(mutant.old, mutant.new), mutant.module, "exec")
+        assert mutant.chosen(), f"{mutant.name}: no cell is called {mutant.cells}"
