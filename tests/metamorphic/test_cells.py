@@ -11,7 +11,7 @@ from tests.metamorphic.engine import SEEDS
 from tests.metamorphic.registry import CELLS, NO_CELLS, RELATIONS, STRATEGIES, SUBJECTS
 from tests.metamorphic.table import summary
 
-FEW, MOST, MILLISECONDS = 100, 18, 360  # dearer cells are for the long tier, which spends so much on each
+FEW, MOST, MILLISECONDS = 100, 16, 300  # dearer cells are for the long tier, which spends so much on each
 
 
 def run_cases(cell, number):
