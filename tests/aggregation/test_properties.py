@@ -21,6 +21,7 @@ from apexrank import aggregation
 from apexrank.aggregation import (
     Aggregation,
     Kemeny,
+    KendallMallows,
     LovaszAggregator,
     LovaszBregman,
     LovaszBregmanKMeans,
@@ -503,10 +504,22 @@ def test_learnt_weights_belong_to_their_rankers(seed, place, f):
     assert repeated == pytest.approx(here, abs=1e-6)
 
 
+@settings(max_examples=20)
+@given(st.permutations(range(4)), st.permutations(range(4)), st.floats(0.1, 3))
+def test_items_of_a_model_of_orders_have_no_names(order, names, theta):
+    orders, renamed = np.array(list(permutations(range(4)))), np.array(names)
+    model, other = KendallMallows(order, theta), KendallMallows(renamed[order], theta)
+    assert other.probability(renamed[orders]) == pytest.approx(model.probability(orders))
+    assert model.probability(orders).argmax() == (orders == order).all(axis=1).argmax()
+    fitted = KendallMallows.fit(orders, sample_weight=model.probability(orders))
+    assert (fitted.order.tolist(), fitted.theta) == (list(order), pytest.approx(theta, rel=1e-6))
+
+
 PROPERTIES = {
     **dict.fromkeys(["LovaszBregmanKMeans", "elbow", "silhouette"], test_clusters_of_voters),
     "Aggregation": test_what_a_result_says_of_itself,
     "Kemeny": test_no_order_is_better_than_kemenys,
+    "KendallMallows": test_items_of_a_model_of_orders_have_no_names,
     "LovaszAggregator": test_learnt_weights_belong_to_their_rankers,
     "LovaszBregman": test_every_divergence_has_the_unit_of_the_scores_and_no_origin,
     "LovaszMallows": test_models_of_scores,

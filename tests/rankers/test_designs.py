@@ -70,8 +70,10 @@ FAMILIES |= {
 }
 FAMILIES |= {
     f"listwise, {name}": (ListwiseRanker(name, **EXACT), GRADES, QUERIES)
-    for name in ("listnet", "pointwise", "rank_cosine", "ndcg_consistent", "unknown_link")
+    for name in ("listnet", "pointwise", "ndcg_consistent", "unknown_link")
 }
+# no Hessian, so L-BFGS, as for pushes in groups
+FAMILIES["listwise, rank_cosine"] = ListwiseRanker("rank_cosine", alpha=0.05, tol=1e-8), GRADES, QUERIES
 # kinks: the minimum is certified, the coefficients are known to the root of the gap
 ROUGH = {
     "infinite push": (PNormPush(p=np.inf, alpha=0.05), CLEAR, None),
