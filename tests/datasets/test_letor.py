@@ -211,7 +211,6 @@ def test_nan_counts_as_null(file):
         ("1 qid:1 2:-1e999", "feature 2 is infinite"),
         ("1 qid:1 2:NULL", "feature 2 is NULL; choose null="),
         ("1 qid:1 4:1", "feature 4 is beyond n_features=3; raise n_features or leave it out"),
-        ("1 qid:1 1:\x001", "this is not UTF-8 text; give a text file"),
     ],
 )
 def test_faults_are_named_with_their_line(file, line, what):
@@ -220,6 +219,11 @@ def test_faults_are_named_with_their_line(file, line, what):
         read_letor(path, n_features=3)
     assert str(caught.value).startswith(f"{path} line 4: ")
     assert "\n" not in str(caught.value)
+
+
+def test_binary_data_is_no_letor_file(file):
+    with pytest.raises(InputError, match="seems to be binary data: give the text file"):
+        read_letor(file("0 qid:1 1:1 2:2", "1 qid:1 1:\x001"))
 
 
 def test_unreadable_files(tmp_path):

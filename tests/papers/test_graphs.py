@@ -126,7 +126,7 @@ def test_they_are_registered():
 
 
 def test_names_and_options():
-    names = ["toy-graphs", "linkfarm", "spam-labels", "trust", "hidden-ratings"]
+    names = ["toy-graphs", "linkfarm", "spam-labels", "rank-dependent-p", "trust", "hidden-ratings"]
     assert [
         name for module, own in papers.TITLES.items() if module.startswith("graphs.") for name in own
     ] == names
