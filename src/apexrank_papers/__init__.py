@@ -71,9 +71,7 @@ TITLES = {
     "retargeting.path": {
         "mr-path": "Acharyya 2013, Figure 3.1: 100 alternations of monotone retargeting on MQ2008"
     },
-    "retargeting.boosting": {
-        "boosted-letor": "Our objectives inside boosted trees on MQ2008: --library lightgbm|xgboost --n-folds N"
-    },
+    "retargeting.boosting": {"boosted-letor": "Our objectives inside boosted trees on MQ2008"},
     "link.recovery": {"link-recovery": "Acharyya 2013, ch. 4: direction and link from y = g(Xu) + noise"},
     "link.convergence": {
         "link-convergence": "Acharyya 2013, Tables 4.1 and 4.2: rates, and where GradMaPr leads"

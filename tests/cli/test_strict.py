@@ -1,5 +1,6 @@
 """Guesses are notes, with ``--strict`` errors; positive classes are named; CSV for spreadsheets; control characters."""
 
+import importlib
 import json
 from pathlib import Path
 
@@ -96,8 +97,11 @@ def test_a_fit_that_ranks_backwards_says_so():
     assert "below one half: is '1' the positive value of 'y'" in told
 
 
-def test_drift_of_scores_and_columns():
+def test_drift_of_scores_and_columns(monkeypatch):
     shown = run("evaluate model.apex far.csv --drift --measures auc")
+    assert "with less drift" not in shown.stdout
+    monkeypatch.setattr(importlib.import_module("apexrank.cli.evaluate"), "_COLUMNS_SHOWN", 0)
+    assert "more columns with less drift: --json" in run("evaluate model.apex far.csv --drift").stdout
     assert "PSI below 0.1: little drift" in shown.stdout
     found = json.loads(run("evaluate model.apex t.csv --drift --measures auc --json").stdout)["drift"]
     assert list(found) == ["score", "x", "z"]

@@ -299,8 +299,10 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
         typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
     if "drift" in report:
         shown = list(report["drift"].items())[: _COLUMNS_SHOWN + 1]
+        left = len(report["drift"]) - len(shown)
+        more = f"; {out.plural(left, 'more column')} with less drift: --json" if left else ""
         out.print_table(
-            ["drift of", "PSI"], [[name, f"{value:.3f}"] for name, value in shown], report["rule"]
+            ["drift of", "PSI"], [[name, f"{value:.3f}"] for name, value in shown], report["rule"] + more
         )
     if "best_cut" in report:
         cut = report["best_cut"]
