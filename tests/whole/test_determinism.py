@@ -35,7 +35,7 @@ from apexrank import (
     datasets,
     metrics,
 )
-from apexrank.aggregation import OrderPosterior
+from apexrank.aggregation import KendallMallows, OrderPosterior
 from apexrank.comparison import Logistic, compare_rankers
 from apexrank.export import round_scorecard
 from apexrank.graph import (
@@ -74,6 +74,7 @@ SEEDED = {
     "LovaszBregmanKMeans": lambda seed: (
         LovaszBregmanKMeans(4, n_init=1, init="random", max_iter=1, random_state=seed).fit(BALLOTS).labels_
     ),
+    "KendallMallows.sample": lambda seed: KendallMallows([2, 0, 1, 3], 0.5).sample(20, random_state=seed),
     "LovaszMallows": lambda seed: (
         LovaszMallows(n_components=3, n_init=1, max_iter=2, random_state=seed)
         .fit(BALLOTS)
@@ -130,6 +131,11 @@ SEEDED = {
         PushBoost(DecisionTreeClassifier(max_depth=1, splitter="random"), n_estimators=3, random_state=seed)
         .fit(X, Y)
         .decision_function(X)
+    ),
+    "UnknownLinkRegressor.direction_interval": lambda seed: (
+        UnknownLinkRegressor(tol=1e-3)
+        .fit(X, X[:, 0] + NOISE)
+        .direction_interval(X, X[:, 0] + NOISE, n_resamples=3, random_state=seed)
     ),
     "summarise_votes": lambda seed: summarise_votes(
         aggregate(BALLOTS), methods=["borda"], bootstrap=20, clusters=None, random_state=seed
