@@ -84,6 +84,21 @@ class TestIds:
         Path("orders.csv").write_text("a,b\ntea,rum\nrum,tea\ngin,tea\n")
         assert not [one for one in notes("aggregate orders.csv --kind orders") if "first place" in one]
 
+    @pytest.mark.parametrize("options", ["", "--strict", "--engine blocks"])
+    def test_a_first_line_that_may_be_an_order(self, options):
+        ballots = "ann,bob,cy\nann,cy,bob\nbob,cy,ann\n"
+        Path("orders.csv").write_text(ballots)
+        told = run(f"aggregate orders.csv --kind orders {options}", code=2).stderr
+        assert told.startswith("error: orders.csv line 1 is read as the header")
+        assert told.count("\n") == 1
+        Path("orders.csv").write_text(f"1st,2nd,3rd\n{ballots}")
+        assert ranked(f"orders.csv --kind orders --method borda {options}") == {"ann": 4, "bob": 3, "cy": 2}
+        Path("orders.csv").write_text("voter,1,2\nx,1,2\ny,2,1\n")  # no ballot starts with "voter"
+        assert ranked(f"orders.csv --kind orders --method borda {options}".replace("--strict", "")) == {
+            "1": 1,
+            "2": 1,
+        }
+
     def test_a_number_of_each_row_before_orders(self):
         Path("orders.csv").write_text("no,1st,2nd\n1,tea,rum\n2,rum,tea\n3,tea,rum\n")
         told = "note: orders.csv: column 'no' is read as the first place (--id no, or --drop no)"

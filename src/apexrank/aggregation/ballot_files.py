@@ -602,6 +602,7 @@ def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]
     """Return the ranks of the items that each row lists, best first, and the items."""
     found = _listed(table, places)
     items, codes = found.names, found.codes.reshape(len(table), len(places))
+    _check_header(table, places, items)
     _check_orders(table, places, items, codes)
     check_cells(table.source, len(codes), len(items), codes.size)
     row, place = np.nonzero(codes >= 0)
@@ -613,6 +614,17 @@ def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]
 def _listed(table: Table, places: list[str]) -> _Names:
     lists = pl.DataFrame({str(n): columns.texts(table, place) for n, place in enumerate(places)})
     return _Names(lists.select(pl.concat_list(pl.all())).to_series().explode())
+
+
+def _check_header(table: Table, places: list[str], items: list[str]) -> None:
+    """Refuse a text file whose first line may be a ballot: all its places are items of the lines below."""
+    others = set(table.names).difference(places)
+    is_header = any(is_id_name(name) or name.strip().lower() in _WEIGHT_NAMES for name in others)
+    if table.separator is not None and set(places) <= set(items) and not is_header:
+        raise InputError(
+            f"{table.source} line 1 is read as the header, but names items of the lines below, as a ballot does: put a "
+            "header line such as 1st,2nd,3rd above it, or in its place"
+        )
 
 
 def _check_orders(table: Table, places: list[str], items: list[str], codes: np.ndarray) -> None:
@@ -728,6 +740,7 @@ class BallotBlocks(Blocks):
             return self.columns.names
         for table in self.tables.tables(self.needed):
             found |= dict.fromkeys(_listed(table, self.columns.names).names)
+        _check_header(self.tables.head(), self.columns.names, list(found))
         return list(found)
 
     def _tables(self) -> Iterator[Table]:

@@ -439,8 +439,8 @@ def read_seeds(path: Path, graph: Graph, what: str) -> dict[Any, float]:
 BallotPath = Annotated[
     Path,
     argument(
-        "Table with one row per voter and one column per item: CSV, TSV (also .gz), Parquet or a folder of Parquet "
-        "files; or a PrefLib file .soc, .soi, .toc or .toi (also .gz)."
+        "Table with a header, one row per voter and one column per item (--kind orders: per place, such as 1st,2nd): "
+        "CSV, TSV (also .gz), Parquet or a folder of Parquet files; or a PrefLib file .soc, .soi, .toc or .toi (.gz)."
     ),
 ]
 
