@@ -429,3 +429,34 @@ def test_missing_values_are_kept_for_boosted_trees(tmp_path, monkeypatch):
     assert "only boosted trees of grades keep missing values as they are: use --impute median" in refused
     refused = run("compare gaps.csv --target stars --impute keep", code=2).stderr
     assert "take no missing values: use --impute median" in refused
+
+
+@pytest.mark.parametrize("model", ["retarget", "additive-retarget", "boosted", "pairs", "listwise"])
+def test_grades_that_all_exceed_0(tmp_path, monkeypatch, model):
+    monkeypatch.chdir(tmp_path)
+    X, y, groups = (
+        np.array([[1, 0], [2, 1], [3, 0], [1, 0], [4, 1], [5, 1]]),
+        [1, 2, 3] * 2,
+        [1] * 3 + [2] * 3,
+    )
+    write_letor("rows.txt", X, y, groups)
+    pl.DataFrame(X, schema=["a", "b"]).with_columns(q=pl.Series(groups), y=pl.Series(y)).write_csv("rows.csv")
+    left = "not defined on these rows and left out: auc"
+    for rows in ("rows.txt", "rows.csv --target y --groups q"):
+        options = f"fit {rows} --model {model}" + " --alpha 0.1" * (model == "pairs")
+        found = json.loads(run(f"{options} --json").stdout)
+        assert left in found["notes"]
+        expected = apexrank.metrics.ndcg(
+            y, load_model("model.apex").score(read_table(rows.split()[0])), groups=groups
+        )
+        assert found["measures"]["ndcg"] == pytest.approx(expected)
+        assert f"note: {left}\n" in run(options).stderr
+
+
+def test_grades_that_all_exceed_0_in_one_list(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"a": [1, 2, 3, 4], "y": [1, 1, 2, 2]}).write_csv("rows.csv")
+    assert (
+        "on the training rows: average precision 1.000"
+        in run("fit rows.csv --target y --model retarget").stdout
+    )

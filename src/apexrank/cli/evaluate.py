@@ -223,16 +223,12 @@ def _drift_notes(judged: Judged) -> list[str]:
 
 def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Return the default measures that are defined on these rows, and those that the weights do not allow."""
-    from apexrank.io.judging import default_measures, measurable
+    from apexrank.io.judging import default_measures, defined_measures, measurable, undefined_notes
 
-    names = default_measures(judged.y, judged.groups, judged.weight)
-    found = metrics.per_group(judged.y, judged.scores, names, **options)
-    kept = [name for name in names if found[name].null_count() < len(found)]
+    kept = defined_measures(judged, **options)
     if not kept:
         raise InputError("no measure is defined: the rows lack positive ones")
-    if len(kept) < len(names):
-        left = ", ".join(name for name in names if name not in kept)
-        out.note(f"not defined on these rows and left out: {left}")
+    out.note(*undefined_notes(judged, kept))
     unweighted = default_measures(judged.y, judged.groups)
     return kept, [name for name in unweighted if not measurable([name], judged.weight)]
 

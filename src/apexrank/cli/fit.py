@@ -165,6 +165,7 @@ def fit(
     from apexrank.checkpoints import checkpoint
     from apexrank.io.calibration import check_one_list
     from apexrank.io.columns import numbers
+    from apexrank.io.judging import undefined_notes
     from apexrank.io.table_ranker import fit_table
 
     given = opt.given_options(options)
@@ -229,7 +230,7 @@ def fit(
         if reading.strict:
             reading.note(*judged.notes)
         io.save_model(output, ranker)
-    report["notes"] = list(judged.notes)
+    report["notes"] = [*judged.notes, *undefined_notes(judged, report["measures"])]
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
         parameters = "alpha" if model.graded else "p and alpha"
@@ -239,7 +240,7 @@ def fit(
     if json:
         out.print_json(report)
     else:
-        out.note(*judged.notes)
+        out.note(*report["notes"])
         _print(report, ranker, train)
 
 
@@ -426,7 +427,9 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
         typer.echo("probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*ends))
     measures, what = report["measures"], next(key for key in _DRIVERS if key in report)
     coefficients = report[what]
-    keys = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
+    keys = [
+        key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures
+    ] or measures
     typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in keys))
     n, few = len(coefficients), _COEFFICIENTS_SHOWN
     largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]

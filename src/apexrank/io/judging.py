@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -200,13 +200,27 @@ def measurable(names: Iterable[str], sample_weight: np.ndarray | None) -> list[s
     return [name for name in names if whole or not (name in _OF_RANKS or name.startswith("ndcg"))]
 
 
+def defined_measures(judged: Judged, **options: Any) -> list[str]:
+    """Return the names of the default measures that have a value on these rows; options as in `metrics.per_group`."""
+    names = default_measures(judged.y, judged.groups, judged.weight)
+    about: dict[str, Any] = {"groups": judged.groups, "sample_weight": judged.weight} | options
+    found = metrics.per_group(judged.y, judged.scores, names, **about)
+    return [name for name in names if found[name].null_count() < len(found)]
+
+
+def undefined_notes(judged: Judged, kept: Iterable[str]) -> list[str]:
+    """Say which of the default measures are not kept."""
+    left = [name for name in default_measures(judged.y, judged.groups, judged.weight) if name not in kept]
+    return [f"not defined on these rows and left out: {', '.join(left)}"] if left else []
+
+
 def top_measures(
     y: np.ndarray,
     scores: np.ndarray,
     groups: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Compute every measure that suits such lists; weights count as repetitions of rows.
+    """Compute every measure that suits such lists and is defined; weights count as repetitions of rows.
 
     Examples
     --------
@@ -214,7 +228,7 @@ def top_measures(
     >>> top_measures(y, scores)["auc"]
     0.75
     """
-    names = default_measures(y, groups, sample_weight)
+    names = defined_measures(Judged(y, scores, groups, weight=sample_weight), relevant=ABOVE_ZERO)
     return metrics.evaluate(y, scores, names, groups=groups, sample_weight=sample_weight, relevant=ABOVE_ZERO)
 
 
