@@ -116,6 +116,18 @@ def test_too_few_positives_are_told_before_the_work_starts():
     assert found.verdict.kind == "too few to tell"
 
 
+@pytest.mark.parametrize(
+    ("weight", "points"),
+    [(None, 13), (np.full(600, 1000), 13), (np.repeat([1e6, 1.0], [100, 500]), 32)],
+    ids=["none", "constant", "unequal"],
+)
+def test_what_can_be_told_depends_on_the_rows_and_not_on_the_size_of_their_weights(weight, points):
+    said = []
+    options = {"candidates": [Logistic()], "repeats": 1, "folds": 2, "top": "10%", "tell": said.append}
+    compare_rankers(*line(), sample_weight=weight, **options)
+    assert said == [f"differences of less than about {points} points at the top cannot be told from chance"]
+
+
 def test_any_classifier_can_be_a_candidate():
     X, y = line()
     candidates = [LogisticRegression(), DummyClassifier()]

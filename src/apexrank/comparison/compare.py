@@ -328,7 +328,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     counted = np.ones(len(y)) if weight is None else weight
     total, positives = float(counted[listed].sum()), float(counted[listed] @ y[listed])
     top = trials.Top.of(options.top, total, positives, options.fpr)
-    _foretell(top, total, positives, options, notes)
+    _foretell(top, y[listed], counted[listed], options, notes)
     threads = int(np.clip(_MOST_NUMBERS / (len(known) * data.n_features), 1, n_threads()))
     tried = trials.run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
     settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, tried, strict=True)]
@@ -392,12 +392,15 @@ def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[trial
     return [trials.Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
 
-def _foretell(top: trials.Top, total: float, positives: float, options: Options, notes: list[str]) -> None:
+def _foretell(top: trials.Top, y: np.ndarray, weight: np.ndarray, options: Options, notes: list[str]) -> None:
     """Say what can be told, before the work starts."""
-    few = too_few(positives, total - positives, top.places(total, positives))
+    n, positives = len(y), int(y.sum())
+    few = too_few(positives, n - positives, top.places(n, positives))
     # a false positive rate is measured on the positives
-    seen = positives if top.share is None else top.places(total, positives)
-    least = min(1.0, 1 / np.sqrt(max(seen, 1.0)))
+    counted = weight[y] if top.share is None else weight
+    # rows of unequal weights tell as much as (Σw)²/Σw² rows of equal ones
+    shares = counted / (counted.sum() or 1.0)
+    least = min(1.0, float(np.sqrt((shares @ shares or 1.0) / (top.share or 1.0))))
     points = f"{100 * least:.0f} points at the top"
     sentence = f"differences of less than about {points} cannot be told from chance"
     if few is not None:
