@@ -122,6 +122,21 @@ def test_rows_of_another_table_are_measured_on(folder):
     assert {row["ranker"] for row in found["measures"]} == {"logistic regression", "boosted trees"}
 
 
+def test_test_rows_unlike_the_training_rows_are_told(folder):
+    frame = pl.read_csv("new.csv").with_columns(shop=pl.lit("Z"), amount=1000 * pl.col("amount"))
+    frame.write_csv("far.csv")
+    command = f"compare train.csv --test far.csv --target fraud --id case --drop comment,year {QUICK}"
+    told = run(command).stderr
+    assert "note: test rows: column 'amount': " in told
+    assert "values are far outside the training range" in told
+    assert "note: test rows: column 'shop'" in told
+    assert "test rows: " not in run(command.replace("far.csv", "new.csv")).stderr
+    strict = f"{command} --categorical shop --strict --save m.apex"
+    assert "error: test rows: column 'shop'" in run(strict, code=2).stderr
+    assert not Path("m.apex").exists()
+    run(strict.replace("far.csv", "new.csv"))
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(folder):
     first, second, other = (

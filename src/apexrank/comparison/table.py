@@ -124,6 +124,7 @@ def compare_table(
     tested = None
     if test_table is not None:
         tested = _append_test(data, test_table, recipe, positive, names)
+        notes += [f"test rows: {note}" for note in whole.notes(tested)]
     test_cells = None if tested is None else parse_columns(tested, whole.columns)
     found = compare_data(data, candidates, given)
     best = found.recommended
