@@ -87,8 +87,9 @@ def test_outlying_files_are_left_out_and_named(folder):
     (folder / "spam.csv").write_text("source,target\n" + "".join(f"{name},d\n" for name in "abc"))
     (folder / "wed.csv").write_text((folder / "mon.csv").read_text())
     files = ("mon.csv", "tue.csv", "wed.csv", "spam.csv", "--trim", 3)
-    assert "left out as outliers: spam" in run(*files, "-o", "ranks.csv").output
-    found = json.loads(run(*files, "--json").output)
+    for shown in ([], ["-o", "ranks.csv"], ["--json"]):
+        assert run(*files, *shown).stderr == "note: left out as outliers: spam\n"
+    found = json.loads(run(*files, "--json").stdout)
     assert found["left_out"] == ["spam"]
     assert found["layers"][3]["share"] == 0
     refused = run(*files[:-1], 0.5)

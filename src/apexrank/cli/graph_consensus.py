@@ -37,7 +37,7 @@ class ConsensusOptions:
     )
     trim: float | None = opt.method(
         "Leave out layers that may collude: those more than N times as far from the median of the layers' ranks as the "
-        "median layer is, such as 1.5. A majority of the layers must be honest.",
+        "median layer is, such as 1.5. Layers with a majority of the prior weight must be honest.",
         metavar="N",
     )
     divergence: str = opt.method(
@@ -123,13 +123,15 @@ def consensus(
     ranked = ranking_frame(rank.graph_, rank.scores_, shown.top, **columns)
     out.write_frame(ranked, output)
     report = _report(rank, layers) | {"seconds": watch}
+    if left_out := report.get("left_out"):
+        out.note(f"left out as outliers: {', '.join(left_out)}")
+    elif rank.trim is not None and len(layers) < 3:
+        out.note("--trim left out nothing: of two layers of equal prior weight neither is the outlier")
     if json:
         out.print_json(report | {"rows": len(ranked), "output": output}, output, ranking=ranked)
     elif out.show_frame(ranked, output):
         rows = [list(layer.values()) for layer in report["layers"]]
         out.print_table(["layer", "links", "vertices with links", "share"], rows)
-        if left_out := report.get("left_out"):
-            typer.echo(f"left out as outliers: {', '.join(left_out)}")
         unit = " nats" if report["divergence"] == "kl" else ""
         typer.echo(
             f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
