@@ -97,6 +97,38 @@ def test_outlying_files_are_left_out_and_named(folder):
     assert "--trim must be a finite number of at least 1" in refused.output
 
 
+def test_trimming_two_layers_leaves_out_one_only_by_the_prior_weights(folder):
+    nothing = "note: --trim left out nothing: of two layers of equal prior weight neither is the outlier\n"
+    assert run("mon.csv", "tue.csv", "--trim", 1).stderr == nothing
+    weighted = run("mon.csv", "tue.csv", "--trim", 1, "--prior", "mon=1,tue=3")
+    assert weighted.stderr == "note: left out as outliers: mon\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "remedy"),
+    [
+        (["mon.csv", "odd.csv"], ["--source", 0, "--target", 1]),
+        (["mon.csv", "odd.jsonl"], None),
+        (["odd.csv", "--label", "day"], ["--source", "page", "--target", "link"]),
+    ],
+    ids=["csv", "jsonl", "label"],
+)
+def test_guessed_columns_of_layers_are_notes_or_errors(folder, files, remedy):
+    rows = [(a, b, day, 1) for day in ("x", "y") for a, b in TUE]
+    table = pl.DataFrame(rows, schema=["page", "link", "day", "amount"], orient="row")
+    table.write_csv("odd.csv")
+    table.write_ndjson("odd.jsonl")
+    odd, day = next(name for name in files if "odd" in name), "" if "--label" in files else "'day', "
+    told = f"{odd}: links go from 'page' to 'link'; not used: {day}'amount' "
+    told += "(--source, --target and --weight choose)"
+    assert run(*files).stderr == f"note: {told}\n"
+    refused = run(*files, "--strict", "-o", "ranks.csv")
+    assert refused.stderr == f"error: {told} (--strict)\n"
+    assert not (folder / "ranks.csv").exists()
+    if remedy is not None:
+        assert run(*files, *remedy, "--strict").exit_code == 0
+
+
 def test_orders_to_keep_and_top(folder):
     def ranks(*options):
         rows = [

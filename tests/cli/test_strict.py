@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ GUESSES = [
     ("evaluate model.apex far.csv --measures auc", "values are far outside the training range", None),
     ("fit t.csv --target y -o new.apex", "left out: 'name'", "--id name"),
     ("graph rank links.csv", "line 1 is taken for the names of columns", "--source left --target right"),
+    ("graph pack links.csv -o new.apex", "line 1 is taken for", "--source left --target right"),
     ("aggregate votes.csv", "votes.csv: ", "--id voter"),
 ]
 
@@ -53,7 +55,7 @@ def test_guesses_are_notes_or_errors(command, words, remedy):
     if command.startswith("aggregate") and words not in told:
         pytest.skip("nothing was guessed")
     assert words in told
-    Path("new.apex").unlink(missing_ok=True)
+    shutil.rmtree("new.apex") if Path("new.apex").is_dir() else Path("new.apex").unlink(missing_ok=True)
     refused = run(f"{command} --strict", code=2).stderr
     assert words in refused
     assert refused.startswith("error: ")

@@ -425,7 +425,7 @@ def pack(
     output, size = files.output, parse_size(files.memory)
 
     watch = out.Stopwatch()
-    with out.working(f"packing {edges[0]}") as status:
+    with out.working(f"packing {edges[0]}", strict=reading.strict) as status:
         tell = None if status is None else status.update
         graph = apexrank.graph.pack_graph(edges, output, **reading.rules(), memory=size, progress=tell)
     watch.end("packing")

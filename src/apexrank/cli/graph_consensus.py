@@ -151,7 +151,7 @@ def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Lay
         raise InputError("--label tells the layers of one table: give one file")
     which: Any = edges if label is None else edges[0]
     column = int(label) if label is not None and label.isdecimal() else label
-    with out.working(f"reading {', '.join(map(str, edges))}"):
+    with out.working(f"reading {', '.join(map(str, edges))}", strict=reading.strict):
         layers = apexrank.graph.as_layers(which, label=column, **reading.rules())
     if len(layers) == 1:
         raise InputError(f"column {label!r} of {edges[0]} tells one layer only: name another with --label")

@@ -326,11 +326,14 @@ def is_terminal() -> bool:
 
 
 @contextmanager
-def _warnings_as_notes(about: str) -> Iterator[None]:
-    """Print each distinct warning of a block that ends well as a note."""
+def _warnings_as_notes(about: str, strict: bool | None) -> Iterator[None]:
+    """Print each distinct warning of a block that ends well as a note; if strict, the first one is an error."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
+        warnings.simplefilter("error" if strict else "always", UserWarning)
+        try:
+            yield
+        except UserWarning as warning:
+            raise InputError(f"{about}{warning} (--strict)") from None
     texts = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
     note(*(about + text for text in texts))
 
@@ -355,12 +358,12 @@ class Progress:
 
 
 @contextmanager
-def working(message: str, about: str = "") -> Iterator[Progress | None]:
+def working(message: str, about: str = "", strict: bool | None = None) -> Iterator[Progress | None]:
     """Show what is being done while a block runs, if stderr is a terminal; then print each distinct warning as a note.
 
-    Loops over `apexrank.progress.steps` get a bar. The notes begin with ``about``.
+    Loops over `apexrank.progress.steps` get a bar. The notes begin with ``about``; if ``strict`` they are errors.
     """
-    with _warnings_as_notes(about):
+    with _warnings_as_notes(about, strict):
         if sys.stderr is None or not sys.stderr.isatty():
             yield None
             return

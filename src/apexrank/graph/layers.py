@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,10 +23,14 @@ from apexrank.graph.edges import (
     object_array,
     sorted_if_alike,
 )
+from apexrank.graph.files import EdgeTable, assumed, edges_of_file
 from apexrank.graph.graph import Graph, SignedGraph, build
 from apexrank.graph.reading import as_graph
+from apexrank.graph.shards import is_shards
 from apexrank.kernels.edges import looked_up
 from apexrank.kernels.hulls import Hulls, stacked
+
+_COLUMNS = ("source", "target", "weight", "format")  # what a file of edges is read with
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,9 +132,14 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
         repeated = next(name for k, name in enumerate(names) if name in names[:k])
         raise InputError(f"two layers are named {repeated!r}: rename one")
     _refuse_different_matrices(given)
-    graphs = []
+    graphs, columns = [], {name: options.pop(name, None) for name in _COLUMNS}
     for name, data in zip(names, given, strict=True):
-        graph = as_graph(data, **options)
+        if isinstance(data, str | Path) and not is_shards(data):
+            edges = edges_of_file(data, **columns)
+            _warn(edges.assumed)
+            graph = as_graph(edges, **options)
+        else:
+            graph = as_graph(data, **columns, **options)
         if isinstance(graph, SignedGraph):
             raise InputError(f"layer {name!r} is a signed graph: give its .positive part")
         graphs.append(graph)
@@ -164,8 +174,9 @@ def layers_of_table(
     at = column_position(label, names, what)
     rest = [name for i, name in enumerate(table.columns) if i != at]
     if where is not None:
-        weights_at = choose_columns([str(name) for name in rest], source, target, weight, what)[2]
-        _refuse_text(table, weights_at, rest, where)
+        chosen = choose_columns([str(name) for name in rest], source, target, weight, what)
+        _refuse_text(table, chosen[2], rest, where)
+        _warn(assumed(EdgeTable(Path(what), rest, chosen, (None, None, None), str), (source, target, weight)))
     edges = edges_of_frame(table[rest], source, target, weight, what)
     if where is not None:
         edges = replace(edges, place=lambda row: where(row, names[at]).rpartition(", column")[0])
@@ -173,6 +184,11 @@ def layers_of_table(
     parts = [edges.of_rows(np.flatnonzero(layer_of == k)) for k in range(len(values))]
     graphs = tuple(build(part, directed is not False, repeated, self_loops) for part in parts)
     return Layers(graphs, tuple(map(str, values)))
+
+
+def _warn(note: str | None) -> None:
+    if note is not None:
+        warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=4)
 
 
 def _typed(table: Any) -> Any:
