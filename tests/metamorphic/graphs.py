@@ -414,6 +414,11 @@ _RATINGS = {"ratings": "weights are ratings from −1 to 3, not numbers of links
 _BY_NUMBER = {"vertex order": "draws or lists vertices by number"}
 _ALONE = {"no Python": "no such way of running it"}
 
+# Formats with types keep the id "10" as text, which sorts before "2"; in plain text it is a number.
+_ONE_EDGE = dict.fromkeys(("ratings", "counts"), "networkx keeps one edge of two vertices")
+_TYPED = dict.fromkeys(("JSON lines", "Parquet"), _BY_NUMBER)
+_TYPED |= dict.fromkeys(("GraphML", "GML"), _BY_NUMBER | _ONE_EDGE)
+
 
 def _both(
     name: str, says: str, change: Any, unless: dict[str, str] | None = None, differs: tuple[str, ...] = ()
@@ -459,10 +464,7 @@ RELATIONS = [
             lambda case, rng, format=format: case.but(
                 format=format, words=("--weight", "2") if "plain" in format else ()
             ),
-            {"ratings": "networkx keeps one edge of two vertices"}
-            | {"counts": "networkx keeps one edge of two vertices"}
-            if format in ("GraphML", "GML")
-            else {},
+            _TYPED.get(format, {}),
         )
     ),
     *(
