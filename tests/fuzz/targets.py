@@ -15,6 +15,7 @@ from typing import Any
 
 from apexrank.cli.graph_studies import _spam_labels
 from apexrank.cli.options import BallotOptions, EdgeOptions
+from apexrank.cli.output import working
 from apexrank.datasets import read_letor, read_preflib
 from apexrank.datasets.networks import load_bitcoin_otc, load_cnr_2000
 from apexrank.datasets.webspam import load_webspam
@@ -88,7 +89,8 @@ def _edges(data: bytes, folder: Path, rng: Random) -> Any:
 
 def _graph(path: Path, rng: Random) -> Any:
     if rng.random() < 0.15 and path.name.removesuffix(".gz").endswith(("csv", "tsv", "parquet")):
-        return layers_of_table(path, rng.choice(("day", "count", 0)))
+        with working("reading"):  # guessed columns are a note
+            return layers_of_table(path, rng.choice(("day", "count", 0)))
     columns = rng.choice(
         ((None, None, None), (None, None, None), ("0", "1", "2"), ("source", "target", "weight"))
     )
