@@ -385,13 +385,16 @@ def test_an_equality_is_two_orders():
     assert corners[0] @ (rows[:, 0] - rows[:, 2]) == pytest.approx(0, abs=1e-12)
 
 
-def test_a_vertex_without_links_keeps_the_orders_of_the_teleport():
+def test_a_vertex_without_links_gives_the_orders_that_its_teleport_allows():
     layers = np.zeros((2, 3, 3))
     layers[:, 0, 1] = 1.0
     teleport = np.array([0.5, 0.3, 0.2])
     cut(layers, teleport, 0.85, {2: [(0, 1), (1, 2)]})
+    corners = cut(layers, teleport, 0.85, {2: [(2, 0)]})[1][2]  # shares of the vertices 0 and 2
+    rows = 0.85 * corners + 0.15 * teleport[[0, 2]]
+    assert (rows[:, 1] - rows[:, 0]).tolist() == pytest.approx([0.85 - 0.15 * 0.3, 0.0], abs=1e-12)
     with pytest.raises(InputError, match=r"vertex 2 put 2 at or above 0"):
-        cut(layers, teleport, 0.85, {2: [(2, 0)]})
+        cut(layers, teleport, 0.1, {2: [(2, 0)]})
 
 
 def test_rank_orders_cost_as_said():

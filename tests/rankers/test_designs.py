@@ -299,7 +299,7 @@ def test_workers_evaluate_whole_groups_and_nothing_else(monkeypatch):
     assert passes(ranker, GRADES, np.zeros(N), 40) > 2
     assert passes(ranker, GRADES, QUERIES, 40, persist=False) > 2
     assert passes(_push(p=2, l1_ratio=1.0, tol=1e-8), LABELS, QUERIES, 40) > 2
-    assert passes(ListwiseRanker("rank_cosine", **EXACT), GRADES, QUERIES, 40) > 2
+    assert passes(*FAMILIES["listwise, rank_cosine"], 40) > 2
 
 
 def _scores(part, w):
