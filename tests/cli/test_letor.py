@@ -460,3 +460,41 @@ def test_grades_that_all_exceed_0_in_one_list(tmp_path, monkeypatch):
         "on the training rows: average precision 1.000"
         in run("fit rows.csv --target y --model retarget").stdout
     )
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(
+    "rows", ["rows.csv", "rows.parquet", "rows.csv --engine blocks", "rows.parquet --strict"]
+)
+def test_row_numbers_of_graded_tables_are_left_out(tmp_path, monkeypatch, rows, first):
+    monkeypatch.chdir(tmp_path)
+    made = make_letor_example(n_queries=5, random_state=0)
+    n = len(made.target)
+    frame = pl.DataFrame({"rownames": np.arange(first, n + first), "x": made.data[:, 0], "y": made.target})
+    frame = frame.with_columns(
+        s=pl.Series(made.groups), shuffled=pl.Series(np.random.default_rng(0).permutation(n))
+    )
+    frame.write_csv("rows.csv")
+    frame.write_parquet("rows.parquet")
+    command, told = (
+        f"fit {rows} --target y --groups s --model retarget",
+        "left out: 'rownames' (counts the rows; ",
+    )
+    assert told in run(command, code=2 if "strict" in rows else 0).stderr
+    if "strict" not in rows:
+        assert load_model("model.apex").encoder.features == ["x", "shuffled"]
+    kept = json.loads(run(f"{command} --features all,rownames --json").stdout)
+    assert not kept["notes"]
+    assert list(kept["coefficients"]) == ["rownames", "x", "shuffled"]
+
+
+@pytest.mark.parametrize("engine", ["", " --engine blocks"])
+def test_row_numbers_of_letor_files_are_features(tmp_path, monkeypatch, engine):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    write_letor(
+        "rows.txt", np.c_[np.arange(20), rng.normal(size=20)], np.arange(20) % 3, np.repeat([1, 2], 10)
+    )
+    assert (
+        "feature_1" in json.loads(run(f"fit rows.txt --model retarget --json{engine}").stdout)["coefficients"]
+    )

@@ -605,7 +605,7 @@ def test_two_classes_are_not_grades(folder, model):
 )
 def test_too_few_rows_or_groups_for_cross_validation(folder, rows, options, words):
     number = np.arange(rows)
-    pl.DataFrame({"x": number, "y": number % 2, "g": number % 3}).write_csv("few.csv")
+    pl.DataFrame({"x": number**2, "y": number % 2, "g": number % 3}).write_csv("few.csv")
     result = run(f"fit few.csv --target y --cv {options}", code=2)
     assert result.stderr.startswith(f"error: {words}")
     assert result.stderr.count("\n") == 1

@@ -187,12 +187,20 @@ class TestKinds:
 
     def test_graded_recipes_take_numbers_as_they_are(self):
         frame = pl.DataFrame(
-            {"a": np.arange(20.0), "same": 1.0, "city": ["u", "v"] * 10, "stars": np.arange(20) % 3}
+            {
+                "row": np.arange(20),
+                "a": np.arange(20.0) ** 2,
+                "same": 1.0,
+                "city": ["u", "v"] * 10,
+                "stars": np.arange(20) % 3,
+            }
         )
         recipe = Recipe("stars", graded=True, categorical=["all"])
         assert prepare(Table(frame), recipe).columns == [Number("a"), Number("same"), Category("city")]
         named = Recipe("stars", graded=True, drop=["city"])
-        assert prepare(Table(frame), named).columns == [Number("a"), Number("same")]
+        found = prepare(Table(frame), named)
+        assert found.columns == [Number("a"), Number("same")]
+        assert found.left_out == [("row", "counts the rows; --features all,NAME keeps it")]
         assert (recipe.imputation, Recipe("y").imputation) == ("none", "median")
 
     @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 120), max_size=4))

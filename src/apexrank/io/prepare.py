@@ -35,6 +35,7 @@ DECIDES = 0.98  # area under the ROC curve of a column that may give the target 
 MOST_ROWS = 100_000  # that are looked at for such columns
 SORTED = 0.95  # that of the row number, in a table sorted by its target
 MOST_GROUPS = 20  # values of a column with the name of an id that may still be a category
+_COUNTS = "counts the rows; --features all,NAME keeps it"
 _SURE = 4.0  # standard deviations of an area by chance
 _OWNER = re.compile(r"(^|[_\-. ])(?i:ids?|key)$|[a-z]I[dD]$")
 _ID_NAME = re.compile(
@@ -220,7 +221,7 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
     and marks such as "?" for missing values. Dates become numbers. Other text is one-hot encoded if at most 100 values
     that are not rare cover half of the rows. Constants, row counters, ids and other text are left out, unless
     ``recipe.features`` or ``recipe.categorical`` name them. Of a graded recipe and of LETOR files all columns are plain
-    numbers, except those named in ``categorical``.
+    numbers, except those named in ``categorical``; only row counters of graded tables are left out.
 
     Examples
     --------
@@ -237,14 +238,14 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
     """
     names = recipe.feature_columns(table)
     facts = {}
-    if needs_facts(recipe) and table.unnamed is None:
+    if table.unnamed is None:
         facts = table_facts(table, names, weight)
     return choose_columns(names, facts, recipe, table.separator, table.source)
 
 
-def needs_facts(recipe: Recipe) -> bool:
-    """Return whether the columns have to be looked at: those of a graded recipe are what it says."""
-    return not recipe.graded or "all" in (recipe.categorical or ())
+def needs_facts(recipe: Recipe, table: Table) -> bool:
+    """Return whether the columns have to be looked at: those of LETOR files with grades are features."""
+    return not recipe.graded or table.unnamed is None
 
 
 def choose_columns(
@@ -256,7 +257,9 @@ def choose_columns(
         raise InputError(f"--categorical {name}: the column is not among the features")
     chooser = _Chooser(recipe, "all" in (recipe.categorical or ()) and "all" not in names, separator, source)
     for name in names:
-        if recipe.graded or not facts:
+        if recipe.graded and facts and name not in {*recipe.features, *named} and facts[name].is_counter:
+            chooser.found.left_out.append((name, _COUNTS))
+        elif recipe.graded or not facts:
             is_category = name in named or (chooser.all_text and name in facts and _is_text(facts[name]))
             chooser.found.columns.append(Category(name) if is_category else Number(name))
         else:
@@ -385,7 +388,7 @@ def _useless(facts: Facts) -> str | None:
 
 def _names_the_rows(name: str, facts: Facts) -> str | None:
     if facts.is_counter:
-        return "counts the rows; --features all,NAME keeps it"
+        return _COUNTS
     if _ID_NAME.search(name) and facts.names_rows:
         return "a number of its own in every row, like an id; --features all,NAME keeps it"
     decimal = facts.words["word"].str.contains(r"^[+-]?\d*\.\d+$").any()

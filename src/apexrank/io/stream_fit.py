@@ -228,7 +228,7 @@ def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
         labelled, _ = labelled_rows(table, recipe.target, empty=True)
         counts.update(target_counts(labelled, recipe.target))
     weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
-    facts = table_facts(labelled, names, weight) if needs_facts(recipe) else {}
+    facts = table_facts(labelled, names, weight) if needs_facts(recipe, table) else {}
     return facts, counts, len(table) - len(labelled), len(table)
 
 

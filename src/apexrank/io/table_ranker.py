@@ -465,8 +465,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     encoder, X = Encoder.fit_transform(
         table, prepared.columns, impute=recipe.imputation, scale=scale, sample_weight=weight
     )
-    if not recipe.graded:
-        notes += deciding_notes(deciding_columns(encoder, X, y, weight)) + prepared.notes
+    notes += [] if recipe.graded else deciding_notes(deciding_columns(encoder, X, y, weight))
+    notes += prepared.notes
     groups = None if recipe.groups is None else group_ids(table, recipe.groups)
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
     X = ranker.scaled(table, X, groups, weight)
