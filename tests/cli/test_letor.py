@@ -14,7 +14,7 @@ from apexrank.aggregation import LovaszAggregator
 from apexrank.cli.app import app
 from apexrank.cli.fit import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
-from apexrank.io import load_model, read_qrels, read_run, read_table, write_qrels
+from apexrank.io import TableRanker, load_model, read_qrels, read_run, read_table, save_model, write_qrels
 from apexrank.io.modelfile import ModelFileError, pack, unpack
 from apexrank.preprocessing import QueryNormalizer
 from tests.cli.test_verbs import run
@@ -498,3 +498,33 @@ def test_row_numbers_of_letor_files_are_features(tmp_path, monkeypatch, engine):
     assert (
         "feature_1" in json.loads(run(f"fit rows.txt --model retarget --json{engine}").stdout)["coefficients"]
     )
+
+
+def test_groups_for_a_model_without(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = make_letor_example(n_queries=12, random_state=0)
+    names = [f"x{j}" for j in range(made.data.shape[1])]
+    frame = pl.DataFrame(made.data, schema=names).with_columns(
+        y=pl.Series(made.target), s=pl.Series(made.groups)
+    )
+    frame.write_csv("rows.csv")
+    Path("rows").mkdir()
+    frame.write_parquet("rows/rows.parquet")
+    ranker = apexrank.rankers.BoostedRanker(n_estimators=5).fit(made.data, made.target, groups=made.groups)
+    save_model("bare.apex", ranker)
+    save_model("own.apex", TableRanker.of(ranker, target="y", groups="s"))
+    one_list = (
+        "note: all rows are measured as one list, as the model has no groups: --groups names their column\n"
+    )
+    assert one_list in run("evaluate bare.apex rows.csv --target y").stderr
+    own = run("evaluate own.apex rows.csv --json")
+    for rows in ("rows.csv", "rows"):
+        grouped = run(f"evaluate bare.apex {rows} --target y --groups s --json")
+        assert json.loads(grouped.stdout)["measures"] == json.loads(own.stdout)["measures"]
+        assert not grouped.stderr
+    assert (
+        run("rank bare.apex rows.csv --groups s --top 2").stdout
+        == run("rank own.apex rows.csv --top 2").stdout
+    )
+    for command in ("evaluate own.apex rows.csv", "rank own.apex rows.csv"):
+        assert "the model has its own groups, column 's'" in run(f"{command} --groups x0", code=2).stderr

@@ -539,7 +539,6 @@ TRAIN = "--target fraud --id case --categorical city"
         ("evaluate model.apex good.csv --roc roc.gif", "cannot tell the format of 'roc.gif'"),
         ("evaluate model.apex", "give a model and a table (MODEL TEST), a table with --scores"),
         ("evaluate model.apex good.csv --measures luck", "unknown measure 'luck'"),
-        ("evaluate model.apex good.csv --groups city", "--groups goes with --scores"),
         ("evaluate model.apex good.csv -o q.csv", "--output is for the table of --per-query"),
         ("evaluate model.apex good.csv --per-query -o good.csv", "is also an input"),
         ("evaluate model.apex good.csv --scores amount", "leave out the model"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank import io, metrics
+from apexrank import metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -36,8 +36,8 @@ class Inputs:
     weight: str | None = opt.plain(
         "Column of row weights, which count as repetitions; default: the model's, if TEST has it."
     )
+    groups: str | None = opt.plain("Column of groups, one list each, of a model without one or of --scores.")
     scores: str | None = _scored("Column of scores, larger is better.")
-    groups: str | None = _scored("Column of groups, one list each.")
     qrels: Path | None = _scored("TREC judgements of the run's documents.")
     complete: bool = _scored("Count judged queries that the run lacks as 0.", default=False)
 
@@ -57,7 +57,6 @@ class Inputs:
             (self.complete and not of_run, "--complete is about a TREC run: give --qrels, or leave it out"),
             (of_scores and self.test, "--scores names a column of the table itself: leave out the model"),
             (has_none, f"give {ways}"),
-            (self.groups and not of_scores, "--groups goes with --scores: a model knows its own groups"),
         ):
             opt.refuse(wrong, message)
         out.check_inputs(self.source, self.test, self.qrels)
@@ -74,7 +73,7 @@ class Inputs:
             roles = {"groups": groups, "positive": self.positive, "weight": self.weight}
             return judge_scores(table, self.scores, target, **roles)
         assert self.test is not None  # seen to above
-        ranker = io.load_model(self.source)
+        ranker = opt.load_ranker(self.source, self.groups)
         if self.test.is_dir():
             from apexrank.io.stream_fit import score_blocks
 
@@ -92,7 +91,12 @@ class Inputs:
             weight=self.weight,
             scores=scores,
         )
-        notes = ranker.check(table, known=[self.target, self.weight]) if notes is None else notes
+        if ranker.positive is None and judged.groups is None:
+            out.note(
+                "all rows are measured as one list, as the model has no groups: --groups names their column"
+            )
+        known = [self.target, self.weight, self.groups]
+        notes = ranker.check(table, known=known) if notes is None else notes
         if ranker.score_profile is not None and not self.test.is_dir():
             judged = judged._replace(drift=ranker.drift(table, judged.scores))
         return judged._replace(notes=(*judged.notes, *notes, *_drift_notes(judged)))

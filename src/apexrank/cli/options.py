@@ -395,6 +395,15 @@ class EdgeOptions(Strictness):
         return self.build(self.read_edges(path), signed=signed)
 
 
+def load_ranker(path: Path, groups: str | None) -> io.TableRanker:
+    """Load a model; a model without a column of groups takes that of ``--groups``."""
+    ranker = io.load_model(path)
+    other = ranker.groups is not None and groups not in (None, ranker.groups)
+    refuse(other, f"the model has its own groups, column {ranker.groups!r}: leave out --groups")
+    ranker.groups = ranker.groups or groups
+    return ranker
+
+
 @dataclass(frozen=True)
 class Workers:
     """Processes of ``--engine dask``."""

@@ -27,6 +27,7 @@ class RankOptions:
     explain: bool = opt.plain("Add the three columns that lift each row most.", default=False)
     keep: bool = opt.plain("Keep all columns of the table.", default=False)
     id: str | None = opt.plain("Column that names the rows; default: the model's.")
+    groups: str | None = opt.plain("Column of groups to rank inside of; default: the model's.")
     format: str = opt.plain(
         "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.",
         default="table",
@@ -64,7 +65,7 @@ def rank(
     out.check_inputs(model, new)
     from apexrank.io.trec import run_text
 
-    ranker = io.load_model(model)
+    ranker = opt.load_ranker(model, options.groups)
     if new.is_dir():
         from apexrank.io.stream_fit import score_blocks
 
@@ -76,7 +77,7 @@ def rank(
     if pair is not None:  # p·gain ≥ (1 − p)·cost
         chosen["min_probability"] = pair[0] / sum(pair)
     ranked = io.rank_table(ranker, table, scores=scores, **chosen)
-    reading.note(*(ranker.check(table, known=[options.id]) if notes is None else notes))
+    reading.note(*(ranker.check(table, known=[options.id, options.groups]) if notes is None else notes))
     if options.id is None and ranker.id not in (None, *table.names):
         reading.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
     found: dict[str, Any] = {"rows": len(ranked), "output": output}

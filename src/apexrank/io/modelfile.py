@@ -151,7 +151,7 @@ def save_model(path: str | Path, model: Any) -> None:
         File to write, usually with the ending ``.apex``.
     model : TableRanker or estimator
         An estimator of graded relevance, such as :class:`~apexrank.rankers.BoostedRanker`, is kept as
-        :meth:`TableRanker.of` wraps it: ``load_model(path).estimator`` gives it back.
+        :meth:`TableRanker.of` wraps it, without a column of groups: ``load_model(path).estimator`` gives it back.
 
     Raises
     ------
