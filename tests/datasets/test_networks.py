@@ -172,8 +172,13 @@ def test_what_cannot_be_read_is_told_in_one_line(tmp_path, name, text, message):
 @pytest.mark.parametrize("name", TEXT_LOADERS)
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(gzip.compress(b"1 2\n" * 99)[:-9], "damaged"), (b"\xff\xfe1", "not UTF-8"), (None, "cannot read")],
-    ids=["cut gzip", "binary", "missing"],
+    [
+        (gzip.compress(b"1 2\n" * 99)[:-9], "damaged"),
+        (b"1 2\n\xff 3\n", "not UTF-8"),
+        (b"\xff\xfe1", "seems to be UTF-16"),
+        (None, "cannot read"),
+    ],
+    ids=["cut gzip", "binary", "UTF-16", "missing"],
 )
 def test_damaged_files(tmp_path, name, content, message):
     file = tmp_path / "graph.txt.gz"
