@@ -29,8 +29,8 @@ from apexrank.cli import output
 working = output.working
 
 @contextmanager
-def told(message, about=""):
-    with working(message, about) as shown:
+def told(message, *more, **options):
+    with working(message, *more, **options) as shown:
         print("working:", message, file=sys.stderr, flush=True)
         yield shown
 
