@@ -92,7 +92,7 @@ def test_interrupted_in_the_middle(inputs, verb, record_property):
         began = time.monotonic()
         child.send_signal(signal.SIGINT)
         rest = child.stderr.read()
-        assert child.wait() == 130
+        assert child.wait() == 130, rest
     record_property("seconds", round(time.monotonic() - began, 2))
     assert rest.splitlines()[-1] == "error: interrupted"
     assert "Traceback" not in rest
