@@ -6,6 +6,9 @@ and the digits are the candidates. Counting first choices wastes the rest of the
 waste how sure a classifier is. The Lovász–Bregman aggregate keeps both: it is the order of the mean score, to
 which a classifier that is unsure adds little (Iyer and Bilmes 2013, sections 1.1 and 4). With some labelled
 images, ``LovaszAggregator`` also learns how much each classifier is worth.
+
+The design (how many classifiers, and how many of them learn from noisy labels) was chosen while looking at the
+same test images, so this is an illustration, not a measurement.
 """
 
 import matplotlib.pyplot as plt

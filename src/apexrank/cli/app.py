@@ -86,9 +86,8 @@ class OneLineErrors(TyperGroup):
             _report(f"unexpected {type(error).__name__}: {error} (APEXRANK_DEBUG=1 shows where)")
             code = 1
         parallel = sys.modules.get("apexrank.parallel")  # which would load numba
-        if (
-            parallel is not None and parallel.has_abandoned_work()
-        ):  # temporary files are gone; nobody waits for the rest
+        if parallel is not None and parallel.has_abandoned_work():
+            # Temporary files are gone, and the interpreter would wait for threads whose results nobody wants.
             for stream in (sys.stdout, sys.stderr):
                 with suppress(OSError, ValueError, AttributeError):
                     stream.flush()
