@@ -61,6 +61,7 @@ lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell *.md docs examples benchmarks src
+	$(BIN)/python -m tests.words
 
 unit: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile=quick
