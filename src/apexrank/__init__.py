@@ -66,4 +66,4 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = attach(__name__)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -301,3 +301,22 @@ def test_the_conda_recipe_follows_pyproject():
     ]
     assert [line for line in wanted if f"    - {line}" not in lines] == []
     assert f"  version: {PROJECT['version']}" in lines
+
+
+def test_the_version_is_the_same_everywhere():
+    import apexrank
+
+    version = PROJECT["version"]
+    assert apexrank.__version__ == version
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {version}\n" in citation
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (\S+)(?: - (\d{4}-\d\d-\d\d))?$", changelog, flags=re.M)
+    assert versions[0] == ("Unreleased", "")
+    assert versions[1][0] == version
+    assert f"\ndate-released: {versions[1][1]}\n" in citation
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", changelog, flags=re.M)) <= kinds
+    assert f"| {'.'.join(version.split('.')[:2])}.x | yes |" in (ROOT / "SECURITY.md").read_text(
+        encoding="utf-8"
+    )
