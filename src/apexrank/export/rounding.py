@@ -163,30 +163,32 @@ def search_points(objective: CardObjective, wanted: np.ndarray, max_points: int)
     rounded = [objective.best(np.array(points)) for points in sorted(candidates)]
     starts = sorted(rounded, key=lambda one: one.value)[:2]
     starts.append(objective.best(naive_points(wanted, max_points)))
-    improved = (_by_ones(objective, start, wanted != 0, max_points) for start in starts)
+    # the largest coefficients first: in the order of the columns, the same table with columns moved had another card
+    order = np.argsort(-np.abs(wanted), kind="stable")[: np.count_nonzero(wanted)]
+    improved = (_by_ones(objective, start, order, max_points) for start in starts)
     best = min(improved, key=lambda one: one.value)
     divisor = int(np.gcd.reduce(best.points))
     return Rounded(best.points // divisor, best.scale * divisor, best.value)
 
 
-def _by_ones(objective: CardObjective, best: Rounded, free: np.ndarray, max_points: int) -> Rounded:
+def _by_ones(objective: CardObjective, best: Rounded, order: np.ndarray, max_points: int) -> Rounded:
     """Coordinate descent in steps of one point, until no step lowers the objective at its own best scale."""
     for _ in range(_PASSES):
         before = best.value
-        best = _one_pass(objective, best, free, max_points, quick=True)
+        best = _one_pass(objective, best, order, max_points, quick=True)
         if best.value >= before:
-            best = _one_pass(objective, best, free, max_points, quick=False)
+            best = _one_pass(objective, best, order, max_points, quick=False)
         if best.value >= before:
             break
     return best
 
 
 def _one_pass(
-    objective: CardObjective, best: Rounded, free: np.ndarray, max_points: int, quick: bool
+    objective: CardObjective, best: Rounded, order: np.ndarray, max_points: int, quick: bool
 ) -> Rounded:
     """Try a step up and down for each feature; ``quick`` skips those that do not help at the current scale."""
     scores = objective.V @ best.points
-    for j in np.flatnonzero(free):
+    for j in order:
         for step in (1, -1):
             points = best.points.copy()
             points[j] += step

@@ -31,6 +31,9 @@ FEWEST = 5  # different scores of which bins can be made
 BINS = 0.45  # exponent of the number of bins: smooth links would do with fewer, links with jumps like more
 MOST_STEPS, SHORTEST = 20, 1 / 16
 SETTLED = 1.0  # of the residual variance: a smaller gain is less than one row tells
+ROUNDING = (
+    1e-10  # of an error: few rows have few orders, and many orders have the same error but for rounding
+)
 DAMPING = 1e-6  # of the mean curvature; w itself, whose length any link makes up for, has next to none
 
 
@@ -139,11 +142,12 @@ class SingleIndex:
             if not step.any():
                 break
             change, length, trial = self.scores(step), 2.0, at
-            while trial.error >= at.error and length > SHORTEST:
+            lower = at.error * (1 - ROUNDING)
+            while trial.error >= lower and length > SHORTEST:
                 length /= 2
                 trial = self.fit(theta + length * change)
             gain = at.error - trial.error
-            if gain > 0:
+            if trial.error < lower:
                 w, theta, at = w + length * step, theta + length * change, trial
             if gain <= SETTLED * at.error / len(at.knots):
                 break
@@ -174,10 +178,11 @@ def refined_coefficients(data: Training, problem: Problem, solve: Solve, w: np.n
     if not all(start.any() for start in starts):
         return None
     one, other = (SingleIndex(half, own) for half, own in zip(halves, problems, strict=True))
-    gain = 0.0
+    before = after = 0.0
     for own, others, start in ((one, other, starts[0]), (other, one, starts[1])):
-        gain += own.error_on(others, start) - own.error_on(others, own.minimise(start))
-    if not gain > 0:
+        before += own.error_on(others, start)
+        after += own.error_on(others, own.minimise(start))
+    if not after < before * (1 - ROUNDING):
         return None
     better = whole.minimise(w)
     return better * float(np.linalg.norm(w * problem.scale) / np.linalg.norm(better * problem.scale))
