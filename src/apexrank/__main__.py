@@ -1,4 +1,4 @@
-"""``python -m apexrank``: the command line."""
+"""Entry point of ``python -m apexrank``."""
 
 from apexrank.cli import main
 

@@ -1,11 +1,11 @@
 """Atomic file writes.
 
-A temporary file beside the target takes its place in one step, once its bytes are on the disk. So whatever stops the
-writer (an error, a full disk, a signal, a kill, a power cut) leaves the old file or the complete new one. The new file
-has the mode of the old one, but belongs to whoever writes it; a file that may not be written is not replaced either.
+Data go to a temporary file beside the target, which is flushed to disk and then renamed over the target. If the writer
+is stopped (by an error, a full disk, a signal or a power cut), either the old file or the complete new one remains. The
+new file keeps the mode of the old one but is owned by the user who writes it; a read-only file is not replaced.
 
-Only a kill leaves the temporary file, hidden and named ``.NAME.XXXXXXXX.tmp``. It disturbs nobody, and goes when the
-same file is written a day later: before that it may belong to a writer that is at work.
+Only a killed process leaves its temporary file behind, hidden and named ``.NAME.XXXXXXXX.tmp``. It is removed when the
+same target is written at least a day later; a younger one may belong to another writer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from apexrank.errors import InputError
 
 _STALE = 24 * 3600.0  # seconds
-_CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)  # what some network file systems say to all flushing
+_CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)  # returned by network file systems that do not support fsync
 _ADVICE = {
     errno.ENOSPC: "free some space or choose another folder",
     errno.EDQUOT: "free some space or choose another folder",
@@ -66,7 +66,7 @@ def check_writable(path: str | Path) -> Path:
 
 
 def _mode(path: str | Path) -> int:
-    """File mode of a path, or 0 where there is nothing."""
+    """Return the file mode of a path, or 0 if it does not exist."""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -74,11 +74,11 @@ def _mode(path: str | Path) -> int:
 
 
 def write_failure(error: Exception, advice: str | None = None) -> str | None:
-    """Say why the system refused a write and what to do (``advice`` where nothing better is known).
+    """Describe a failed write and how to fix it; None if ``error`` is not a system error.
 
-    None where something else failed.
+    ``advice`` is the fix to suggest for error numbers without one of their own.
     """
-    # polars gives the system's error number in its text alone
+    # polars reports the system's error number only in its message
     found = re.search(r"\(os error (\d+)\)", str(error))
     number = int(found[1]) if found else getattr(error, "errno", None)
     if number is None:
@@ -89,14 +89,14 @@ def write_failure(error: Exception, advice: str | None = None) -> str | None:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` that takes its place when the block ends well.
+    """Yield a temporary path beside ``path`` that replaces it when the block succeeds.
 
-    A block that fails leaves the old file as it was and no temporary file behind.
+    If the block fails, the old file is unchanged and the temporary file is removed.
 
     Raises
     ------
     InputError
-        When ``path`` cannot be written, or the system stops its writing: a full disk, say.
+        When ``path`` cannot be written, or writing fails, for example on a full disk.
 
     Examples
     --------
@@ -108,11 +108,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ...     target.read_text(), len(list(Path(folder).iterdir()))
     ('whole', 1)
     """
-    # A link must stay a link: its target is what gets replaced.
+    # Keep symbolic links: replace the file that the link points to.
     target = Path(os.path.realpath(check_writable(path)))
     temporary = _temporary_name(target)
     try:
-        if target.exists():  # nobody may read the new file who may not read the old one
+        if target.exists():  # the new file must not be readable by more users than the old one
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary
         _flush(temporary)
@@ -131,15 +131,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path`` that takes its place when the block ends well.
+    """Yield a temporary folder beside ``path`` that replaces it when the block succeeds.
 
-    A folder that is there already is replaced if it is empty or ``is_ours`` says so. A block that fails leaves it as
-    it was and no temporary folder behind.
+    An existing folder is replaced only if it is empty or ``is_ours`` returns True for it. If the block fails, the
+    existing folder is unchanged and the temporary folder is removed.
 
     Raises
     ------
     InputError
-        When ``path`` cannot be written, is a file or a folder of something else, or the system stops the writing.
+        When ``path`` cannot be written, is a file or an unrelated folder, or writing fails.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -173,14 +173,14 @@ def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Itera
 
 
 def _is_of(error: Exception, *paths: Path) -> bool:
-    """Whether an error may be one of these files or of what is in these folders: it names one of them, or none."""
+    """Return whether an error concerns one of these paths: it names one of them, a file below one, or no file."""
     name = getattr(error, "filename", None)
     return name is None or any(Path(os.fsdecode(name)).is_relative_to(path) for path in paths)
 
 
 def _temporary_name(target: Path) -> Path:
-    """A new name beside a file or folder; what killed writers of the same have left there is removed."""
-    # Names may be as long as names can be, or not be text: not every writer takes those.
+    """Return a new temporary name beside a file or folder, after removing stale temporary files of killed writers."""
+    # Shorten and sanitise the name: not every writer accepts very long names or names that are not text.
     stem = "." + re.sub(r"[^A-Za-z0-9._-]", "_", target.name)[:40]
     for left in target.parent.glob(f"{stem}.{'[0-9a-f]' * 8}.tmp"):
         with suppress(OSError):
@@ -190,7 +190,7 @@ def _temporary_name(target: Path) -> Path:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the bytes are on the disk: a power cut must not find the new name before them."""
+    """Flush a file to disk, so that a power cut after the rename cannot leave an incomplete file."""
     with path.open("r+b") as file:
         try:
             os.fsync(file.fileno())
@@ -200,7 +200,7 @@ def _flush(path: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Wait until the new name is on the disk, where the system can."""
+    """Flush a folder's entries to disk, if the system supports it."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -220,6 +220,6 @@ def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
     with replacing(path) as temporary, ExitStack() as stack:
         file: Any = stack.enter_context(temporary.open("wb"))
         if Path(path).suffix.lower() == ".gz":
-            # neither time nor name goes into the file: same data, same bytes
+            # no time stamp and no name in the header, so that equal data give equal bytes
             file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
         file.writelines(lines)

@@ -1,7 +1,8 @@
-"""Bounds of the theory: risk on new data against risk on training data (JMLR 2009, sec. 4, Theorems 2 and 3).
+"""Generalisation bounds: risk on new data against risk on training data (JMLR 2009, sec. 4, Theorems 2 and 3).
 
-Others stand beside them: `r_max_bounds` (Theorem 1) says what a risk tells about the highest negative, `link_stability`
-and `link_concentration` how far the coefficients of a fit with an unknown link move with y, and with its noise.
+Three related bounds are here, too: `r_max_bounds` (Theorem 1) bounds the height of the highest negative by the risk;
+`link_stability` and `link_concentration` bound the change of the coefficients of a fit with an unknown link when y
+changes or is noisy.
 
 With I positives and K negatives drawn at random, the probability that *some* ranker f of the class F has
 ``R_true(f) ≥ R_empirical,θ(f) + ε`` is at most
@@ -12,15 +13,15 @@ Here R is the risk ``( mean over negatives of (share of positives at or below it
 `apexrank.metrics.p_norm_risk` gives with ``normalize=True`` and ``margin=θ``; R_min is the smallest true risk in
 the class, and N its covering number in L_∞. Theorem 3 is the whole formula, Theorem 2 the one with R_min = 0.
 
-The bounds hold for every distribution, so they are far from tight. What they are good for is their shape: what a
-larger p, a smaller ε or a richer class costs in examples. Four things to know about it:
+The bounds hold for every distribution, so they are far from tight. They are useful for their shape: they show how many
+more examples a larger p, a smaller ε or a richer class needs. Four facts about the bound:
 
 * The maximum is ``(ε/4)²·max{R_min, ε/4}^{2(p−1)}``: Theorem 3 is better than Theorem 2 exactly when R_min > ε/4.
 * The bound falls with I and ε and grows with p, but with K it falls only at first, because of its ``ln K``.
-* R_{p,min} grows with p, so R_{1,min}, one minus the best true AUC in the class, may stand in for it at every p.
-* The ``ln K`` and the factor 2 can go (``sharp=True``): the bound ``N·(exp(−2·K·max{…}) + exp(−ε²·I/8))`` holds, too.
+* R_{p,min} grows with p, so R_{1,min}, one minus the best true AUC in the class, can replace it at every p.
+* The ``ln K`` and the factor 2 can be dropped (``sharp=True``): ``N·(exp(−2·K·max{…}) + exp(−ε²·I/8))`` holds, too.
 
-*Proof of the last.* Fix a ranker and a φ between 0 and 1, and split its deviation as the paper does, into
+*Proof of the last point.* Fix a ranker and a φ between 0 and 1, and split its deviation as the paper does, into
 ``R_true − R_DS`` (negatives drawn) and ``R_DS − R_empirical`` (positives drawn), each at least ε/4. Only one side of
 McDiarmid's inequality is needed for the first: ``exp(−2·K·max{…})``. For the second keep the negatives fixed. The
 empirical risk is a norm, scaled by ``K^{−1/p}``, of the vector of heights/I, whose mean over the positives is the
@@ -43,16 +44,16 @@ from scipy.sparse.linalg import eigsh
 from apexrank.errors import InputError
 from apexrank.prices import PRICES, Price
 
-MOST_DENSE = 3000  # columns or rows of a Gram matrix that is taken apart whole
+MOST_DENSE = 3000  # largest size of a Gram matrix that is decomposed densely
 LogCovering = float | Callable[[float], float]
 
 _SMALLEST_RATE = 1e-290  # its reciprocal, the number of negatives, is still well inside a float
 
 
 def log_covering_linear(radius: float, norm_bound: float, feature_bound: float, n_features: int) -> float:
-    """``n·ln(1 + 2·B·X/r)``, at least the logarithm of the covering number of a norm-bounded linear class.
+    """Upper bound ``n·ln(1 + 2·B·X/r)`` on the log covering number of a norm-bounded linear class.
 
-    The class is ``{x ↦ w·x : |w| ≤ B}`` on ``|x|_* ≤ X``, with any norm and its dual, such as the Euclidean twice.
+    The class is ``{x ↦ w·x : |w| ≤ B}`` on ``|x|_* ≤ X`` for any norm and its dual; the Euclidean norm is its own dual.
 
     *Proof.* ``sup_x |w·x − v·x| ≤ X·|w − v|``, so it is enough to cover the ball of radius B in R^n by balls of
     radius ``s = r/X``. Choose points of that ball more than s apart until no further one fits; now each point of
@@ -80,15 +81,15 @@ def log_covering_linear(radius: float, norm_bound: float, feature_bound: float, 
 
 
 def log_covering_sloppy(radius: float, theta: float, p: float, n_rankers: int) -> float:
-    """Logarithm of the size of a sloppy cover of the weighted means of weak rankers with values in [0, 1].
+    """Log size of a sloppy cover of the weighted means of weak rankers with values in [0, 1].
 
-    A sloppy cover may miss some rows by more than its radius. JMLR 2009, sec. 4, names it as a way to tighten the
-    bounds (after R. E. Schapire and others, *Boosting the margin*, 1998). It has the means of m rankers, with
+    A sloppy cover may miss some rows by more than its radius. JMLR 2009, sec. 4, suggests it to tighten the bounds
+    (after R. E. Schapire and others, *Boosting the margin*, 1998). The cover consists of the means of m rankers, with
     repetition: ``N = C(n + m − 1, m)``, ``m = ⌈2·(ln 4 + p·ln(16/ε))/r²⌉`` for the radius ``r = ε·θ/8``. So ``ln N``
-    grows with the *logarithm* of the number of rankers, where `log_covering_linear` grows with the number itself, and
-    p costs a factor of at most p. Count a ranker that may also be used reversed, 1 − h, twice.
+    grows with the *logarithm* of the number of rankers, whereas `log_covering_linear` grows with the number itself, and
+    with p by a factor of at most p. Count a ranker twice if it may also be used reversed, as 1 − h.
 
-    *Proof* that it may stand in for N in Theorems 2 and 3. Draw the m rankers by the weights of f. By Hoeffding's
+    *Proof* that it can replace N in Theorems 2 and 3. Draw the m rankers by the weights of f. By Hoeffding's
     inequality their mean g is further than ``τ = r/2`` from f(x) with probability at most ``2·exp(−2mτ²)``, for any x.
     So the shares of such rows among positives and negatives, on new data and in the sample, add up to at most
     ``η = 8·exp(−2mτ²) ≤ 2·(ε/16)^p`` in the mean, hence for some g of the cover. With φ of slope 1/θ, Minkowski's
@@ -108,7 +109,7 @@ def log_covering_sloppy(radius: float, theta: float, p: float, n_rankers: int) -
 
     Examples
     --------
-    The size of the cover against that of the Euclidean ball in as many dimensions, which has the means inside.
+    Compare the size of the cover with that of the Euclidean ball of the same dimension, which contains the means.
 
     >>> sloppy = [log_covering_sloppy(0.025, 0.5, 2, n) for n in (10**3, 10**6, 10**9)]
     >>> linear = [log_covering_linear(0.025, 1.0, n**0.5, n) for n in (10**3, 10**6, 10**9)]
@@ -136,12 +137,12 @@ def failure_log_probability(
     *,
     sharp: bool = False,
 ) -> float:
-    """Logarithm of the bound of JMLR 2009, Theorem 3 (of Theorem 2 with ``r_min=0``); above 0 it says nothing.
+    """Logarithm of the bound of JMLR 2009, Theorem 3 (Theorem 2 with ``r_min=0``); vacuous above 0.
 
     Parameters
     ----------
     epsilon : float in (0, 1]
-        ε, by how much the true risk exceeds the training risk.
+        ε, the excess of the true risk over the training risk.
     theta : float
         θ > 0, the margin at which the training risk is taken.
     p : float
@@ -150,16 +151,16 @@ def failure_log_probability(
         I and K.
     log_covering : callable or float
         ``ln N(F, r)`` as a function of the radius r, for example `log_covering_linear` or `log_covering_sloppy` with
-        their other arguments filled in by `functools.partial`. A finite class has the number ``ln |F|``.
+        their other arguments bound by `functools.partial`. For a finite class pass the number ``ln |F|``.
     r_min : float in [0, 1]
-        R_min, or anything known to be below it. The smallest true risk of the centres of the cover does, too (sec. 10).
+        R_min or a lower bound on it. The smallest true risk of the centres of the cover is valid, too (sec. 10).
     sharp : bool
-        Leave out the ``ln K`` and the factor 2 of the printed bound, which are not needed (proof above).
+        Drop the ``ln K`` and the factor 2 of the printed bound, which are not needed (see the proof above).
 
     Returns
     -------
     float
-        Natural logarithm of the bound; finite where the bound itself would be rounded to 0 or infinity.
+        Natural logarithm of the bound; finite even where the bound itself would underflow or overflow.
 
     Examples
     --------
@@ -211,19 +212,19 @@ def negatives_needed(
     r_min: float = 0.0,
     sharp: bool = False,
 ) -> float:
-    """Fewest negatives K for which the bound is at most δ (JMLR 2009, Theorems 2 and 3, solved for K).
+    """Smallest number K of negatives for which the bound is at most δ (JMLR 2009, Theorems 2 and 3, solved for K).
 
-    With I → ∞ it is ``K = (ln 2N − ln δ) / (2·rate)``, where ``rate = (ε/4)²·max{R_min, ε/4}^{2(p−1)}``: larger by
-    the factor ``max{R_min, ε/4}^{−2}`` for each further unit of p.
+    With I → ∞ it is ``K = (ln 2N − ln δ) / (2·rate)``, where ``rate = (ε/4)²·max{R_min, ε/4}^{2(p−1)}``. Each further
+    unit of p multiplies it by ``max{R_min, ε/4}^{−2}``.
 
     Parameters
     ----------
     epsilon, theta, p, log_covering, r_min, sharp
         As in `failure_log_probability`.
     delta : float in (0, 1)
-        δ, the probability of failure that is allowed.
+        δ, the allowed probability of failure.
     n_positives : float
-        I; by default there are as many positives as it takes.
+        I; infinite by default.
 
     Returns
     -------
@@ -255,8 +256,8 @@ def negatives_needed(
 
     if n_positives == inf:
         return _whole(max(-log_budget, 0.0) / (2 * rate))
-    # exp(−aK) + K·exp(−b) is convex in K with its least value at ln(a·e^b)/a: the first crossing lies below that.
-    # Without the K it falls for ever.
+    # exp(−aK) + K·exp(−b) is convex in K with its minimum at ln(a·e^b)/a, so the first crossing lies below that.
+    # The sharp bound, without the factor K, decreases in K everywhere.
     lowest = (log(2 * rate) + epsilon**2 * n_positives / 8) / (2 * rate)
     best = 1e300 if sharp else min(max(1.0, lowest), 1e300)
     if excess(best) > 0:
@@ -278,11 +279,11 @@ def positives_needed(
     r_min: float = 0.0,
     sharp: bool = False,
 ) -> float:
-    """Fewest positives I for which the bound is at most δ with K negatives (JMLR 2009, Theorems 2 and 3).
+    """Smallest number I of positives for which the bound is at most δ with K negatives (JMLR 2009, Theorems 2 and 3).
 
-    ``I = (8/ε²)·(ln K + ln 2N − ln(δ − 2N·exp(−2·K·rate)))``: what the K negatives leave of δ must pay for the
-    positives, and more negatives ask for more positives through ``ln K``. Hence I grows with p, too, as K has to.
-    With ``sharp=True`` the ``ln K`` and the 2 are not there, and more negatives never ask for more positives.
+    ``I = (8/ε²)·(ln K + ln 2N − ln(δ − 2N·exp(−2·K·rate)))``: the positives get the part of δ that the K negatives do
+    not use up, and through ``ln K`` more negatives need more positives. As K must grow with p, so must I.
+    With ``sharp=True`` the ``ln K`` and the 2 drop out, and more negatives never need more positives.
 
     Parameters and return value as in `negatives_needed`, with K as ``n_negatives``.
 
@@ -322,10 +323,10 @@ def epsilon_bound(
     r_min: float = 0.0,
     sharp: bool = False,
 ) -> float:
-    """Smallest ε for which, with probability at least 1 − δ, ``R_true(f) < R_empirical,θ(f) + ε`` for every f in F.
+    """Smallest ε such that, with probability at least 1 − δ, ``R_true(f) < R_empirical,θ(f) + ε`` for every f in F.
 
-    Found by bisection, because the covering number depends on ε, too. 1 means that the bound says nothing: no risk
-    is above 1. Parameters as in `negatives_needed`.
+    It is found by bisection, because the covering number depends on ε, too. A value of 1 means that the bound is
+    vacuous, as no risk exceeds 1. Parameters as in `negatives_needed`.
 
     Examples
     --------
@@ -345,22 +346,22 @@ def epsilon_bound(
 
 
 def r_max_bounds(log_risk: float, n_negatives: float, price: str | Price) -> tuple[float, float]:
-    """Smallest and largest height R_max of the highest negative that a risk ``R_{g,1}`` allows (JMLR 2009, Theorem 1).
+    """Lower and upper bound on the height R_max of the highest negative, given the risk ``R_{g,1}`` (Theorem 1).
 
-    The theorem, ``K·g(R_max/K) ≤ R_{g,1} ≤ K·g(R_max)`` for a convex increasing price g, is solved for R_max:
-    ``g⁻¹(R/K) ≤ R_max ≤ K·g⁻¹(R/K)``. The upper bound given here is lower and needs no convexity. One negative has
-    the height R_max, the other K − 1 have at least 0: ``R_max ≤ g⁻¹(R − (K − 1)·g(0))``. For a power that is
-    ``R^{1/p}``, where the printed one is ``K^{1 − 1/p}·R^{1/p}``. As ``R_{g,1} ≤ R_{g,ℓ}`` for a loss ℓ above the 0-1
+    JMLR 2009, Theorem 1: ``K·g(R_max/K) ≤ R_{g,1} ≤ K·g(R_max)`` for a convex increasing price g. Solved for R_max it
+    is ``g⁻¹(R/K) ≤ R_max ≤ K·g⁻¹(R/K)``. The upper bound returned here is lower and needs no convexity: one negative
+    has the height R_max and the other K − 1 at least 0, so ``R_max ≤ g⁻¹(R − (K − 1)·g(0))``. For a power it is
+    ``R^{1/p}`` instead of the printed ``K^{1 − 1/p}·R^{1/p}``. As ``R_{g,1} ≤ R_{g,ℓ}`` for a loss ℓ above the 0-1
     loss (exponential, hinges, logistic over ln 2), the upper bound also holds for the risk that a fit minimises.
 
     Parameters
     ----------
     log_risk : float
-        ``ln R_{g,1}``, finite; for a power what `apexrank.metrics.p_norm_risk` gives with ``log=True``.
+        ``ln R_{g,1}``, finite; for a power, `apexrank.metrics.p_norm_risk` with ``log=True`` returns it.
     n_negatives : float
         K, the number of negatives.
     price : str or Price
-        g, of `apexrank.prices`; it must not fall.
+        g, from `apexrank.prices`; it must not decrease.
 
     Examples
     --------
@@ -376,7 +377,7 @@ def r_max_bounds(log_risk: float, n_negatives: float, price: str | Price) -> tup
     price = PRICES.get(price)
     if price.falls():
         raise InputError(f"the {price.name} price falls with the height: the bounds need one that never does")
-    slack = 1e-12 * max(1.0, abs(log_risk))  # where g is flat, rounding would take one end for the other
+    slack = 1e-12 * max(1.0, abs(log_risk))  # where g is flat, rounding could swap the two bounds
 
     def least_height(log_price: float) -> float:
         return _least(lambda r: log_price - float(price.log_value(np.log(r))), 1e-300, 1e300)
@@ -391,18 +392,18 @@ def r_max_bounds(log_risk: float, n_negatives: float, price: str | Price) -> tup
 
 
 def link_stability(X: Any, y: ArrayLike, y_changed: ArrayLike, alpha: float) -> float:
-    """Bound ``2·min(|X|·|ỹ − y|, R·|ỹ − y|₁) / (n·alpha)`` on how far the coefficients move when y is changed into ỹ.
+    """Bound ``2·min(|X|·|ỹ − y|, R·|ỹ − y|₁) / (n·alpha)`` on the change of the coefficients when y changes to ỹ.
 
-    For the minimiser w of ``(1/n)·m_s(X·w) + alpha/2·|w|²``, the cost of an unknown link, whatever s is. |X| is the
-    spectral norm, and R the largest distance of a row from the mean row. The first bound is Theorem 8 of S. Acharyya's
-    dissertation (2013), where the 2 is missing; the second is much lower where few values of y change.
+    It holds for the minimiser w of ``(1/n)·m_s(X·w) + alpha/2·|w|²``, the cost of an unknown link, for every s. |X| is
+    the spectral norm, and R the largest distance of a row from the mean row. The first bound is Theorem 8 of S.
+    Acharyya's dissertation (2013), where the 2 is missing; the second is much lower if few values of y change.
 
     *Proof.* The gradient at w is ``Xᵀ(v − y)/n + alpha·w``, v the projection of ``X·w/s`` onto the permutahedron of y.
     As ``v = z − PAV(z − y↓)`` in decreasing order and PAV is a projection, v moves by at most ``|ỹ↓ − y↓|``, which is
     at most ``|ỹ − y|``. PAV also keeps sums and order, so it does not increase distances in the 1-norm either (Crandall
     and Tartar 1980), and ``Σ (v − y) = 0`` lets rows be counted from their mean. So the gradient moves by at most
     ``2·|X|·|ỹ − y|/n`` and ``2·R·|ỹ − y|₁/n``, and the minimiser of an alpha-strongly convex function by that divided
-    by alpha. The 2 cannot be lowered: rows whose scores are in the wrong order have v and y moving in opposite
+    by alpha. The 2 cannot be lowered: if the scores of the rows are in the wrong order, v and y move in opposite
     directions.
 
     Parameters
@@ -434,16 +435,16 @@ def link_stability(X: Any, y: ArrayLike, y_changed: ArrayLike, alpha: float) -> 
 
 
 def link_concentration(X: Any, noise: float, alpha: float, delta: float = 0.05) -> float:
-    """Distance from their mean that coefficients under noise exceed with probability ``delta`` at most.
+    """Concentration bound on the coefficients of a fit with noisy y: their distance from the mean.
 
-    For the minimiser w of ``(1/n)·m_s(X·w) + alpha/2·|w|²`` and independent y_i whose distance from its mean is
-    sub-Gaussian, ``E exp(λ(y_i − E y_i)) ≤ exp(λ²·noise²/2)``, with probability 1 − delta
+    Let w minimise ``(1/n)·m_s(X·w) + alpha/2·|w|²``, and let the y_i be independent with sub-Gaussian deviations from
+    their means, ``E exp(λ(y_i − E y_i)) ≤ exp(λ²·noise²/2)``. Then with probability at least 1 − delta
 
         |w − E w| ≤ 2·R·noise·(1 + 2·√ln(1/delta)) / (alpha·√n),
 
-    R the largest distance of a row from the mean row: no dimension enters. It takes the place of Theorem 9 of
-    S. Acharyya's dissertation (2013), which is false. E w itself is within ``2·R·noise/alpha`` of the coefficients of
-    ``E y``, a bias that more rows do not remove.
+    where R is the largest distance of a row from the mean row; the bound does not depend on the dimension. It replaces
+    Theorem 9 of S. Acharyya's dissertation (2013), which is false. E w itself is within ``2·R·noise/alpha`` of the
+    coefficients for ``E y``, a bias that more rows do not remove.
 
     *Proof.* By :func:`link_stability` a change of y_i by t moves w by at most ``c·|t|``, c = 2R/(n·alpha). Efron and
     Stein's inequality gives ``E|w − E w|² ≤ n·c²·noise²``, the variance of y_i being at most noise². The function
@@ -478,7 +479,7 @@ def link_concentration(X: Any, noise: float, alpha: float, delta: float = 0.05) 
 
 
 def _checked_rows(X: Any, alpha: float) -> tuple[Any, float]:
-    """Rows divided by their largest number, whose squares cannot overflow, and that number."""
+    """Return the rows divided by their largest absolute value, so that squares cannot overflow, and that value."""
     _check("alpha", alpha, 0, inf)
     rows = X.astype(float) if sparse.issparse(X) else np.asarray(X, dtype=float)
     if rows.ndim != 2 or not rows.shape[0]:
@@ -507,7 +508,7 @@ def _spectral_norm(rows: Any) -> float:
 
 
 def _log_covers(epsilon: float, theta: float, log_covering: LogCovering, sharp: bool) -> float:
-    """``ln(2·N(F, εθ/8))``, in the sharp bound without the 2."""
+    """Return ``ln(2·N(F, εθ/8))``, without the 2 for the sharp bound."""
     _check("epsilon", epsilon, 0, 1)
     _check("theta", theta, 0, inf)
     log_n = log_covering(epsilon * theta / 8) if callable(log_covering) else float(log_covering)
@@ -515,7 +516,7 @@ def _log_covers(epsilon: float, theta: float, log_covering: LogCovering, sharp: 
 
 
 def _rate(epsilon: float, p: float, r_min: float) -> float:
-    """``max{(ε²/16)·R_min^{2(p−1)}, (ε/4)^{2p}}``."""
+    """Return ``max{(ε²/16)·R_min^{2(p−1)}, (ε/4)^{2p}}``."""
     _check_p(p)
     if not 0 <= r_min <= 1:
         raise InputError(f"r_min must be a number from 0 to 1, got {r_min!r}")
@@ -525,17 +526,17 @@ def _rate(epsilon: float, p: float, r_min: float) -> float:
 def _exponents(
     epsilon: float, p: float, I: float, K: float, r_min: float, sharp: bool
 ) -> tuple[float, float]:
-    """``−2·K·rate`` and ``−ε²·I/8 + ln K``, in the sharp bound without ``ln K``."""
+    """Return ``−2·K·rate`` and ``−ε²·I/8 + ln K``, without ``ln K`` for the sharp bound."""
     _check("n_positives", I, 0, inf)
     _check("n_negatives", K, 0, inf, right_open=True)
     return -2 * K * _rate(epsilon, p, r_min), -(epsilon**2) * I / 8 + (0.0 if sharp else log(K))
 
 
 def _least(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Smallest x from ``low`` to ``high`` with ``excess(x) ≤ 0``, which falls and is not positive at ``high``."""
+    """Smallest x in [low, high] with ``excess(x) ≤ 0``, for a decreasing ``excess`` with ``excess(high) ≤ 0``."""
     if excess(low) <= 0:
         return low
-    # Halving the logarithm: x may lie anywhere between 1e-12 and 1e300.
+    # Bisection in log x, because x may lie anywhere between 1e-12 and 1e300.
     for _ in range(200):
         middle = low**0.5 * high**0.5
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)

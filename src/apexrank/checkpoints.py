@@ -1,16 +1,16 @@
-"""Checkpoints of long fits: the results of passes over the rows, kept on disk.
+"""Checkpoints of long fits: an on-disk journal of the values, gradients and Hessians computed so far.
 
-Solvers are deterministic: given the same values, gradients and Hessians they take the same steps, to the last bit. So a
-checkpoint need not know any solver. It is a journal of what a problem answered, in order; a fit that starts again is
-given these answers without a pass over the rows, and goes on where they end.
+Solvers are deterministic: given the same values, gradients and Hessians, they take bit-identical steps. So a checkpoint
+is independent of the solver. It is a journal of the problem's results, in order; a restarted fit replays them without
+passes over the rows and then continues. The file contains
 
-1. the line ``apexrank checkpoint 1``, whose number is the version of the format;
-2. the line ``about HEX``, the SHA-256 of what the fit is about: its options and the version of the library;
-3. records: length (4 bytes), key (16 bytes: what was asked), arrays (for each the number of its dimensions in one byte,
-   their lengths in 8 bytes each, numbers of 8 bytes), CRC-32 (4 bytes). Everything is little-endian.
+1. the line ``apexrank checkpoint 1``, where the number is the version of the format;
+2. the line ``about HEX``, the SHA-256 of the options of the fit and the version of the library;
+3. records: length (4 bytes), key (16 bytes, a hash of the request), arrays (for each: the number of dimensions in one
+   byte, their lengths in 8 bytes each, 8-byte floats), CRC-32 (4 bytes). Everything is little-endian.
 
-A record that was cut short by a crash is left out. The first record of each fit and the last of all are computed again
-and must be the same to the last bit, which is how rows that have changed are recognised.
+A record truncated by a crash is ignored. The first record of each fit and the last record of the file are recomputed
+and must be bit-identical, which detects changed rows.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ Method = TypeVar("Method", bound=Callable[[Any, np.ndarray], Any])
 
 
 class Journal:
-    """Journal of a problem's results on disk: recorded ones are returned, new ones are appended.
+    """On-disk journal of a problem's results: it returns recorded results and appends new ones.
 
-    ``resumed`` is the number of answers that were there, ``refusal`` the error where the fit turned out to be another.
+    ``resumed`` is the number of results found in the file, ``refusal`` the error if the file belongs to another fit.
     """
 
     def __init__(self, path: str | Path, about: str = "", every: float = 1.0) -> None:
@@ -68,10 +68,10 @@ class Journal:
         self._checked: Callable[[], Any] = lambda: None
 
     def recall(self, owner: Any, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
-        """Return the result of ``compute`` at ``point`` for the problem ``owner``, from the file if it is there."""
-        if os.getpid() != self._process:  # a worker that was forked from here
+        """Return the result of ``compute`` at ``point`` for the problem ``owner``, from the file if recorded."""
+        if os.getpid() != self._process:  # a forked worker
             return compute()
-        if self.refusal is not None:  # somebody caught it and went on to the next fit
+        if self.refusal is not None:  # the caller caught it and continued with the next fit
             raise self.refusal
         key = hashlib.blake2b(
             name.encode() + np.ascontiguousarray(point).tobytes(), digest_size=_KEY
@@ -80,7 +80,7 @@ class Journal:
             answer = compute()
             self._add(key + _pack(answer))
             return answer
-        record = _next_record(self._file) or b""  # new ones are added after the last
+        record = _next_record(self._file) or b""  # new records follow the last one
         self._given += 1
         to_check = self._given == self.resumed or self._checked() is not owner
         self._checked = weakref.ref(owner)
@@ -93,7 +93,7 @@ class Journal:
         return self._unpacked(record[_KEY:])
 
     def close(self, *, done: bool) -> None:
-        """Remove the file if the fits are ``done`` or have found nothing yet, else keep all that was found."""
+        """Close the journal; remove its file if the fits are ``done`` or nothing has been recorded."""
         if os.getpid() != self._process:
             return
         done = done and self.refusal is None
@@ -101,17 +101,17 @@ class Journal:
             self._flush()
         empty = not self.resumed and self._file.tell() <= len(self._header)
         if done or empty:
-            self.path.unlink(missing_ok=True)  # while it is locked
-        with suppress(OSError):  # what a full disk did not take
+            self.path.unlink(missing_ok=True)  # before the lock is released
+        with suppress(OSError):  # closing fails if the disk is full
             self._file.close()
 
     def _open(self) -> BinaryIO:
-        """The file, ours alone and still under its name."""
+        """Open and lock the file; retry if it was replaced in the meantime."""
         while True:
             try:
                 file = open(self.path, "r+b" if self.path.exists() else "x+b")  # noqa: SIM115
             except FileExistsError:
-                continue  # made by somebody else meanwhile
+                continue  # created by another process in the meantime
             except OSError as error:
                 raise self._unwritable(error) from None
             if not _locked(file):
@@ -122,9 +122,9 @@ class Journal:
             file.close()
 
     def _find_records(self) -> int:
-        """Count the records that are whole, cut off what comes after them, and go back to the first."""
+        """Count the complete records, truncate the file after them, and seek to the first."""
         file, start = self._file, self._file.read(len(self._header))
-        # as a crash may have left it; less than the name may be the start of anything
+        # a crash may truncate the header; with less than the name, the file could have any format
         cut = (
             len(start) < len(self._header)
             and start.startswith(_NAME)
@@ -140,7 +140,7 @@ class Journal:
         while start == self._header and _next_record(file) is not None:
             found, end = found + 1, file.tell()
         try:
-            if start != self._header:  # a new file, or one whose header was cut short
+            if start != self._header:  # a new file, or one with a truncated header
                 file.seek(0)
                 file.write(self._header)
             file.truncate(end)
@@ -164,8 +164,8 @@ class Journal:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what waits. A disk that is full must not end the fit."""
-        # taken away first: a signal in the middle of the write must not let it be written twice
+        """Write pending records. A full disk must not end the fit."""
+        # clear the buffer first: a signal during the write must not cause a second write
         waiting, self._waiting = self._waiting, b""
         self._flushed = time.monotonic()
         if not (self._writes and waiting):
@@ -187,31 +187,32 @@ class Journal:
 
 @contextmanager
 def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterator[Journal]:
-    """Let the fits of a block survive an interruption: run again, it resumes and gives bit-identical models.
+    """Make the fits in a block resumable: after an interruption, a rerun continues and gives bit-identical models.
 
-    What values, gradients and Hessians the solver was given is kept in a file, which is removed when the block ends
-    well. The same fits must be run in the same order on the same rows; a file of others is refused. It grows by 8 bytes
-    per feature for each value and gradient, and per pair of features for each Hessian. Kept are fits of rankers with
-    ``coef_``; not boosting, nor fits in other threads and processes (``n_jobs``).
+    The values, gradients and Hessians passed to the solver are stored in a file, which is removed when the block
+    succeeds. A rerun must make the same fits in the same order on the same rows; a file of other fits raises an error.
+    The file grows by 8 bytes per feature for each value and gradient, and by 8 bytes per pair of features for each
+    Hessian. Only rankers with ``coef_`` are stored, not boosting and not fits in other threads or processes
+    (``n_jobs``).
 
     Parameters
     ----------
     path : str or Path
-        The file. Where it exists, the fits go on from it.
+        Checkpoint file. If it exists, the fits resume from it.
     about : str
-        What the fits are about, such as options; a file of another text is refused.
+        Description of the fits, such as their options; a file with another description raises an error.
     every : float
-        Seconds between writes: as much work may be lost.
+        Seconds between writes, the most work that an interruption can lose.
 
     Yields
     ------
     Journal
-        ``resumed`` says how many answers were there.
+        ``resumed`` is the number of results found in the file.
 
     Raises
     ------
     InputError
-        When the file cannot be written, is in use, no checkpoint, or one of other fits.
+        When the file cannot be written, is in use, is not a checkpoint, or belongs to other fits.
 
     Examples
     --------
@@ -232,21 +233,21 @@ def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterato
     finally:
         _CURRENT.reset(token)
         journal.close(done=done)
-    if journal.refusal is not None:  # caught by somebody who went on without the fit
+    if journal.refusal is not None:  # caught by code that continued without the fit
         raise journal.refusal
 
 
 def recall(owner: Any, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
-    """Result of ``compute``, from the checkpoint if there is one.
+    """Return the result of ``compute``, from the active checkpoint if recorded there.
 
-    ``owner`` is the problem that is asked, ``name`` and ``point`` say what.
+    ``owner`` is the problem, ``name`` the quantity and ``point`` the argument at which it is computed.
     """
     journal = _CURRENT.get()
     return compute() if journal is None else journal.recall(owner, name, point, compute)
 
 
 def remembered(method: Method) -> Method:
-    """Make a method of a problem, an array or a value and a gradient at ``w``, one whose answers are kept."""
+    """Decorate a problem's method of ``w`` so that its results are stored in the active checkpoint."""
 
     @wraps(method)
     def asked(self: Any, w: np.ndarray) -> Any:
@@ -292,7 +293,7 @@ def _unpack(data: bytes) -> Answer:
 
 
 def _next_record(file: BinaryIO) -> bytes | None:
-    """The record at the file's position, or None where there is none that is whole."""
+    """Return the record at the file's position, or None if there is no complete one."""
     length = file.read(_LENGTH.size)
     if len(length) < _LENGTH.size:
         return None
@@ -304,7 +305,7 @@ def _next_record(file: BinaryIO) -> bytes | None:
 
 
 def _locked(file: BinaryIO) -> bool:
-    """Whether the file is ours alone; where there are no locks it is taken to be."""
+    """Lock the file and return whether that succeeded; without support for locks, assume that it did."""
     with suppress(ImportError):
         import fcntl
 

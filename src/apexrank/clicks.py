@@ -1,10 +1,10 @@
-"""Unbiased learning to rank from clicks: position bias estimated from logs, and labels and weights corrected for it.
+"""Unbiased learning to rank from clicks: position-bias estimation, and labels and weights corrected for the bias.
 
-In the position-based model a document of attractiveness γ at position k is clicked with the chance ``p_k·γ``. p_k, the
-propensity, is the chance that position k is examined. Propensities are known, or estimated from the log up to a factor:
-`harvest_propensities` where documents were shown at several positions, `regress_propensities` where they were not.
-`click_labels` then makes labels and weights for any ranker of relevance, `click_classes` for rankers of two classes.
-`apexrank.metrics.counterfactual_dcg` measures new rankings on the same log.
+In the position-based model a document of attractiveness γ at position k is clicked with probability ``p_k·γ``. The
+propensity p_k is the probability that position k is examined. Propensities are known, or estimated from the log up to
+a factor: by `harvest_propensities` if documents were shown at several positions, by `regress_propensities` otherwise.
+`click_labels` then computes labels and weights for any ranker of relevance, `click_classes` for bipartite rankers.
+`apexrank.metrics.counterfactual_dcg` evaluates new rankings on the same log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Unit = Literal["exposure", "impressions"]
 
 
 class Clicks(NamedTuple):
-    """Counts of a log: how often document ``row`` was ``shown`` and ``clicked`` at ``position`` (1 is the top)."""
+    """Number of times each document ``row`` was ``shown`` and ``clicked`` at each ``position`` (1 is the top)."""
 
     row: np.ndarray
     position: np.ndarray
@@ -36,14 +36,14 @@ class Clicks(NamedTuple):
 
 
 class ClickLabels(NamedTuple):
-    """Estimated relevance of each document, and its weight: 0 for documents that were never shown."""
+    """Estimated relevance of each document, and its weight, which is 0 if the document was never shown."""
 
     relevance: np.ndarray
     weight: np.ndarray
 
 
 class ClickClasses(NamedTuple):
-    """Rows of two classes: the document of each, whether it is positive, and its weight."""
+    """Rows for bipartite ranking: document, class and weight of each row."""
 
     row: np.ndarray
     positive: np.ndarray
@@ -51,14 +51,14 @@ class ClickClasses(NamedTuple):
 
 
 def count_clicks(row: ArrayLike, position: ArrayLike, clicked: ArrayLike) -> Clicks:
-    """Count a log that has an entry for each document shown in each session.
+    """Aggregate a click log with one entry per document shown in a session.
 
     Parameters
     ----------
     row : array-like of int, shape (n,)
         Number of the document, 0, 1, ….
     position : array-like of int, shape (n,)
-        Where it was shown; 1 is the top.
+        Position at which it was shown; 1 is the top.
     clicked : array-like of bool, shape (n,)
         Whether it was clicked.
 
@@ -82,20 +82,20 @@ def count_clicks(row: ArrayLike, position: ArrayLike, clicked: ArrayLike) -> Cli
 
 
 def harvest_propensities(clicks: Clicks, *, smoothing: float = 1.0) -> np.ndarray:
-    """Propensities from documents that were shown at several positions (Agarwal et al. 2019).
+    """Estimate propensities from documents shown at several positions (Agarwal et al. 2019).
 
-    Several rankers, or several versions of one, bring such documents about without an experiment. The estimate is the
-    maximum likelihood of the clicks of each document among its positions, ``p_k·n_dk / Σ_k p_k·n_dk``: the document's
-    attractiveness cancels, nothing is assumed of it, and the likelihood is concave in log p. (Agarwal et al. maximise
-    another one over pairs of positions, with a parameter for each pair.)
+    Several rankers, or several versions of one, produce such documents without an experiment. The estimate is the
+    maximum-likelihood one for the distribution of a document's clicks over its positions, ``p_k·n_dk / Σ_k p_k·n_dk``.
+    The document's attractiveness cancels, so no assumption about it is needed, and the likelihood is concave in log p.
+    (Agarwal et al. maximise a likelihood over pairs of positions, with a parameter for each pair.)
 
     Parameters
     ----------
     clicks : Clicks
         Counts, from `count_clicks`.
     smoothing : float
-        Penalty on differences of log p of neighbouring positions, about so many clicks strong. Positions that share no
-        document with the first one, directly or over others, are interpolated, with a warning.
+        Penalty on differences of log p between neighbouring positions, roughly in units of clicks. Positions that share
+        no document with the first one, directly or through others, are interpolated, with a warning.
 
     Returns
     -------
@@ -121,8 +121,10 @@ def harvest_propensities(clicks: Clicks, *, smoothing: float = 1.0) -> np.ndarra
 
 
 def _warn_of_islands(clicks: Clicks) -> None:
-    """Warn of positions that no chain of documents links to the first one: their ratio to it cannot be estimated."""
-    document = clicks.position.max() + 1 + clicks.row  # as vertices beside the positions
+    """Warn about positions not connected to the first by documents: their relative propensity cannot be estimated."""
+    document = (
+        clicks.position.max() + 1 + clicks.row
+    )  # vertices of the bipartite graph, numbered after the positions
     size = int(document.max()) + 1
     links = sparse.coo_array((np.ones(len(document)), (clicks.position, document)), shape=(size, size))
     island = connected_components(links, directed=False)[1]
@@ -140,23 +142,24 @@ def _warn_of_islands(clicks: Clicks) -> None:
 def regress_propensities(
     clicks: Clicks, X: ArrayLike, groups: ArrayLike, *, alpha: float = 1e-3, smoothing: float = 1.0
 ) -> np.ndarray:
-    """Propensities from clicks and features, for the log of a single ranker.
+    """Estimate propensities from clicks and features, for the log of a single ranker.
 
-    The model is ``log γ_d = x_d·w + a constant of the query``, fitted together with log p by the likelihood of the
-    clicks among the documents of each query. That is the dual learning algorithm (Ai et al. 2018) for a linear ranker,
-    where it is one convex problem; regression EM (Wang et al. 2018) alternates instead. What the logging ranker knows
-    of relevance and X does not is taken for position bias: prefer `harvest_propensities` where it is possible.
+    The model is ``log γ_d = x_d·w + a constant of the query``, fitted together with log p by maximising the likelihood
+    of the clicks among the documents of each query. It is the dual learning algorithm (Ai et al. 2018) for a linear
+    ranker, for which it is one convex problem; regression EM (Wang et al. 2018) alternates instead. Relevance that the
+    logging ranker knows and X does not express is attributed to position bias, so prefer `harvest_propensities` where
+    it applies.
 
     Parameters
     ----------
     clicks, smoothing
         As in `harvest_propensities`.
     X : array-like of shape (n, d)
-        Features of the documents, whose rows the counts name.
+        Features of the documents; ``clicks.row`` indexes its rows.
     groups : array-like of shape (n,)
         Query of each document.
     alpha : float
-        Ridge penalty on w; the likelihood is per click.
+        Ridge penalty on w, relative to the log-likelihood per click.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def regress_propensities(
 def _propensities(
     clicks: Clicks, lists: np.ndarray, X: np.ndarray | None, last: int, smoothing: float, alpha: float
 ) -> np.ndarray:
-    """Softmax regression of the clicks in each list on positions and features; impressions weigh the normaliser."""
+    """Softmax regression of the clicks in each list on positions and features; impressions weight the normaliser."""
     check_finite("smoothing", smoothing, 0)
     total = float(clicks.clicked.sum())
     if not total:
@@ -195,12 +198,12 @@ def _propensities(
     differences = sparse.diags_array(
         [-np.ones(last - 1), np.ones(last - 1)], offsets=[0, 1], shape=(last - 1, last)
     )
-    # a little ridge fixes the level of log p, which no click tells
+    # the clicks do not determine the level of log p: a small ridge fixes it
     blocks = [(smoothing * differences.T @ differences + 1e-3 * sparse.eye_array(last)) / total]
     if X is not None:
         design = sparse.hstack([design, sparse.csr_array(X)], format="csr")
         blocks.append(alpha * sparse.eye_array(X.shape[1]))
-    scale = len(np.unique(lists)) / total  # so that the objective, a mean over lists, is one per click
+    scale = len(np.unique(lists)) / total  # turns the objective, a mean over lists, into a mean over clicks
     ranker = LinearRanker(cross_entropy, Quadratic(sparse.block_diag(blocks).toarray()))
     ranker.fit(design, clicks.clicked / clicks.shown, sample_weight=scale * clicks.shown, groups=lists)
     return np.exp(ranker.coef_[:last] - ranker.coef_[0])
@@ -211,9 +214,9 @@ def cross_entropy(
 ) -> SoftmaxTargets:
     """Softmax cross entropy of labels and scores in each group, linear in the labels.
 
-    ``−Σ_q Σ_d w_d·y_d·log(e^{s_d} / Σ_{d'} w_{d'}·e^{s_{d'}})`` up to a constant: an objective of
-    :class:`apexrank.LinearRanker` for labels that are unbiased estimates, which this loss keeps unbiased. ("listnet"
-    takes the softmax of the labels first, and is biased by their noise.)
+    ``−Σ_q Σ_d w_d·y_d·log(e^{s_d} / Σ_{d'} w_{d'}·e^{s_{d'}})`` up to a constant. It is an objective for
+    :class:`apexrank.LinearRanker`. As it is linear in the labels, unbiased labels give an unbiased objective.
+    ("listnet" takes the softmax of the labels first, so noise in the labels biases it.)
 
     Examples
     --------
@@ -229,7 +232,7 @@ def cross_entropy(
 def click_labels(
     clicks: Clicks, propensities: ArrayLike, n_rows: int, *, unit: Unit = "exposure"
 ) -> ClickLabels:
-    """Labels and weights of documents from clicks, corrected for position bias.
+    """Compute labels and weights of documents from clicks, corrected for position bias.
 
     With n_k impressions, c_k clicks and the propensity p_k at position k:
 
@@ -240,19 +243,19 @@ def click_labels(
     "impressions" Σ (c_k/p_k) / Σ n_k Σ n_k        as often as it was shown: inverse propensity scoring
     ============= =================== ============ =======================================================
 
-    Both are unbiased for losses that are linear in the label, such as regression and `cross_entropy`. A model that can
-    fit the relevance has the same minimum for both. Pass propensities of 1 for labels without a correction.
+    Both are unbiased for losses that are linear in the label, such as regression and `cross_entropy`. For a model that
+    can fit the relevance, both have the same minimum. Pass propensities of 1 for uncorrected labels.
 
     Parameters
     ----------
     clicks : Clicks
         Counts, from `count_clicks`.
     propensities : array-like
-        Chance of each position from the first on to be examined, in any unit.
+        Examination probability of each position, from the first on, up to a common factor.
     n_rows : int
         Number of documents.
     unit : {"exposure", "impressions"}
-        What a document's weight counts.
+        Unit of the weights, see the table.
 
     Examples
     --------
@@ -270,11 +273,11 @@ def click_labels(
 
 
 def click_classes(clicks: Clicks, propensities: ArrayLike) -> ClickClasses:
-    """Rows of two classes for objectives of pairs: Propensity SVM-Rank (Joachims et al. 2017) by weights alone.
+    """Make weighted positives and negatives for pairwise objectives, as in Propensity SVM-Rank (Joachims et al. 2017).
 
-    Each document is a negative as often as it was shown; a clicked one is also a positive of the weight Σ c_k/p_k. A
-    pair objective that is linear in the weights of the positives (p = 1, logistic or hinge loss) then is an unbiased
-    bound on the sum of the ranks of relevant documents. Parameters as in `click_labels`.
+    Each document is a negative, weighted by its impressions; a clicked one is also a positive of weight Σ c_k/p_k. A
+    pairwise objective that is linear in the weights of the positives (p = 1, logistic or hinge loss) is then an
+    unbiased bound on the sum of the ranks of relevant documents. Parameters as in `click_labels`.
 
     Examples
     --------
@@ -294,7 +297,7 @@ def click_classes(clicks: Clicks, propensities: ArrayLike) -> ClickClasses:
 
 
 def _chances(clicks: Clicks, propensities: ArrayLike, n_rows: int) -> np.ndarray:
-    """Propensity of each count's position."""
+    """Return the propensity of the position of each count."""
     p, last = np.asarray(propensities, dtype=np.float64), int(clicks.position.max())
     if p.ndim != 1 or len(p) < last or not (np.isfinite(p) & (p > 0)).all():
         raise InputError(f"propensities needs a number above 0 for each of the {last} positions of the log")

@@ -1,8 +1,8 @@
 """Bregman divergences ``D_φ(x‖y) = φ(x) − φ(y) − <∇φ(y), x − y>`` (Acharyya 2013, chapter 2).
 
 ``∇φ`` takes a point to its natural parameters θ, and its inverse, the link, takes them back; the link is the gradient
-of the conjugate ``ψ(θ) = max_x <θ, x> − φ(x)``. A divergence whose φ is a sum over the coordinates is a few formulas in
-one coordinate; KL, which lives on the simplex, is the one that is not.
+of the conjugate ``ψ(θ) = max_x <θ, x> − φ(x)``. A separable divergence (φ is a sum over the coordinates) is defined by
+a few scalar formulas; only KL, which is defined on the simplex, is not separable.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from scipy.special import expit, logit, logsumexp, rel_entr, softmax, xlog1py, x
 from apexrank.errors import InputError
 from apexrank.validation import Registry
 
-SUM_TOL = 1e-9  # how far from 1 the sum of a point on the simplex may be
-NEAR = 0.5  # relative distance below which the plain formulas would cancel
+SUM_TOL = 1e-9  # allowed deviation of the sum of a point on the simplex from 1
+NEAR = 0.5  # relative distance below which the plain formulas suffer from cancellation
 SERIES = 1.0 / np.arange(3, 45, 2)  # atanh(s) − s = s³/3 + s⁵/5 + …, to double precision for |s| ≤ 1/3
 
 
 def _atanh_rest(s: np.ndarray) -> np.ndarray:
-    """``atanh(s) − s`` for |s| ≤ 1/3."""
+    """Return ``atanh(s) − s`` for |s| ≤ 1/3."""
     return s**3 * np.polynomial.polynomial.polyval(s * s, SERIES)
 
 
 def _nearness(y: np.ndarray, difference: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mask of x near y, and there ``u = (x − y)/y`` and ``s = u/(2 + u)``; 0 elsewhere."""
+    """Return a mask of x near y, and ``u = (x − y)/y`` and ``s = u/(2 + u)`` there (0 elsewhere)."""
     near = np.abs(difference) < NEAR * y
     u = np.divide(difference, y, where=near, out=np.zeros(np.shape(near)))
     return near, u, u / (2 + u)
 
 
 def _relative_entropy(x: np.ndarray, y: np.ndarray, difference: np.ndarray) -> np.ndarray:
-    """``x·log(x/y) − x + y``, given also x − y.
+    """Return ``x·log(x/y) − x + y``, given x − y as well, without cancellation.
 
-    It is ``y·((1 + u)·log(1 + u) − u)``; since ``log(1 + u) = 2·atanh(s)``, the bracket is
+    The value is ``y·((1 + u)·log(1 + u) − u)``; since ``log(1 + u) = 2·atanh(s)``, the bracket is
     ``u·s + 2·(1 + u)·(atanh(s) − s)``.
     """
     near, u, s = _nearness(y, difference)
@@ -52,7 +52,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Base class: ``phi``, ``grad``, ``grad_inv`` and a domain. Sums run along the last axis."""
+    """Base class of divergences, with ``phi``, ``grad``, ``grad_inv`` and a domain. Sums run along the last axis."""
 
     name: ClassVar[str]
     domain: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
@@ -67,31 +67,31 @@ class Divergence:
         raise NotImplementedError
 
     def grad_inv(self, theta: ArrayLike) -> np.ndarray:
-        """The link (∇φ)⁻¹(θ): the point with natural parameters θ."""
+        """Link (∇φ)⁻¹(θ), the point with natural parameters θ."""
         raise NotImplementedError
 
     def divergence(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """``D_φ(x‖y)``, infinite where y is on the boundary and x is not; without cancellation for x near y."""
+        """Divergence ``D_φ(x‖y)``, infinite if y is on the boundary and x is not; accurate for x near y."""
         raise NotImplementedError
 
     def conjugate(self, theta: ArrayLike) -> np.ndarray:
-        """``ψ(θ) = max_x <θ, x> − φ(x)``, reached at the link."""
+        """Conjugate ``ψ(θ) = max_x <θ, x> − φ(x)``; the maximum is attained at the link."""
         raise NotImplementedError
 
     def conjugate_hess_dot(self, theta: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """``∇²ψ(θ) v``: how the link moves when θ moves along v."""
+        """Product ``∇²ψ(θ) v``, the derivative of the link in the direction v."""
         raise NotImplementedError
 
     def conjugate_grad(self, theta: ArrayLike) -> np.ndarray:
-        """``∇ψ(θ)``, which is the link."""
+        """Gradient ``∇ψ(θ)``, which is the link."""
         return self.grad_inv(theta)
 
     def fenchel_young(self, x: ArrayLike, theta: ArrayLike) -> np.ndarray:
-        """``φ(x) + ψ(θ) − <θ, x>``, which is ``D_φ(x ‖ link(θ))``, convex in θ: no link is formed."""
+        """Fenchel–Young loss ``φ(x) + ψ(θ) − <θ, x>``: ``D_φ(x ‖ link(θ))`` without the link, convex in θ."""
         return self.phi(x) + self.conjugate(theta) - _dot(np.asarray(theta, dtype=float), self.check(x))
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
-        """Return x as an array of float; refuse what lies outside the domain."""
+        """Return x as an array of floats; raise InputError for values outside the domain."""
         point = np.asarray(x, dtype=float)
         low, high = self.domain
         if not np.all(np.isfinite(point)) or np.any((point < low) | (point > high)):
@@ -101,13 +101,13 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Separable(Divergence):
-    """``φ(x) = Σ_i w_i f(x_i)``, the dissertation's weighted, identically separable class; w is 1 by default.
+    """Weighted, identically separable divergence with ``φ(x) = Σ_i w_i f(x_i)``; w is 1 by default.
 
-    A member is f, f', the inverse of f', and its slope. The conjugate of f and the divergence of two numbers follow;
-    members write them out where the definition would lose digits.
+    A subclass defines f, f', the inverse of f', and the slope of that inverse. The conjugate of f and the divergence of
+    two numbers follow from these; subclasses override them where the definition would lose digits.
     """
 
-    theta_upper: ClassVar[float] = np.inf  # natural parameters are below it
+    theta_upper: ClassVar[float] = np.inf  # exclusive upper bound of the natural parameters
     weight: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class Separable(Divergence):
 
     @cached_property
     def weights(self) -> np.ndarray | float:
-        """The weights as an array, or 1."""
+        """Weights as an array, or 1."""
         return 1.0 if self.weight is None else np.array(self.weight)
 
     def phi(self, x: ArrayLike) -> np.ndarray:
@@ -182,7 +182,7 @@ class Separable(Divergence):
 
 @dataclass(frozen=True)
 class Squared(Separable):
-    """``½·Σ w_i (x_i − y_i)²``; the link is the identity (x w).
+    """Squared distance ``½·Σ w_i (x_i − y_i)²``; the gradient is w·x, so without weights the link is the identity.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class IDivergence(Separable):
 
 @dataclass(frozen=True)
 class ShiftedIDivergence(Separable):
-    """The I-divergence of ``x − 1`` and ``y − 1`` on x ≥ 1; link ``1 + exp``, so that no target is ever 0.
+    """I-divergence of ``x − 1`` and ``y − 1`` on x ≥ 1; link ``1 + exp``, so that no target is ever 0.
 
     The dissertation's Table 3.1 prints this divergence beside the unshifted φ and link.
 
@@ -283,7 +283,7 @@ class ShiftedIDivergence(Separable):
 
 @dataclass(frozen=True)
 class ItakuraSaito(Separable):
-    """``Σ x_i/y_i − log(x_i/y_i) − 1`` on x > 0: the same for x, y in any unit; link ``−1/θ`` for θ < 0.
+    """Itakura–Saito divergence ``Σ x_i/y_i − log(x_i/y_i) − 1`` on x > 0; scale-invariant; link ``−1/θ`` for θ < 0.
 
     Examples
     --------
@@ -323,7 +323,7 @@ class ItakuraSaito(Separable):
 
 @dataclass(frozen=True)
 class Logistic(Separable):
-    """Bit entropy: ``Σ x_i log(x_i/y_i) + (1 − x_i) log((1 − x_i)/(1 − y_i))`` on 0 ≤ x ≤ 1; link sigmoid.
+    """Binary relative entropy ``Σ x_i log(x_i/y_i) + (1 − x_i) log((1 − x_i)/(1 − y_i))`` on 0 ≤ x ≤ 1; link sigmoid.
 
     Examples
     --------
@@ -356,9 +356,10 @@ class Logistic(Separable):
 
 @dataclass(frozen=True)
 class KL(Divergence):
-    """``Σ x_i log(x_i/y_i)`` on the simplex; link softmax, conjugate log-sum-exp.
+    """Kullback–Leibler divergence ``Σ x_i log(x_i/y_i)`` on the simplex; link softmax, conjugate log-sum-exp.
 
-    Natural parameters are free up to a constant (the gradient is that along the simplex); ``grad`` gives ``log x``.
+    Natural parameters are determined up to a constant, because the gradient is taken along the simplex; ``grad``
+    returns ``log x``.
 
     Examples
     --------
@@ -386,7 +387,7 @@ class KL(Divergence):
 
     def divergence(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         point, other = self.check(x), self.check(y, "y")
-        # −x + y sums to 0 on the simplex, and with it no term is negative
+        # −x + y sums to 0 on the simplex, and adding it makes every term non-negative
         return np.sum(_relative_entropy(point, other, point - other), axis=-1)
 
     def conjugate(self, theta: ArrayLike) -> np.ndarray:

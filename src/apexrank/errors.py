@@ -1,4 +1,4 @@
-"""The errors apexrank raises on purpose: one line that says what is wrong and what to do."""
+"""Exception classes, with one-line messages that state the problem and the fix."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ _MOST_CHARACTERS = 2000
 
 
 class ApexrankError(Exception):
-    r"""Base class of every error apexrank raises on purpose.
+    r"""Base class of the exceptions that apexrank raises.
 
     Examples
     --------
@@ -19,7 +19,7 @@ class ApexrankError(Exception):
 
 
 def one_line(message: str) -> str:
-    """A message in one line that can be read: names and values that it quotes may be of any length and kind."""
+    """Make a message one readable line: escape control characters and shorten long quoted names and values."""
     message = printable(message[: 2 * _MOST_CHARACTERS] + message[2 * _MOST_CHARACTERS :][-_MOST_CHARACTERS:])
     if len(message) > _MOST_CHARACTERS:
         message = f"{message[: _MOST_CHARACTERS // 2]} ... {message[-_MOST_CHARACTERS // 3 :]}"
@@ -27,7 +27,7 @@ def one_line(message: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Escape characters that a terminal would obey instead of showing them; white space becomes blanks.
+    r"""Escape control characters and replace white space by blanks, for safe printing in a terminal.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def printable(text: str) -> str:
 
 
 def quoted(names: Sequence[str], most: int = 5) -> str:
-    """List the first of some names in quotes, for a message.
+    """Format the first ``most`` names as a quoted list for a message.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def quoted(names: Sequence[str], most: int = 5) -> str:
 
 
 def near_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: no more than about a third of the letters differ.
+    """Return the known name closest to ``name``, or None if more than about a third of the letters differ.
 
     Examples
     --------
@@ -70,12 +70,12 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
 
 
 class InputError(ApexrankError, ValueError):
-    """The data or an argument cannot be used as given."""
+    """Raised when the data or an argument cannot be used as given."""
 
 
 class MissingDataError(InputError):
-    """A data set that is not part of apexrank is not on this machine."""
+    """Raised when an external data set is not on this machine."""
 
 
 class MissingExtraError(ApexrankError, ImportError):
-    """A feature needs an optional dependency that is not installed."""
+    """Raised when an optional dependency is not installed."""

@@ -1,6 +1,6 @@
-"""Recognise files of other formats by their first bytes, so that no reader takes one for its own.
+"""Detection of foreign file formats by their first bytes, so that readers can reject them with a useful message.
 
-Every reader of text refuses them through :func:`apexrank.textfile.opened`; readers of binary formats and of graphs call
+Text readers get the check from :func:`apexrank.textfile.opened`; readers of binary formats and graphs call
 :func:`seems`.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-HEAD = 1 << 13  # bytes that tell the format
+HEAD = 1 << 13  # bytes to inspect
 BINARY = "binary data: give the text file that it was made of"
 _UNPACK = "unpack it"
 _TABLE = "export its table as CSV or Parquet"
 
-# In this order: the first pattern that matches at the start of a file names its format and says what to do.
+# The first pattern that matches at the start of a file determines its format and the advice.
 _FOREIGN = (
     (rb"PK\x03\x04[\0-\xff]*?(?:xl/|\[Content_Types\])", f"an Excel workbook or Office document: {_TABLE}"),
     (rb"PK\x03\x04[\0-\xff]*?\.npy", "an archive of NumPy arrays (.npz): save its table as CSV or Parquet"),
@@ -87,7 +87,7 @@ _FOREIGN = (
         f"SQL: {_TABLE}",
     ),
 )
-# Our own formats, where another is wanted.
+# Text formats of apexrank, for readers that expect a different one.
 OURS = (
     (
         rb"\S+[ \t]+qid:\S+[ \t]+\d+:",
@@ -102,10 +102,10 @@ OURS = (
 
 
 def seems(head: bytes, ours: bool = False, but: Sequence[str] = ()) -> str | None:
-    r"""Return the foreign format that the first bytes of a file show, and what to do about it; None for plain text.
+    r"""Identify a foreign format from the first bytes of a file, with advice; None for plain text.
 
-    ``ours`` counts the text formats of this package among the foreign ones; ``but`` are formats that begin with one of
-    these words and are no fault.
+    ``ours`` also reports the text formats of this package. Formats whose description begins with an entry of ``but``
+    are accepted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Package attributes that are imported on first use.
+"""Lazy imports of package attributes.
 
 The ``__init__`` of a package lists its public names once, as imports that only type checkers run::
 
@@ -7,7 +7,7 @@ The ``__init__`` of a package lists its public names once, as imports that only 
     else:
         __getattr__, __dir__, __all__ = attach(__name__)
 
-:func:`attach` reads the same list from the source, so there is nothing beside it to keep in step. It does the job of
+:func:`attach` reads this list from the source, so there is no second list to maintain. It does the same as
 `lazy_loader.attach_stub` (Scientific Python SPEC 1) without the dependency and the stub files.
 """
 
@@ -19,17 +19,17 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-# ruff writes an import that is exported again ("as" the same name) in one line; the ast module would double the cost
-# of "import apexrank"
+# ruff keeps each re-export ("as" the same name) on one line, so a regular expression is enough; importing ast would
+# double the time of "import apexrank"
 _IMPORT = re.compile(r"^    from ([\w.]+) import (\w+) as \2$", re.M)
 _DEFINITION = re.compile(r"^(?:def|class) ([^\W_]\w*)", re.M)
 
 
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package from its ``if TYPE_CHECKING`` block.
+    """Create ``__getattr__``, ``__dir__`` and ``__all__`` of a package from its ``if TYPE_CHECKING`` block.
 
-    Public functions and classes that the ``__init__`` defines itself are in ``__all__`` as well. Modules of the package
-    are in ``dir`` alone: a star import need not load them all.
+    Public functions and classes defined in the ``__init__`` itself are in ``__all__`` as well. Submodules appear only
+    in ``dir``, so that a star import does not load them all.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
         value = import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
-        setattr(module, name, value)  # the next use finds it without asking here
+        setattr(module, name, value)  # later lookups bypass this function
         return value
 
     return load, lambda: names, public

@@ -1,6 +1,6 @@
 """Losses ℓ(z) of a positive–negative pair with margin ``z = f_i − g_k`` (JMLR 2009, sec. 2).
 
-Each is convex, non-negative and decreasing, except :class:`ZeroOne`, which is for evaluation only.
+All are convex, non-negative and decreasing except :class:`ZeroOne`, which is for evaluation only.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from apexrank.validation import Registry
 
 @dataclass(frozen=True)
 class Loss:
-    """Base class: a loss is its value and its slope.
+    """Base class of losses, with a value and a slope.
 
-    ``least_elasticity`` is what a price's elasticity ``1 + r·g''/g'`` must reach for ``Σ g(Σ ℓ)`` to be convex, and
-    ``reaches_zero`` says that a large enough margin costs nothing at all.
+    ``least_elasticity`` is the smallest elasticity ``1 + r·g''/g'`` of a price for which ``Σ g(Σ ℓ)`` is convex.
+    ``reaches_zero`` tells whether the loss is exactly 0 for large margins.
     """
 
     name: ClassVar[str]
@@ -57,7 +57,7 @@ class Exponential(Loss):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """ℓ(z) = ln(1 + exp(−z)), natural logarithm as in the papers' Tables 1 and 2.
+    """ℓ(z) = ln(1 + exp(−z)), with the natural logarithm as in the papers' Tables 1 and 2.
 
     It bounds the 0-1 loss only after division by ln 2.
     """
@@ -87,10 +87,10 @@ class Hinge(Loss):
 
 @dataclass(frozen=True)
 class SmoothHinge(Loss):
-    """The hinge with its kink rounded over ``width``: nowhere larger, and smaller by at most ``width/2``.
+    """Hinge loss smoothed over ``width``: never larger than the hinge, and smaller by at most ``width/2``.
 
-    ℓ(z) = (1 − z)²/(2·width) for 0 ≤ 1 − z ≤ width, and 1 − z − width/2 for larger losses. It certifies fits with the
-    hinge.
+    ℓ(z) = (1 − z)²/(2·width) for 0 ≤ 1 − z ≤ width, and 1 − z − width/2 for larger losses. It is used to certify fits
+    with the hinge.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Threads for compiled kernels, which release the interpreter's lock while they run.
+"""Thread pools for compiled kernels, which release the GIL while they run.
 
-These are Python threads, not numba's: numba's default threading layer ends the process when it forks, or when two
-threads call it at once. Kernels cut their work independently of the number of threads and let no two threads add to
-the same sum, so results are bit-identical for any number.
+They use Python threads instead of numba's, because numba's default threading layer terminates the process after a fork
+or when two threads call it at once. Kernels split their work independently of the number of threads, and no two threads
+add to the same sum, so results are bit-identical for any number of threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 Result = TypeVar("Result")
 
 PARTS_A_THREAD = (
-    4  # parts differ in cost, and other processes interfere: spare parts keep all threads busy to the end
+    4  # parts differ in cost, and other processes interfere: several parts per thread balance the load
 )
 
 
@@ -27,25 +27,25 @@ _ABANDONED: list[Thread] = []
 
 
 def has_abandoned_work() -> bool:
-    """Whether an interruption left threads at work, for which the interpreter would wait when it ends."""
+    """Return whether an interruption left threads running, which the interpreter would wait for at exit."""
     return any(thread.is_alive() for thread in _ABANDONED)
 
 
 def in_pool() -> bool:
-    """Whether this thread is one of a pool of `Threads`."""
+    """Return whether the current thread belongs to a pool of `Threads`."""
     return getattr(_thread, "in_pool", False)
 
 
 def n_threads() -> int:
-    """Threads to use: ``NUMBA_NUM_THREADS``, which process pools such as joblib's set, or the number of cores.
+    """Return the number of threads to use: ``NUMBA_NUM_THREADS``, set by joblib's workers, or the number of cores.
 
-    Inside a pool it is 1: the threads there have the cores already.
+    Inside a pool it is 1, because the threads of the pool already use the cores.
     """
     return 1 if in_pool() else int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 class Threads:
-    """A pool of ``n`` threads; with one, and outside of a ``with`` block, the caller's thread does all the work.
+    """Pool of ``n`` threads; with ``n=1``, or outside a ``with`` block, the caller's thread does the work.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Threads:
 
     def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
         if self._pool is not None:
-            # an interrupted user does not wait for what runs, and what has not begun never will
+            # on an interrupt, do not wait for running tasks and cancel those that have not started
             stopped = kind is not None and not issubclass(kind, Exception)
             self._pool.shutdown(wait=not stopped, cancel_futures=stopped)
             if stopped:
@@ -75,26 +75,26 @@ class Threads:
             self._pool = None
 
     def map(self, function: Callable[..., Result], *arguments: Iterable[Any]) -> list[Result]:
-        """Return ``list(map(function, *arguments))``, computed by all threads."""
+        """Return ``list(map(function, *arguments))``, computed in parallel."""
         return list(map(function, *arguments) if self._pool is None else self._pool.map(function, *arguments))
 
     def share(self, work: Callable[[Any, Any], None], bounds: Sequence[Any] | np.ndarray) -> None:
-        """Call ``work(first, last)`` for the ranges between neighbouring bounds; one thread takes them all at once."""
+        """Call ``work(first, last)`` for the ranges between successive bounds, or once for all with a single thread."""
         if self._pool is None:
             work(bounds[0], bounds[-1])
         else:
             self.map(work, bounds[:-1], bounds[1:])
 
     def share_range(self, work: Callable[[int, int], None], n: int) -> None:
-        """Call ``work(first, last)`` for ranges that make up ``range(n)``."""
+        """Call ``work(first, last)`` for ranges that partition ``range(n)``."""
         self.share(work, np.linspace(0, n, min(n, self.n * PARTS_A_THREAD) + 1).astype(int).tolist())
 
 
 class Lockstep:
-    """Run functions side by side; what they ask for is answered for all of them at once.
+    """Run functions concurrently and answer their requests in batches.
 
-    Each function runs in a thread of its own until it asks. When all have asked or ended, ``answer`` is given the
-    questions, in the order of the functions, so that the outcome does not depend on the threads.
+    Each function runs in its own thread until it calls `ask`. When all have asked or finished, ``answer`` receives the
+    requests in the order of the functions, so that the result does not depend on thread scheduling.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Lockstep:
         self._over, self._error = False, None  # type: bool, BaseException | None
 
     def ask(self, question: Any) -> Any:
-        """The answer to a question; in no function that is run, it is answered alone."""
+        """Return the answer to a request; outside of `run`, it is answered alone."""
         number = getattr(self._own, "number", None)
         if number is None:
             return self._answer([question])[0]
@@ -132,7 +132,7 @@ class Lockstep:
             return self._told.pop(number)
 
     def run(self, functions: Sequence[Callable[[], Result]]) -> list[Result]:
-        """The results of all functions; the first error ends all."""
+        """Return the results of all functions; the first error stops all of them."""
         self._busy, self._over, self._error = len(functions), False, None
         with ThreadPoolExecutor(max(1, len(functions))) as pool:
             futures = [pool.submit(self._run_one, k, function) for k, function in enumerate(functions)]
@@ -154,7 +154,7 @@ class Lockstep:
         return [future.result() for future in futures]
 
     def _next_questions(self) -> bool:
-        """Wait until nobody is busy; whether anything is asked, and no function has failed."""
+        """Wait until no function is busy; return whether there are requests and no function has failed."""
         with self._changed:
             self._changed.wait_for(lambda: self._busy == 0)
             return bool(self._asked) and not self._over

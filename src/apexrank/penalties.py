@@ -1,8 +1,8 @@
-"""Penalties on the coefficients of a linear model: what a problem adds to its objective.
+"""Penalties on the coefficients of a linear model.
 
-A penalty is ``½·w'Aw + l1·|w|₁`` on a box ``low ≤ w ≤ high`` that contains 0. Its kinds say what A, l1 and the box are;
-value, gradient, proximal operator, least-norm subgradient and duality gap follow from these three, here, once. So
-a solver that knows the L1 norm and bounds knows all of them. The group lasso has norms of groups instead of |w|₁.
+A penalty is ``½·w'Aw + l1·|w|₁`` on a box ``low ≤ w ≤ high`` that contains 0. Subclasses define A, l1 and the box; the
+base class derives value, gradient, proximal operator, least-norm subgradient and duality gap from them. So a solver
+that supports the L1 norm and bounds supports every penalty. The group lasso uses norms of groups instead of |w|₁.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INFINITE = (-np.inf, np.inf)
 
 
 class Penalty:
-    """Base class: ``h(w) = ½·w'Aw + l1·|w|₁`` for ``low ≤ w ≤ high``, infinite elsewhere.
+    """Base class of penalties: ``h(w) = ½·w'Aw + l1·|w|₁`` for ``low ≤ w ≤ high``, infinite elsewhere.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Penalty:
     l1 : float
         Weight of the L1 norm.
     bounds : (float or array, float or array)
-        The box, low ≤ 0 ≤ high, the same for all coefficients or one for each.
+        The box, low ≤ 0 ≤ high: scalars for all coefficients or arrays with an entry for each.
     """
 
     l1: float = 0.0
@@ -51,21 +51,21 @@ class Penalty:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the box is not the whole space."""
+        """Whether any coefficient has a finite bound."""
         low, high = self.bounds
         return bool(np.any(np.isfinite(low)) or np.any(np.isfinite(high)))
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the penalty is its quadratic part."""
+        """Whether the penalty is only quadratic, without L1 norm and bounds."""
         return self.l1 == 0 and not self.is_bounded
 
     def check(self, n_features: int) -> None:
-        """Raise InputError for parameters that make no penalty on so many coefficients."""
+        """Raise InputError if the parameters are invalid for ``n_features`` coefficients."""
         check_finite("alpha", getattr(self, "alpha", 0.0), 0)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, as of a scikit-learn estimator; ``deep`` adds those of an inner penalty."""
+        """Return the parameters by name, as a scikit-learn estimator does; ``deep`` adds those of an inner penalty."""
         names: list[str] = [each.name for each in fields(self)] if is_dataclass(self) else []
         own: dict[str, Any] = {name: getattr(self, name) for name in names}
         if deep and isinstance(inner := own.get("base"), Penalty):
@@ -73,7 +73,7 @@ class Penalty:
         return own
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, such as ``alpha`` or ``base__alpha``; GridSearchCV does it on a copy.
+        """Set parameters by name, such as ``alpha`` or ``base__alpha``; GridSearchCV does so on a copy.
 
         Examples
         --------
@@ -85,27 +85,27 @@ class Penalty:
             name, _, inner = key.partition("__")
             if name not in known:
                 raise InputError(f"{type(self).__name__} has no parameter {name!r}: use {', '.join(known)}")
-            # of an inner penalty a copy is changed, which others may share
+            # change a copy of the inner penalty, because other penalties may share it
             known[name] = copy(known[name]).set_params(**{inner: value}) if inner else value
-        self.__dict__.clear()  # what was computed from the old ones
+        self.__dict__.clear()  # drop cached properties of the old parameters
         self.__dict__.update(known)
         return self
 
     def smooth(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """``½·w'Aw`` and its gradient ``Aw``."""
+        """Return ``½·w'Aw`` and its gradient ``Aw``."""
         A = self.curvature
         slope = A @ w if isinstance(A, np.ndarray) else A * w
         return 0.5 * float(w @ slope), slope
 
     def value(self, w: np.ndarray) -> float:
-        """``h(w)``."""
+        """Value ``h(w)``."""
         low, high = self.bounds
         if np.any(w < low) or np.any(w > high):
             return float("inf")
         return self.smooth(w)[0] + self.rough(w)
 
     def rough(self, w: np.ndarray) -> float:
-        """``h(w) − ½·w'Aw`` inside the box."""
+        """Non-smooth part ``h(w) − ½·w'Aw`` inside the box."""
         return self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0
 
     def hessian(self, n_features: int) -> np.ndarray:
@@ -119,11 +119,11 @@ class Penalty:
         return np.diag(A) if isinstance(A, np.ndarray) else np.full(n_features, float(A))
 
     def least_multiple(self, slope: np.ndarray) -> float:
-        """The least multiple of the part that is not smooth for which 0 is a minimum, given the slope there."""
+        """Smallest multiple of the non-smooth part for which 0 is a minimum, given the gradient at 0."""
         return float(np.abs(slope).max()) / self.l1
 
     def prox(self, v: np.ndarray, step: float) -> np.ndarray:
-        """``argmin_u ½·|u − v|² + step·(h(u) − ½·u'Au)``, the proximal operator of the part that is not smooth.
+        """Proximal operator ``argmin_u ½·|u − v|² + step·(h(u) − ½·u'Au)`` of the non-smooth part.
 
         Examples
         --------
@@ -134,24 +134,24 @@ class Penalty:
         return np.clip(shrunk, *self.bounds)
 
     def subgradient(self, w: np.ndarray, grad: np.ndarray) -> np.ndarray:
-        """Least-norm subgradient of the whole problem at w, for the gradient of all its smooth parts; 0 at a minimum.
+        """Least-norm subgradient of the whole problem at w, given the gradient of its smooth parts; 0 at a minimum.
 
-        At a bound a slope that pushes out of the box counts nothing.
+        At a bound, components that point out of the box are 0.
         """
         if self.is_smooth:
             return grad
         low, high = self.bounds
-        # a bound at 0 leaves one of the two one-sided derivatives at the kink of |w|
+        # with a bound at 0, only one of the two one-sided derivatives at the kink of |w| applies
         falls = np.where(w < high, np.minimum(grad + np.where(w < 0, -self.l1, self.l1), 0.0), 0.0)
         rises = np.where(w > low, np.maximum(grad + np.where(w > 0, self.l1, -self.l1), 0.0), 0.0)
         return falls + rises
 
     def gap(self, w: np.ndarray, grad: np.ndarray) -> float:
-        """Upper bound on the distance from the minimum, for the gradient of the smooth parts; nan where there is none.
+        """Upper bound on the suboptimality at w, given the gradient of the smooth parts; nan if there is no bound.
 
-        With μ the convexity, ``g = ∇ − μ·w`` is the gradient of a convex function; by Fenchel's inequality the
-        distance is at most ``k(w) + <w, g> + k*(−g)``, where ``k = μ/2·|w|² + l1·|w|₁`` on the box and k* is its
-        conjugate. Without l1 and bounds that is ``|∇|²/(2μ)``.
+        With μ the convexity, ``g = ∇ − μ·w`` is the gradient of a convex function. By Fenchel's inequality the
+        suboptimality is at most ``k(w) + <w, g> + k*(−g)``, where ``k = μ/2·|w|² + l1·|w|₁`` on the box and k* is its
+        conjugate. Without l1 and bounds it is ``|∇|²/(2μ)``.
         """
         mu = self.convexity
         if self.l1 == 0:
@@ -161,21 +161,21 @@ class Penalty:
         return 0.5 * mu * float(w @ w) + self.rough(w) + float(w @ g) + self.conjugate(-g)
 
     def conjugate(self, v: np.ndarray) -> float:
-        """``k*(v) = max_u <u, v> − k(u)`` of ``k = μ/2·|u|² + l1·|u|₁`` on the box; infinite without a maximum."""
+        """Conjugate ``k*(v) = max_u <u, v> − k(u)`` of ``k = μ/2·|u|² + l1·|u|₁`` on the box; possibly infinite."""
         mu, (low, high) = self.convexity, self.bounds
         if mu > 0:
             excess = np.sign(v) * np.maximum(np.abs(v) - self.l1, 0.0)
             with np.errstate(over="ignore", invalid="ignore"):
                 u = np.clip(excess / mu, low, high)
                 most = float((excess * u - 0.5 * mu * u**2).sum())
-            return np.inf if np.isnan(most) else most  # beyond all numbers
-        # v on the edge of the dual box counts as inside, whatever rounding says
+            return np.inf if np.isnan(most) else most  # overflow
+        # the tolerance keeps v on the edge of the dual box inside despite rounding
         excess = np.sign(v) * np.maximum(np.abs(v) - (1 + 1e-12) * self.l1, 0.0)
         with np.errstate(invalid="ignore"):
             return float(np.where(excess == 0, 0.0, excess * np.where(excess > 0, high, low)).sum())
 
     def shrink(self, v: np.ndarray) -> float:
-        """The largest s ≤ 1 with a finite conjugate at ``s·v``, for a penalty without a quadratic part."""
+        """Largest s ≤ 1 with a finite conjugate at ``s·v``, for a penalty without a quadratic part."""
         low, high = self.bounds
         endless = np.where(v > 0, np.equal(high, np.inf), np.equal(low, -np.inf))
         largest = float(np.abs(v).max(initial=0.0, where=endless))
@@ -184,7 +184,7 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Ridge(Penalty):
-    """``alpha/2·|w|²``.
+    """Ridge penalty ``alpha/2·|w|²``.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Ridge(Penalty):
 
 
 class _Mixed(Penalty):
-    """Base class: a share ``l1_ratio`` of ``alpha`` weighs norms that are not smooth, the rest is a ridge."""
+    """Base class of mixed penalties: ``l1_ratio·alpha`` weights non-smooth norms, the rest of ``alpha`` a ridge."""
 
     alpha: float
     l1_ratio: float
@@ -216,7 +216,7 @@ class _Mixed(Penalty):
 
 @dataclass(frozen=True)
 class ElasticNet(_Mixed):
-    """``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·|w|₁]``.
+    """Elastic net ``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·|w|₁]``.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class ElasticNet(_Mixed):
 
 @dataclass(frozen=True)
 class Lasso(Penalty):
-    """``alpha·|w|₁``. It needs an objective that is bounded below.
+    """Lasso penalty ``alpha·|w|₁``; the objective must be bounded below.
 
     Examples
     --------
@@ -252,9 +252,9 @@ class Lasso(Penalty):
 
 @dataclass(frozen=True, eq=False)
 class GroupLasso(_Mixed):
-    """``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·Σ_g √d_g·|w_g|]`` over groups g of d_g coefficients.
+    """Group lasso ``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·Σ_g √d_g·|w_g|]`` over groups g of d_g coefficients.
 
-    Whole groups become exactly zero. The ridge must be there (``l1_ratio`` < 1): it certifies the minimum.
+    Whole groups become exactly zero. The ridge part is required (``l1_ratio`` < 1), because it certifies the minimum.
 
     Parameters
     ----------
@@ -287,14 +287,14 @@ class GroupLasso(_Mixed):
         return self.l1 * np.sqrt(np.bincount(self.groups))
 
     def norms(self, w: np.ndarray) -> np.ndarray:
-        """Norm of each group."""
+        """Euclidean norm of each group."""
         return np.sqrt(np.bincount(self.groups, np.square(w)))
 
     def rough(self, w: np.ndarray) -> float:
         return float(self.weights @ self.norms(w))
 
     def least_multiple(self, slope: np.ndarray) -> float:
-        kept = self.weights > 0  # a number without coefficients is no group
+        kept = self.weights > 0  # ignore group numbers without coefficients
         return float((self.norms(slope)[kept] / self.weights[kept]).max())
 
     def prox(self, v: np.ndarray, step: float) -> np.ndarray:
@@ -313,10 +313,10 @@ class GroupLasso(_Mixed):
 
 @dataclass(frozen=True, eq=False)
 class Quadratic(Penalty):
-    """``alpha/2·w'Pw`` for a symmetric positive semi-definite P, such as the squared differences of neighbours.
+    """Quadratic penalty ``alpha/2·w'Pw`` with a symmetric positive semi-definite P, such as squared differences.
 
-    Only a positive definite P certifies the distance from the minimum (``dual_gap_``); with another one the scaled
-    gradient says when to stop.
+    Only a positive definite P certifies the suboptimality (``dual_gap_``); otherwise the solver stops by the scaled
+    gradient.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class Quadratic(Penalty):
 
 @dataclass(frozen=True)
 class Bounded(Penalty):
-    """Another penalty on the box ``low ≤ w ≤ high``, which must contain 0; numbers, or one for each coefficient.
+    """Penalty ``base`` restricted to the box ``low ≤ w ≤ high``, which must contain 0; bounds are scalars or arrays.
 
     Examples
     --------
@@ -405,7 +405,7 @@ class Bounded(Penalty):
 
 @dataclass(frozen=True)
 class NonNegative(Bounded):
-    """Another penalty with coefficients of at least 0.
+    """Penalty ``base`` with non-negative coefficients.
 
     Examples
     --------
@@ -417,7 +417,7 @@ class NonNegative(Bounded):
 
 
 def elastic_net(alpha: float, l1_ratio: float) -> Penalty:
-    """The penalty of an estimator with ``alpha`` and ``l1_ratio``: ridge where no L1 norm is left.
+    """Return the penalty of an estimator with ``alpha`` and ``l1_ratio``: ridge, lasso or elastic net.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Prices g(r) put on the height of an item (JMLR 2009, sec. 2): the steeper, the harder the push.
+"""Prices g(r) of the height of an item (JMLR 2009, sec. 2); a steeper price pushes harder at the top.
 
-A price is two formulas in the logarithm of its argument, so that ``r ** 1024`` never overflows.
+Prices are computed in logarithms of value and argument, so that ``r ** 1024`` never overflows.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _GRID = np.linspace(-6, 6, 1201) * np.log(10)  # logarithms of the heights at wh
 
 @dataclass(frozen=True)
 class Price:
-    """Base class: ``log g(r)`` and ``log g'(r)`` as functions of ``log r``.
+    """Base class of prices: ``log g(r)`` and ``log g'(r)`` as functions of ``log r``.
 
-    With the exponential loss an objective minimises ``log(R) / order`` where ``log_convex`` says that this
-    is convex in the scores, and ``R`` itself otherwise.
+    With the exponential loss an objective minimises ``log(R) / order`` if ``log_convex`` is True, that is, if this is
+    convex in the scores, and ``R`` itself otherwise.
     """
 
     name: ClassVar[str]
@@ -37,7 +37,7 @@ class Price:
 
     @property
     def order(self) -> float:
-        """The p of ``R ** (1/p)``: 1 unless the price is a power."""
+        """Exponent p of ``R ** (1/p)``; 1 unless the price is a power."""
         return 1.0
 
     def log_value(self, log_r: np.ndarray) -> np.ndarray:
@@ -49,20 +49,20 @@ class Price:
         raise NotImplementedError
 
     def elasticity(self, log_r: np.ndarray) -> np.ndarray:
-        """``1 + r·g''(r)/g'(r)``, the slope of ``log(r·g'(r))`` in ``log r``; here by a central difference."""
+        """Elasticity ``1 + r·g''(r)/g'(r)``, the slope of ``log(r·g'(r))`` in ``log r``, by a central difference."""
         h = 1e-5
         return 1.0 + (self.log_slope(log_r + h) - self.log_slope(log_r - h)) / (2 * h)
 
     def falls(self) -> bool:
-        """Whether g' is below 0 somewhere on a grid of r from 1e-6 to 1e6."""
+        """Return whether g' is negative anywhere on a grid of r from 1e-6 to 1e6."""
         with np.errstate(all="ignore"):
             return bool(np.isnan(self.log_slope(_GRID)).any())
 
     def least_elasticity(self) -> float:
-        """Smallest mean elasticity between neighbours on a grid of r from 1e-6 to 1e6; minus infinity if g falls.
+        """Smallest mean elasticity between neighbours on a grid of r from 1e-6 to 1e6; minus infinity if g decreases.
 
-        Means instead of the elasticity at the points themselves: a slope that drops between two of them must not
-        be missed.
+        Means between grid points are used instead of values at the points, so as not to miss a drop of the slope
+        between two of them.
         """
         with np.errstate(all="ignore"):
             steps = 1.0 + np.diff(self.log_slope(_GRID)) / np.diff(_GRID)
@@ -167,9 +167,9 @@ class Log1p(Price):
 
 @dataclass(frozen=True)
 class Custom(Price):
-    """A user's price: a pair of vectorised callables ``g(r)`` and ``g'(r)`` for r > 0.
+    """User-defined price, a pair of vectorised callables ``g(r)`` and ``g'(r)`` for r > 0.
 
-    Whether it makes a convex objective depends on the loss; :func:`apexrank.objectives.form_of` checks it.
+    Whether the objective is convex depends on the loss; :func:`apexrank.objectives.form_of` checks it.
 
     Examples
     --------

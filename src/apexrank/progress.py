@@ -1,4 +1,4 @@
-"""Progress of long loops: the library counts its steps, and the command line shows them."""
+"""Progress reporting for long loops, which the command line displays."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _LISTENER: ContextVar[Tell | None] = ContextVar("progress", default=None)
 
 
 class Countable(Sized, Iterable[Item], Protocol[Item]):
-    """Items whose number is known."""
+    """Iterable with a known length."""
 
 
 @contextmanager
 def listening(tell: Tell) -> Iterator[None]:
-    """Call ``tell(done, total)`` at each step of the `steps` in a block."""
+    """Call ``tell(done, total)`` at each step of the `steps` loops in the block."""
     token = _LISTENER.set(tell)
     try:
         yield
@@ -27,7 +27,7 @@ def listening(tell: Tell) -> Iterator[None]:
 
 
 def steps(items: Countable[Item]) -> Iterable[Item]:
-    """Iterate over items, telling who is `listening` how many are done; loops inside are not counted.
+    """Iterate over items and report progress to the `listening` callback; nested loops are not reported.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Bregman projections ``argmin_{y in S} D_φ(y ‖ x)`` of a point given by its natural parameters ``θ = ∇φ(x)``.
 
-S is the ordered vectors, the simplex, both together, a hyperplane, a half-space or any number of half-spaces. A
-divergence is a name or an atom of :mod:`apexrank.divergences`, and with ``natural=False`` the
-point x is given instead of θ. The first three sets take many groups at once: segment ``q`` is the rows
-``indptr[q]:indptr[q + 1]``, by default all rows are one segment.
+S is the set of ordered vectors, the simplex, the intersection of the two, a hyperplane, a half-space or any number of
+half-spaces. A divergence is a name or an atom of :mod:`apexrank.divergences`. With ``natural=False`` the point x is
+passed instead of θ. Projections onto the first three sets process many groups at once: segment ``q`` consists of the
+rows ``indptr[q]:indptr[q + 1]``; by default all rows form one segment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from apexrank.validation import check_finite
 QUADRATIC, ROUNDING = (
     1e-10,
     1e-13,
-)  # relative residuals where Newton is quadratic, where only rounding is left
+)  # relative residuals below which Newton converges quadratically, and below which only rounding is left
 MAX_STEPS = 300
 BELOW_ZERO = -1e-300
 
@@ -41,11 +41,11 @@ def onto_monotone(
     upper: float | None = None,
     natural: bool = True,
 ) -> np.ndarray:
-    """``argmin_y Σ_i w_i d(y_i ‖ link(θ_i))`` over ``lower ≤ y_1 ≤ y_2 ≤ … ≤ upper``, in every segment.
+    """Project onto ordered vectors: minimise ``Σ_i w_i d(y_i ‖ link(θ_i))`` over ``lower ≤ y_1 ≤ … ≤ upper``.
 
-    It is the link of ``PAV(θ)``, clipped, whatever the divergence (Acharyya 2013, Corollary 1; with weights it is the
-    weighted PAV). For an atom with weights of its own, these multiply ``weight``. For "kl" the minimum is over the
-    ordered simplex, see :func:`onto_ordered_simplex`, and there are no bounds.
+    The solution in every segment is the link of ``PAV(θ)``, clipped to the bounds, for every divergence (Acharyya 2013,
+    Corollary 1; with weights, of the weighted PAV). If the atom has weights of its own, they multiply ``weight``. For
+    "kl" the minimum is over the ordered simplex, see :func:`onto_ordered_simplex`, and bounds are not supported.
 
     Examples
     --------
@@ -76,11 +76,11 @@ def onto_simplex(
     *,
     natural: bool = True,
 ) -> np.ndarray:
-    """``argmin_y Σ_i w_i d(y_i ‖ link(θ_i))`` over ``y ≥ 0``, ``Σ_i w_i y_i = 1``, in every segment.
+    """Project onto the simplex: minimise ``Σ_i w_i d(y_i ‖ link(θ_i))`` over ``y ≥ 0``, ``Σ_i w_i y_i = 1``.
 
-    Row i stands for ``w_i`` equal items, one by default. It is the softmax of θ for "kl" and "i-divergence", and
-    ``max(0, x − τ)`` for "squared"; for others ``link(θ + λ)``. An atom with weights of its own takes no ``weight``,
-    and then the weights are in the divergence only, not in the sum.
+    Row i represents ``w_i`` equal items, one by default. The solution in every segment is the softmax of θ for "kl" and
+    "i-divergence", ``max(0, x − τ)`` for "squared", and ``link(θ + λ)`` for the others. An atom with weights of its own
+    cannot be combined with ``weight``; its weights enter the divergence only, not the sum.
 
     Examples
     --------
@@ -121,10 +121,11 @@ def onto_ordered_simplex(
     increasing: bool = True,
     natural: bool = True,
 ) -> np.ndarray:
-    """``argmin_y Σ_i w_i d(y_i ‖ link(θ_i))`` over ``0 ≤ y_1 ≤ y_2 ≤ …``, ``Σ_i w_i y_i = 1``, in every segment.
+    """Project onto the ordered simplex ``0 ≤ y_1 ≤ y_2 ≤ …``, ``Σ_i w_i y_i = 1``.
 
-    Row i stands for ``w_i`` equal items. It is the projection of ``PAV(θ)`` onto the simplex, because PAV commutes with
-    adding a constant; so softmax(PAV(θ)) for "kl".
+    It minimises ``Σ_i w_i d(y_i ‖ link(θ_i))``. Row i represents ``w_i`` equal items. The solution in every segment is
+    the projection of ``PAV(θ)`` onto the simplex, because PAV commutes with adding a constant; for "kl" it is
+    softmax(PAV(θ)).
 
     Examples
     --------
@@ -141,7 +142,9 @@ def onto_ordered_simplex(
 def onto_hyperplane(
     divergence: str | Divergence, theta: ArrayLike, a: ArrayLike, b: float, *, natural: bool = True
 ) -> np.ndarray:
-    """``argmin_y D_φ(y ‖ link(θ))`` over ``<a, y> = b``: the link of ``θ + λ·a`` (Acharyya 2013, Lemma 2).
+    """Project onto the hyperplane ``<a, y> = b``: ``argmin_y D_φ(y ‖ link(θ))``.
+
+    The solution is the link of ``θ + λ·a`` (Acharyya 2013, Lemma 2).
 
     Examples
     --------
@@ -159,7 +162,9 @@ def onto_hyperplane(
 def onto_halfspace(
     divergence: str | Divergence, theta: ArrayLike, a: ArrayLike, b: float, *, natural: bool = True
 ) -> np.ndarray:
-    """``argmin_y D_φ(y ‖ link(θ))`` over ``<a, y> ≤ b``: the point itself, or its projection onto the boundary.
+    """Project onto the half-space ``<a, y> ≤ b``: ``argmin_y D_φ(y ‖ link(θ))``.
+
+    The solution is the point itself if it is feasible, else its projection onto the boundary.
 
     Examples
     --------
@@ -174,13 +179,13 @@ def onto_halfspace(
 
 @dataclass(frozen=True)
 class BregmanResult:
-    """A projection and its certificate.
+    """Bregman projection with its certificate.
 
-    ``x`` is always the exact minimiser for its multipliers, ``∇φ(x) = θ − Aᵀμ`` with ``μ ≥ 0``; what is left to show is
-    that x is feasible and that slack rows have no multiplier. ``residual`` is the larger of two numbers: the largest
-    violation relative to ``Σ_j |a_ij x_j| + |b_i|``, and the mean distance from the bound, weighted by μ, in the same
-    units. ``value`` is ``D_φ(x ‖ link(θ))`` and ``gap`` is ``<μ, b − A x>``; ``value − gap`` is the dual value, and
-    what it lacks to the smallest value is at least ``D_φ(x*‖x)``, the divergence of the solution from x.
+    ``x`` is always the exact minimiser for its multipliers, ``∇φ(x) = θ − Aᵀμ`` with ``μ ≥ 0``. It is optimal if it is
+    also feasible and slack rows have zero multipliers. ``residual`` is the larger of two numbers: the largest violation
+    relative to ``Σ_j |a_ij x_j| + |b_i|``, and the mean distance from the bound, weighted by μ, in the same units.
+    ``value`` is ``D_φ(x ‖ link(θ))`` and ``gap`` is ``<μ, b − A x>``. ``value − gap`` is the dual value; it is below
+    the optimal value by at least ``D_φ(x*‖x)``, the divergence of the solution from x.
     """
 
     x: np.ndarray
@@ -203,15 +208,16 @@ def bregman_projection(
     tol: float = 1e-10,
     natural: bool = True,
 ) -> BregmanResult:
-    """``argmin_y D_φ(y ‖ link(θ))`` over ``A y ≤ b``, by Bregman's sequential or parallel algorithm.
+    """Project onto half-spaces ``A y ≤ b`` by Bregman's sequential or parallel algorithm.
 
-    The algorithm is coordinate descent on the dual. The natural parameters are always ``θ − Aᵀμ``, with a multiplier
-    ``μ_i ≥ 0`` for each row; the projection onto row i's hyperplane changes ``μ_i`` alone, which stops at zero on its
-    way down. Table 2.1 of Acharyya 2013 has no way down, and so ends at a feasible point that need not be the nearest.
+    It minimises ``D_φ(y ‖ link(θ))``. The algorithm is coordinate descent on the dual. The natural parameters are
+    always ``θ − Aᵀμ``, with a multiplier ``μ_i ≥ 0`` for each row; the projection onto the hyperplane of row i changes
+    only ``μ_i``, which may decrease to zero but not below. Table 2.1 of Acharyya 2013 never decreases a multiplier, so
+    it can end at a feasible point that is not the nearest.
 
     The parallel algorithm projects onto all rows from the same point and moves each multiplier only part of the way:
     rows that share a coordinate share the step. The result is a convex combination of points of smaller dual cost. The
-    table adds all steps in full, which need not converge.
+    table adds the full steps, which need not converge.
 
     Parameters
     ----------
@@ -220,18 +226,18 @@ def bregman_projection(
     theta : array-like of shape (n,)
         Natural parameters of the point to project.
     A, b : array-like of shape (m, n) and (m,)
-        The half-spaces. An equation is a row and its negative.
+        Half-spaces. Write an equation as a row and its negative.
     parallel : bool
         Project onto all half-spaces from one point, instead of one after the other.
     max_iter, tol : int, float
-        Stop after so many sweeps over the rows, or when the residual is at most ``tol``.
+        Stop after ``max_iter`` sweeps over the rows, or when the residual is at most ``tol``.
     natural : bool
-        False where ``theta`` is the point itself.
+        Pass False if ``theta`` is the point itself.
 
     Returns
     -------
     BregmanResult
-        With a ``ConvergenceWarning`` where ``tol`` was not reached.
+        A ``ConvergenceWarning`` is issued if ``tol`` was not reached.
 
     Examples
     --------
@@ -260,7 +266,7 @@ def bregman_projection(
 
 @dataclass(frozen=True, eq=False)
 class _Dual:
-    """The point ``start`` to project, the half-spaces ``rows·x ≤ bounds``, and steps of their multipliers."""
+    """Dual problem: the point ``start`` to project, the half-spaces ``rows·x ≤ bounds``, and updates of multipliers."""
 
     atom: Divergence
     start: np.ndarray
@@ -290,10 +296,10 @@ class _Dual:
         return multipliers
 
     def _shares(self, normals: np.ndarray) -> np.ndarray:
-        """Step sizes of the rows: those that meet in a coordinate sum to at most 1.
+        """Return step sizes such that those of the rows that share a coordinate sum to at most 1.
 
-        The dual cost is a sum over the coordinates, each convex in the multipliers of its rows. On the simplex every
-        row meets every other.
+        The dual cost is a sum over the coordinates, each convex in the multipliers of its rows. On the simplex all rows
+        share coordinates.
         """
         if not isinstance(self.atom, Separable):
             return np.full(len(normals), 1 / len(normals))
@@ -327,7 +333,7 @@ def _check_rows(A: ArrayLike, b: ArrayLike, n: int) -> tuple[np.ndarray, np.ndar
 
 
 def _segment_softmax(theta: np.ndarray, indptr: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """``exp(θ_i) / Σ_j c_j exp(θ_j)`` in every segment."""
+    """Return ``exp(θ_i) / Σ_j c_j exp(θ_j)`` in every segment."""
     starts, rows = _segments(indptr)
     if len(theta) == 0:
         return theta
@@ -339,15 +345,15 @@ def _segment_softmax(theta: np.ndarray, indptr: np.ndarray, counts: np.ndarray) 
 
 
 def _threshold(x: np.ndarray, indptr: np.ndarray, counts: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """``max(0, x − τ·slope)`` with the τ of each segment that makes ``Σ counts·y = 1``.
+    """Return ``y = max(0, x − τ·slope)``, with τ in each segment such that ``Σ counts·y = 1``.
 
-    Dropping the rows that come out negative and solving for τ again (Michelot 1986) only ever raises τ, so it ends with
-    the rows that stay.
+    Rows with negative y are dropped and τ is solved for again (Michelot 1986). As τ only increases, this terminates
+    with the active rows.
     """
     if len(x) == 0:
         return x
     starts, rows = _segments(indptr)
-    # τ is near x at the top; measured from there it keeps its digits
+    # τ is near the largest x; subtracting that first avoids cancellation
     top = np.maximum.reduceat(x / slope, starts)[rows] * slope
     x, active = x - top, np.ones(len(x), dtype=bool)
     while True:
@@ -361,7 +367,7 @@ def _threshold(x: np.ndarray, indptr: np.ndarray, counts: np.ndarray, slope: np.
 
 
 def _segments(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First rows of the segments that have any, and each row's number among these segments."""
+    """Return the first rows of the non-empty segments, and the number of each row's segment among these."""
     sizes = np.diff(indptr)
     return indptr[:-1][sizes > 0], np.repeat(np.arange(np.sum(sizes > 0)), sizes[sizes > 0])
 
@@ -370,10 +376,10 @@ def _segments(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hyperplane_multiplier(atom: Divergence, theta: np.ndarray, a: np.ndarray, b: ArrayLike) -> np.ndarray:
-    """The λ with ``<a, link(θ + λ·a)> = b``, by Newton's method inside a bracket; one for each of the leading axes.
+    """Solve ``<a, link(θ + λ·a)> = b`` for λ by bracketed Newton steps, vectorised over leading axes.
 
-    On the simplex ``<a, x> = b`` is ``<a − b, x> = 0``, which has the same λ without the normalisation: KL is the
-    I-divergence there.
+    On the simplex ``<a, x> = b`` is equivalent to ``<a − b, x> = 0``, which has the same λ without the normalisation.
+    There KL is the I-divergence.
     """
     b = np.asarray(b, dtype=float)
     if isinstance(atom, KL):
@@ -400,10 +406,10 @@ def hyperplane_multiplier(atom: Divergence, theta: np.ndarray, a: np.ndarray, b:
 def _excess(
     atom: Separable, theta: np.ndarray, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Excess of ``<a, link(θ)>`` over b, relative to its terms, and the slope along a.
+    """Return the excess of ``<a, link(θ)>`` over b, relative to its terms, and its slope along a.
 
     For positive x both sides of ``<a⁺, x> + b⁻ = <a⁻, x> + b⁺`` are positive, and the difference of their logarithms is
-    nearly linear, even linear for the links and normals that have a closed form.
+    nearly linear; it is exactly linear for links and normals with a closed form.
     """
     if atom.theta_upper == 0:
         theta = np.minimum(theta, BELOW_ZERO)
@@ -422,7 +428,7 @@ def _excess(
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The middle of a bracket, or a point twice as far out where it has one end only."""
+    """Return the middle of a bracket, or a point twice as far out if only one end is finite."""
     with np.errstate(invalid="ignore"):
         middle = 0.5 * (low + high)
         middle = np.where(np.isinf(high), low + 1 + np.abs(low), middle)
@@ -430,14 +436,14 @@ def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _multiplier_range(atom: Separable, theta: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The multipliers that keep natural parameters inside their domain."""
+    """Return the range of multipliers that keep natural parameters inside their domain."""
     with np.errstate(all="ignore"):
         reach = (atom.theta_upper * np.ones_like(theta) - theta) / a
     return np.max(np.where(a < 0, reach, -np.inf), axis=-1), np.min(np.where(a > 0, reach, np.inf), axis=-1)
 
 
 def _check_crossing(atom: Separable, theta: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-    """Refuse a hyperplane that no point of the domain's interior is on; coordinates on the boundary stay there."""
+    """Raise InputError if the hyperplane misses the interior of the domain; coordinates on the boundary stay fixed."""
     fixed = np.isinf(theta)
     x = atom.grad_inv(np.where(fixed, theta, -1.0))
     low, high = (np.where(fixed, x, end) for end in atom.domain)
@@ -460,7 +466,7 @@ def natural_parameters(atom: Divergence, theta: ArrayLike, natural: bool) -> np.
         raise InputError(f"theta has a missing value in row {int(np.argmax(np.isnan(values)))}")
     if natural:
         return values
-    # on segments a point of KL has one sum each, which its natural parameters do not show
+    # with KL each segment has its own sum, so the check that everything sums to 1 does not apply
     return IDivergence().grad(values) if isinstance(atom, KL) else atom.grad(values)
 
 
@@ -472,7 +478,7 @@ def _positive(weight: ArrayLike, n: int) -> np.ndarray:
 
 
 def check_normal(a: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Refuse normals of hyperplanes (the last axis) that are zero, not finite, or of the wrong length."""
+    """Raise InputError for normals of hyperplanes (the last axis) that are zero, not finite, or of the wrong length."""
     normal = np.asarray(a, dtype=float)
     if normal.shape != shape or not np.all(np.isfinite(normal)):
         raise InputError(f"a normal must be {shape[-1]} finite numbers, one for each coordinate")

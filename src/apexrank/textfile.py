@@ -1,8 +1,8 @@
-"""Text files, plain or gzip: bounded unpacking, UTF-8 and errors that name the line.
+"""Reading of plain and gzip text files, with bounded decompression, UTF-8 checks and line numbers in errors.
 
-Every reader of a text format (CSV, LETOR, TREC, PrefLib, host graphs) opens its file here, so that a damaged or hostile
-file gives the same one-line :class:`~apexrank.errors.InputError` everywhere. :func:`numbered_lines` is for formats that
-are read line by line, :func:`read_text` and :func:`read_bytes` for those that are read at once.
+Every reader of a text format (CSV, LETOR, TREC, PrefLib, host graphs) opens its file here, so that a damaged or
+malicious file raises the same one-line :class:`~apexrank.errors.InputError` everywhere. Use :func:`numbered_lines` for
+formats that are read line by line, and :func:`read_text` or :func:`read_bytes` for those that are read at once.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _DAMAGE = "the gzip data end early or are damaged; copy the file again"
 _STEP = 1 << 20
 MOST_OF_A_PIPE = 1 << 32  # bytes
 
-# How many times its size on disk a file may unpack to, and what it may always unpack to: a small file can hold
-# gigabytes of equal values. Text of numbers shrinks to a tenth, and with a larger factor a file of 1 MB could take 1 GB
-# of memory; flags in Parquet of which one in a hundred is set shrink to a 300th.
+# Limits on decompressed size: a multiple of the size on disk, and a number of bytes that is always allowed. A small
+# file can hold gigabytes of equal values. Text of numbers compresses to about a tenth, and with a larger factor a file
+# of 1 MB could need 1 GB of memory; Parquet flags with one in a hundred set compress to about 1/300.
 _LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "parquet": (500, 1 << 29)}
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Standard input or a pipe, which can be read only once: its bytes, or a file that has them.
+    """Buffered standard input or pipe: its bytes, or a temporary file with them.
 
-    Stands in for a path in this module.
+    The functions of this module accept it in place of a path.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Stream:
         return self.name
 
     def open(self, mode: str = "rb") -> Any:
-        """Open the bytes for reading, as often as needed."""
+        """Open the bytes for reading; it can be called repeatedly."""
         if isinstance(self.content, Path):
             return self.content.open(mode)
         return io.BufferedReader(io.BytesIO(self.content))
@@ -59,7 +59,7 @@ File = str | Path | Stream
 
 
 def unpacked_limit(path: File, kind: str) -> int:
-    """Return how many bytes a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
+    """Return the largest allowed decompressed size of a file of a kind ("gzip", "npz" or "parquet"), in bytes."""
     times, always = _LIMITS[kind]
     content = path.content if isinstance(path, Stream) else Path(path)
     return max(always, times * (content.stat().st_size if isinstance(content, Path) else len(content)))
@@ -73,7 +73,7 @@ def _open(path: File) -> Any:
 
 
 class _BoundedPipe(io.RawIOBase):
-    """A pipe that refuses to give more than ``MOST_OF_A_PIPE`` bytes: its writer may never end."""
+    """Pipe that raises InputError after ``MOST_OF_A_PIPE`` bytes, because its writer may never end."""
 
     def __init__(self, file: Any, name: str) -> None:
         self._file, self._name, self._total = file, name, 0
@@ -98,19 +98,19 @@ class _BoundedPipe(io.RawIOBase):
 
 
 def bounded(file: Any, name: str) -> io.BufferedReader:
-    """Return a pipe or standard input for reading, as far as memory may hold it."""
+    """Wrap a pipe or standard input in a reader with a limit on the number of bytes."""
     return io.BufferedReader(_BoundedPipe(file, name), _STEP)
 
 
 class _BoundedGzip(gzip.GzipFile):
-    """A gzip file that refuses to give more bytes than ``most``, or more of one line where its text is ``streamed``."""
+    """Gzip file that raises InputError after ``most`` bytes, or after ``most`` bytes of a line if ``streamed``."""
 
     most = 0
     streamed = False
-    start = 0  # of the line
+    start = 0  # position of the current line
 
     def read(self, size: int | None = -1) -> bytes:
-        """At most ``size`` bytes; all of them in steps, so that the bound is seen in time."""
+        """Read at most ``size`` bytes; without a size, read all in steps, so that the limit applies early."""
         if size is None or size < 0:
             return b"".join(iter(lambda: self.read(_STEP), b""))
         given = super().read(size)
@@ -130,8 +130,8 @@ def opened(
 ) -> Iterator[Any]:
     r"""Open a file for bytes, decompressed if it is a gzip file; a gzip bomb raises InputError.
 
-    ``streamed`` text, which is never in memory as a whole, may have any length, but not its lines. Where ``refused``
-    returns a sentence about the first bytes, by default that their format is foreign, that is an error.
+    With ``streamed``, the text is never in memory as a whole, and only the length of its lines is limited. ``refused``
+    gets the first bytes; if it returns a description, by default of a foreign format, InputError is raised.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def opened(
             return
         packed = _BoundedGzip(filename=str(path), fileobj=file, mode="rb")
         packed.streamed, packed.most = streamed, unpacked_limit(path, "gzip")
-        # a buffer of its own, because gzip's readline runs in Python
+        # BufferedReader is faster than gzip's own readline, which runs in Python
         with io.BufferedReader(packed, _STEP) as text:
             _refuse(path, refused(text.peek(HEAD)[:HEAD]))
             yield text
@@ -162,7 +162,7 @@ def _refuse(path: File, what: str | None) -> None:
 
 
 def any_content(head: bytes) -> None:
-    """Refuse nothing; see `opened`."""
+    """Accept any content; a value for ``refused`` of `opened`."""
 
 
 def is_gzip(path: File) -> bool:
@@ -178,13 +178,13 @@ def unpacked(path: File, refused: Callable[[bytes], str | None] = seems) -> byte
 
 
 def reason_of(error: OSError) -> str:
-    """Return the reason of a system error in lower case."""
+    """Return the message of a system error in lower case."""
     return (error.strerror or str(error) or type(error).__name__).lower()
 
 
 @contextmanager
 def reading(path: File) -> Iterator[None]:
-    """Turn errors of reading a file into `InputError`."""
+    """Convert errors in reading a file to `InputError`."""
     try:
         yield
     except IsADirectoryError:
@@ -194,7 +194,9 @@ def reading(path: File) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {reason_of(error)}") from None
     except ValueError as error:
-        if "null byte" not in str(error):  # of the path; faults of the content have errors of their own
+        if "null byte" not in str(
+            error
+        ):  # a null byte in the path; errors in the content have their own exceptions
             raise
         raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
@@ -234,12 +236,12 @@ def read_text(path: File) -> str:
 
 
 def line_at(content: bytes, position: int) -> int:
-    """Return the number of the line, from 1, that holds a byte."""
+    """Return the line number, from 1, of a byte position."""
     return content.count(b"\n", 0, position) + 1
 
 
 class NotUtf8Error(InputError):
-    """A text file is not UTF-8."""
+    """Raised when a text file is not UTF-8."""
 
 
 def not_utf8(path: File, line: int) -> NotUtf8Error:
@@ -261,8 +263,8 @@ def numbered_lines(
 ) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over line numbers, from 1, and lines of a file, without its byte order mark.
 
-    ``whole`` says that all lines will be read and kept: a gzip file is then unpacked once before, so that a bomb is
-    refused before its lines are taken apart one by one, which is ten times slower than unpacking them.
+    Pass ``whole`` if all lines will be read and kept: a gzip file is then decompressed once in advance, so that a gzip
+    bomb is detected before its lines are parsed one by one, which is ten times slower than decompression.
 
     Examples
     --------
@@ -290,7 +292,7 @@ def numbered_lines(
 def numbered_blocks(path: File, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over blocks of whole lines, about 1 MB each, with the number of their first line.
 
-    ``whole`` says that all lines will be kept: a gzip file is then bounded as a whole, not line by line.
+    Pass ``whole`` if all lines will be kept: the size limit then applies to the whole gzip file, not to each line.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Validation of arguments shared by several layers: numbers, weights, group ids, names of atoms, forked processes."""
+"""Shared argument validation: numbers, weights, group ids, names of atoms, forked processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Atom = TypeVar("Atom")
 
 
 class OwnParametersFirst:
-    """Signature of a dataclass with its own keywords before inherited ones; dataclasses put the inherited ones first.
+    """Descriptor for the signature of a dataclass that lists its own keywords before inherited ones.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def check_between(name: str, value: Any, lowest: float, highest: float) -> None:
 
 
 def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> None:
-    """Raise InputError unless ``value`` is a whole number of at least ``lowest``; ``otherwise`` names what else may be.
+    """Raise InputError unless ``value`` is a whole number of at least ``lowest``; ``otherwise`` names alternatives.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> 
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise InputError unless ``value`` is one of ``choices``, names or a ``Literal`` type of them.
+    """Raise InputError unless ``value`` is one of ``choices``, an iterable of names or a ``Literal`` type.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
 
 
 def check_two_classes(classes: Sequence[Any], kind: str = "") -> None:
-    """Raise InputError unless there are two values of the target; ``kind`` is what more there is to say of them.
+    """Raise InputError unless the target has two values; ``kind`` is added to the message about more values.
 
     Examples
     --------
@@ -109,16 +109,16 @@ def check_two_classes(classes: Sequence[Any], kind: str = "") -> None:
         )
 
 
-# the squares of numbers beyond these, and sums of them, leave the range of floating point
+# squares of numbers beyond these, and sums of the squares, overflow or underflow
 LARGEST, SMALLEST = 1e120, 1e-100
-# weights are taken to higher powers
+# tighter limits for weights, which are raised to higher powers
 HEAVIEST, LIGHTEST = 1e60, 1e-60
-POWERS = 150  # of ten between weights that are not 0
-_BLOCK = 2**19  # numbers of which a copy is made at a time
+POWERS = 150  # largest ratio of non-zero weights, as a power of ten
+_BLOCK = 2**19  # numbers copied at a time
 
 
 def check_weights(weight: np.ndarray) -> None:
-    """Raise InputError for weights too large, too small or too far apart for floating point; 0 is allowed.
+    """Raise InputError for weights too large, too small or too far apart for floating-point sums; 0 is allowed.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def check_weights(weight: np.ndarray) -> None:
 
 
 def weight_range(weight: ArrayLike | None) -> tuple[float, float]:
-    """Return the smallest weight above 0 and the largest; infinity and 0 where all are 0.
+    """Return the smallest weight above 0 and the largest weight; infinity and 0 if all are 0.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def weight_range(weight: ArrayLike | None) -> tuple[float, float]:
 
 
 def check_weight_range(smallest: float, largest: float) -> None:
-    """Raise InputError for a range of weights, as :func:`check_weights` does for the weights themselves."""
+    """Apply the checks of :func:`check_weights` to the smallest and largest weight."""
     if largest > 0 and not LIGHTEST <= largest <= HEAVIEST:
         raise InputError(
             f"the largest sample_weight is {largest:.3g}, not between {LIGHTEST} and {HEAVIEST}: "
@@ -172,7 +172,7 @@ def check_not_huge(name: str, values: Any) -> None:
     """
     is_sparse = hasattr(values, "indptr")
     numbers = values.data if is_sparse else values
-    # the sum of squares is one pass without a copy; only where it is large the numbers are looked at
+    # the sum of squares needs one pass and no copy; the numbers themselves are inspected only if it is large
     if numbers.dtype != np.float64 or _sum_of_squares(numbers) <= LARGEST**2:
         return
     sizes = np.maximum(numbers.max(axis=0), -numbers.min(axis=0)) if numbers.ndim == 2 else np.abs(numbers)
@@ -186,20 +186,20 @@ def check_not_huge(name: str, values: Any) -> None:
 
 
 def _sum_of_squares(values: np.ndarray) -> float:
-    # not np.vdot, which hands BLAS an array at an odd address (Dask sends such ones) and may crash there
+    # not np.vdot, which passes unaligned arrays (Dask sends such) to BLAS, where they may crash
     with np.errstate(over="ignore", invalid="ignore"):
         if values.flags.forc:
             flat = values.ravel(order="K")
             return float(flat @ flat)
-        rows = max(1, _BLOCK // max(1, values[:1].size))  # a view that is no block of memory is copied
+        rows = max(1, _BLOCK // max(1, values[:1].size))  # a non-contiguous view is copied in blocks
         flats = (values[start : start + rows].ravel() for start in range(0, len(values), rows))
         return sum(float(flat @ flat) for flat in flats)
 
 
 class Segments(NamedTuple):
-    """Rows sorted by group: group ``q`` owns the rows ``order[indptr[q]:indptr[q + 1]]``.
+    """Rows sorted by group: group ``q`` has the rows ``order[indptr[q]:indptr[q + 1]]``.
 
-    Rows keep their given order inside a group.
+    Rows keep their input order within a group.
     """
 
     order: np.ndarray
@@ -210,7 +210,7 @@ class Segments(NamedTuple):
         return len(self.indptr) - 1
 
     def rows(self, q: int) -> np.ndarray:
-        """Row numbers of group ``q``, in the order they were given."""
+        """Row numbers of group ``q``, in input order."""
         return self.order[self.indptr[q] : self.indptr[q + 1]]
 
     def of_rows(self) -> np.ndarray:
@@ -259,7 +259,7 @@ def is_missing(value: Any) -> bool:
 
 
 class Registry(Generic[Atom]):
-    """The named members of one family of atoms: ``loss="hinge"`` and ``loss=Hinge()`` mean the same."""
+    """Registry of a family of atoms by name, so that ``loss="hinge"`` and ``loss=Hinge()`` are equivalent."""
 
     def __init__(self, kind: str, base: type[Atom], members: Iterable[type[Any]]) -> None:
         self.kind = kind
@@ -267,7 +267,7 @@ class Registry(Generic[Atom]):
         self.members: dict[str, type[Any]] = {member.name: member for member in members}
 
     def get(self, spec: str | Atom, **arguments: Any) -> Atom:
-        """Return ``spec`` itself, or make the atom it names, passing the arguments it knows."""
+        """Return ``spec`` itself if it is an atom, or create the atom it names with the arguments it accepts."""
         if isinstance(spec, self.base):
             return spec
         if not isinstance(spec, str) or spec not in self.members:
@@ -279,25 +279,25 @@ class Registry(Generic[Atom]):
 
 def is_tensor(X: Any) -> bool:
     """Return whether X is a PyTorch tensor."""
-    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
+    torch = sys.modules.get("torch")  # a tensor exists only if torch has been imported
     return torch is not None and isinstance(X, torch.Tensor)
 
 
 def is_device_array(X: Any) -> bool:
-    """Return whether X is an array of another library than NumPy, to be worked on where it is.
+    """Return whether X is an array of another library than NumPy, to be processed on its device.
 
     Examples
     --------
     >>> is_device_array(np.zeros(3)), is_device_array([[1.0]])
     (False, False)
     """
-    # CuPy has the second only
+    # CuPy has only the second attribute
     foreign = hasattr(X, "__array_namespace__") or hasattr(X, "__cuda_array_interface__")
     return is_tensor(X) or (foreign and not isinstance(X, np.ndarray | np.generic))
 
 
 def array_module(x: Any) -> Any:
-    """``torch`` for a tensor, else ``numpy``: for the functions that have the same name and meaning in both.
+    """Return ``torch`` for a tensor, else ``numpy``, for functions with the same name and meaning in both.
 
     Examples
     --------
@@ -323,10 +323,10 @@ def on_host(values: Any) -> Any:
 
 
 def has_polars_threads() -> bool:
-    """Return whether polars has its threads in this process.
+    """Return whether polars can use its threads in this process.
 
-    A process forked after polars began to work has none of them, and polars would deadlock there: callers check first
-    (:func:`check_polars_threads`) or do without polars. A process forked before starts threads of its own.
+    A process forked after polars has started its threads does not have them, and polars would deadlock there: callers
+    check first (:func:`check_polars_threads`) or do without polars. A process forked earlier starts its own threads.
 
     Examples
     --------
@@ -337,7 +337,7 @@ def has_polars_threads() -> bool:
 
 
 def check_polars_threads(what: str) -> None:
-    """Raise InputError, saying ``what`` cannot be done, in a process where polars would deadlock.
+    """Raise InputError with the operation ``what`` in a process where polars would deadlock.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def check_polars_threads(what: str) -> None:
 
 
 def check_frame(X: Any) -> None:
-    """Raise InputError for a polars frame in a process where polars would deadlock converting it.
+    """Raise InputError for a polars frame if converting it would deadlock in this process.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def check_frame(X: Any) -> None:
 
 
 class _Forks:
-    """State of polars' threads across a fork: seen by the parent, which still has them, and kept in the child."""
+    """State of polars' threads across a fork, recorded in the parent and inherited by the child."""
 
     def __init__(self) -> None:
         self.has_threads = self.lost_threads = False
@@ -375,7 +375,7 @@ class _Forks:
 
 
 def _polars_works() -> bool:
-    """Return whether polars has started its threads; where the system does not name threads, assume it has."""
+    """Return whether polars has started its threads; assume so if the system does not name threads."""
     names = list(Path("/proc/self/task").glob("*/comm"))
     return not names or any(re.match(r"polars-\d", _content(name)) for name in names)
 
