@@ -1,6 +1,6 @@
-"""Merging, clustering and modelling rankings by Lovász–Bregman divergences, beside classic rules of voting and fusion.
+"""Rank aggregation, clustering and models of rankings: Lovász–Bregman methods and classic voting and fusion rules.
 
-Names are imported when they are first used.
+Names are imported on first use.
 """
 
 from typing import TYPE_CHECKING

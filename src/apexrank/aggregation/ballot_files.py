@@ -1,6 +1,6 @@
-"""Ballots from files: tables with one row per voter, per item or per score, and PrefLib files.
+"""Reading ballots from files: tables with one row per voter, item or score, and PrefLib files.
 
-Every error names the file, and the line and column where there is one.
+Errors name the file and, where possible, the line and column.
 """
 
 from __future__ import annotations
@@ -40,36 +40,36 @@ _SCORE_WORDS = {"rating", "score", "star", "stars", "rank", "value", "points", "
 _WEIGHT_NAMES = ("weight", "weights", "count", "counts", "votes")
 _MOST_LONG_COLUMNS = 5  # voter, item, score, and perhaps a time and a weight
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, or increasing
-_FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # of voters × items, 0.8 gigabytes and two
-_BLOCK_CELLS = 2**22  # of a block of voters of a long table, or of orders
+_FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # voters × items: 0.8 and 2 gigabytes
+_BLOCK_CELLS = 2**22  # cells in a block of voters, for long tables and orders
 _SILENT_ROW = "gives no score at all; take the row out"
 _CURE_OF_LISTS = "leave out missing='ignore', so that it is last"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BallotFile:
-    """Ballots of a file, with what messages say of them.
+    """Ballots of a file, with the details that messages need.
 
     Attributes
     ----------
     source : str
         The file.
     values : ndarray of shape (voters, items), or BallotBlocks
-        Scores, or ranks where ``kind`` is "ranks"; NaN is missing.
+        Scores, or ranks if ``kind`` is "ranks"; NaN is missing.
     items : list of str
         Names of the items.
     voters : polars.DataFrame
         Columns that identify the voters, and their weights.
     weights : ndarray of shape (voters,), optional
-        How often each ballot was cast.
+        Number of times each ballot was cast.
     where : callable
-        Gives the place of a voter's score of an item, in words.
+        Describes the location of a voter's score of an item.
     lists : bool
         Whether voters listed items best first, and may have stopped early.
     notes : tuple of str
-        What was guessed about the file.
+        Assumptions made about the file.
     cure, without : str
-        Advice about a missing score, and about an item to be left out (``{}`` is its name).
+        Advice for a missing score, and for leaving out an item (``{}`` is its name).
     """
 
     source: str
@@ -87,14 +87,14 @@ class BallotFile:
 
     @cached_property
     def counts(self) -> Seen:
-        """What a pass over the ballots counts."""
+        """Counts from a pass over the ballots."""
         w = np.ones(len(self.values)) if self.weights is None else self.weights
         gaps = np.isnan(self.values)
         return Seen(len(w), float(w.sum()), bool((w % 1 == 0).all()), w @ ~gaps, int(gaps.sum()))
 
     @property
     def n_voters(self) -> int:
-        """Number of ballots, equal ones once."""
+        """Number of distinct ballots."""
         return self.counts.n_voters
 
     @property
@@ -103,25 +103,25 @@ class BallotFile:
         return self.counts.n_missing
 
     def parts(self) -> Iterator[BallotFile]:
-        """Some ballots after the others, in memory."""
+        """Iterate over parts of the ballots that fit in memory."""
         yield self
 
     @property
     def total(self) -> int | float:
-        """Number of voters, or their weight where not all weights are whole numbers."""
+        """Number of voters, or their total weight if some weights are not whole numbers."""
         return int(self.counts.total) if self.counts.counted else self.counts.total
 
     @property
     def repeated(self) -> bool:
-        """Whether some ballots were cast more than once."""
+        """Whether any ballot was cast more than once."""
         return isinstance(self.total, int) and self.total != self.n_voters
 
     def missing_rule(self, asked: str | None, method: str = "lovasz-bregman") -> Any:
-        """Return what a missing score means to a method: the rule that was asked for, or the default."""
+        """Return the rule for missing scores: the one asked for, or the default of the method."""
         return asked or ("last" if self.lists and method not in SUMS else "ignore")
 
     def to_dict(self, missing: str) -> dict[str, Any]:
-        """Return the size of the profile in plain types."""
+        """Return the size of the profile as a dict of plain types."""
         return {
             "ballots_file": self.source,
             **({"title": self.title} if self.title else {}),
@@ -132,7 +132,7 @@ class BallotFile:
         }
 
     def sentence(self, missing: str, method: str = "") -> str:
-        """Describe the file: how many voters and items it has, and what is done about missing scores."""
+        """Describe the file: its number of voters and items, and the treatment of missing scores."""
         n, total = self.n_voters, self.total
         voters = f"{n} voters" if n > 1 else "1 voter"
         if isinstance(total, float):
@@ -144,7 +144,7 @@ class BallotFile:
         return f"{self.source}{title}: {voters}, {len(self.items)} items" + (f", {gaps}" if gaps else "")
 
     def gaps(self, missing: str, method: str = "") -> str:
-        """Describe the missing scores and what a method does about them; empty where none is missing."""
+        """Describe the missing scores and their treatment by a method; empty if none is missing."""
         if not self.n_missing:
             return ""
         what = "places" if self.kind == "ranks" else "scores"
@@ -155,7 +155,7 @@ class BallotFile:
         return f"{self.n_missing} of {self.n_voters * len(self.items)} {what} missing{once} ({rule})"
 
     def uneven_scales(self) -> str | None:
-        """Describe scores on scales of different widths, of which the widest would decide."""
+        """Describe voters with scales of different widths, where the widest would dominate; None if there are none."""
         if self.kind != "scores":
             return None
         ranges = uneven_ranges(next(self.parts()).values)
@@ -169,7 +169,7 @@ class BallotFile:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StreamedBallotFile(BallotFile):
-    """Ballots of files that are read in blocks; ``seen`` is what a pass over them has counted."""
+    """Ballots of files that are read in blocks; ``seen`` holds the counts of a pass over them."""
 
     seen: Seen | None = None
 
@@ -202,14 +202,14 @@ def read_preflib_ballots(path: Path) -> BallotFile:
 
 
 def check_ballot_table(path: Path) -> None:
-    """Raise InputError unless the name of a file is that of a table."""
+    """Raise InputError unless the file name has the extension of a table."""
     if not path.name.lower().removesuffix(".gz").endswith(_TABLES):
         known = ", ".join((*_TABLES, *(f".{kind}" for kind in PREFLIB)))
         raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
 
 
 class Columns(NamedTuple):
-    """Column of names, where there is one, columns of scores, and notes on what was guessed."""
+    """Column of names, if any, columns of scores, and notes about assumptions."""
 
     id: str | None
     names: list[str]
@@ -223,13 +223,14 @@ class BallotLayout:
     Parameters
     ----------
     kind : {"scores", "ranks", "orders"}
-        What the cells hold; a row of orders lists its items, best first, and may stop early.
+        Content of the cells; a row of orders lists items, best first, and may stop early.
     items_in : {"columns", "rows"}
-        Whether a row is a voter or an item.
+        Items are columns (a row is a voter) or rows (a row is an item).
     id : str, optional
-        Column of the voters' names, or of the items' where these are in rows; guessed by default.
+        Column of the names of voters, or of items if these are in rows; guessed by default.
     weights : str, optional
-        Column that says how often each ballot was cast; with items in rows, weights such as "a=2,b=1" of the columns.
+        Column with the number of times each ballot was cast; with items in rows, weights of the columns such as
+        "a=2,b=1".
     drop : sequence of str
         Columns to leave out.
     long : (voter, item, score), optional
@@ -252,7 +253,7 @@ chooses)",))
     long: tuple[str, str, str] | None = None
 
     def read(self, table: Table, columns: Columns | None = None) -> BallotFile:
-        """Read the ballots of a table, whose ``columns`` may be known from the head of the file."""
+        """Read the ballots of a table; ``columns`` may be known from the head of the file."""
         if self.long is not None:
             found = self._read_long(table, *self.long)
         elif self.items_in == "rows":
@@ -267,12 +268,12 @@ chooses)",))
     def voter_columns(self, table: Table) -> Columns:
         """Find the columns of a table with one row per voter."""
         if self.weights is not None:
-            table.column(self.weights)  # an unknown name is an error with the likely spelling
+            table.column(self.weights)  # raises an error that suggests a spelling if the name is unknown
         id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
         return Columns(id, names, [*notes, *self._like_weights(names)])
 
     def _read_voters(self, table: Table, found: Columns) -> BallotFile:
-        """Read one row per voter."""
+        """Read a table with one row per voter."""
         weights = None if self.weights is None else _read_weights(table, self.weights)
         id, names, notes = found
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
@@ -288,7 +289,7 @@ chooses)",))
         return BallotFile(*ballots, lists=lists, notes=tuple(notes), cure=cure)
 
     def _read_items(self, table: Table) -> BallotFile:
-        """Read one row per item: the columns are the voters."""
+        """Read a table with one row per item and one column per voter."""
         id, names, notes = self._columns(table, [])
         items = [f"row {row}" for row in range(1, len(table) + 1)] if id is None else _item_names(table, id)
         if id is None:
@@ -309,8 +310,8 @@ chooses)",))
         return BallotFile(*ballots, notes=tuple(notes), without="take the row out")
 
     def _read_long(self, table: Table, voter: str, item: str, score: str) -> BallotFile:
-        """Read one row per voter and item; both keep the order in which the table first names them."""
-        table.column(score)  # an unknown name is an error with the likely spelling
+        """Read a table with one row per voter and item; both keep the order of first appearance."""
+        table.column(score)  # raises an error that suggests a spelling if the name is unknown
         cells = _read_columns(table, [score], self.kind, "; correct it")[:, 0]
         voters, items = _Names(_named(table, voter, "voter")), _Names(_named(table, item, "item"))
         n_voters, n_items = len(voters.names), len(items.names)
@@ -340,7 +341,7 @@ chooses)",))
         return _read_columns(table, names, self.kind, advice)
 
     def _columns(self, table: Table, used: list[str]) -> Columns:
-        """Return the column of names, given or guessed, the columns of scores, and notes on what was guessed."""
+        """Return the column of names, given or guessed, the columns of scores, and notes about assumptions."""
         notes = []
         for name in [*self.drop, *([self.id] if self.id else [])]:
             table.column(name)
@@ -367,7 +368,7 @@ chooses)",))
         return Columns(id, names, notes)
 
     def _doubts(self, table: Table, names: list[str]) -> list[str]:
-        """Return notes on a table, and on a first column among ``names``, that may be something else."""
+        """Return notes on a table, or a first column among ``names``, that may have been misread."""
         guess = long_guess(table.names)
         notes = [] if guess is None else [f"this looks like a long table: long={guess!r}"]
         likeness = like_ids(table, names[0]) if names and not self._like_weights(names[:1]) else 0
@@ -379,20 +380,20 @@ chooses)",))
         return [*notes, f"column {first!r} is read as {role} (id={first!r}, or drop={first!r})"]
 
     def _like_weights(self, names: list[str]) -> list[str]:
-        """Return notes on items that may be weights."""
+        """Return notes on items that look like weights."""
         suspects = [] if self.weights else [name for name in names if name.strip().lower() in _WEIGHT_NAMES]
         return [f"column {x!r} is read as an item (weights={x!r}, or drop={x!r})" for x in suspects]
 
 
 def _apart(table: Table, names: list[str]) -> bool:
-    """Whether the first column has another value in every row, and none that the other columns have."""
+    """Return whether the first column has distinct values, none of which occurs in the other columns."""
     first, *others = (columns.texts(table, name) for name in names)
     distinct = len(first) > 1 and first.null_count() == 0 and first.is_unique().all()
     return distinct and set(first).isdisjoint(value for other in others for value in other)
 
 
 def has_word(name: str, words: set[str]) -> bool:
-    """Whether a column's name is one of some words, perhaps followed by id or name, in any spelling.
+    """Return whether a column name is one of some words, in any case, optionally followed by id or name.
 
     Examples
     --------
@@ -404,7 +405,7 @@ def has_word(name: str, words: set[str]) -> bool:
 
 
 def is_id_name(name: str, items_in: str = "columns") -> bool:
-    """Whether a column's name is typical of names of voters, or of items where those are in rows.
+    """Return whether a column name is typical of names of voters, or of items if those are in rows.
 
     Examples
     --------
@@ -413,12 +414,16 @@ def is_id_name(name: str, items_in: str = "columns") -> bool:
     """
     if has_word(name, (_ITEM_WORDS if items_in == "rows" else _VOTER_WORDS) | _ID_WORDS):
         return True
-    ends = re.search(r"(?i:[\W_]id)$|[a-z0-9]I[dD]$", name.strip())  # no item such as Madrid or Covid
-    return bool(ends) or name.startswith(("Unnamed: 0", "__index_level_0__"))  # as pandas calls its index
+    ends = re.search(
+        r"(?i:[\W_]id)$|[a-z0-9]I[dD]$", name.strip()
+    )  # do not match items such as Madrid or Covid
+    return bool(ends) or name.startswith(
+        ("Unnamed: 0", "__index_level_0__")
+    )  # names that pandas gives to an index
 
 
 def like_ids(table: Table, name: str) -> int:
-    """Rate how much a column looks like ids: 1 for distinct whole numbers, 2 where they also increase.
+    """Rate how much a column looks like ids: 1 for distinct whole numbers, 2 if they also increase.
 
     Examples
     --------
@@ -436,7 +441,7 @@ def like_ids(table: Table, name: str) -> int:
 
 
 def long_guess(names: list[str]) -> str | None:
-    """Guess the columns of voter, item and score of a long table by their names.
+    """Guess the voter, item and score columns of a long table from their names.
 
     Examples
     --------
@@ -456,7 +461,7 @@ def check_cells(
     given: int,
     cure: str = "read it in blocks of voters (engine='blocks'), or write a file of fewer items",
 ) -> None:
-    """Refuse voters × items that need far more memory than the ``given`` cells, as nearly all are missing."""
+    """Raise InputError if voters × items needs far more memory than the ``given`` cells, because most are missing."""
     cells, most = voters * items, min(_MOST_CELLS, max(_FEW_CELLS, 50 * given))
     if cells > most:
         raise InputError(
@@ -470,20 +475,20 @@ def _row_place(table: Table, row: int) -> str:
 
 
 def _refuse_silent(values: np.ndarray, message: Callable[[int], str]) -> None:
-    """Refuse a voter without any score."""
+    """Raise InputError if a voter has no score at all."""
     silent = np.flatnonzero(np.isnan(values).all(axis=1))
     if len(silent):
         raise InputError(message(int(silent[0])))
 
 
 def _read_columns(table: Table, names: list[str], kind: str, advice: str | None) -> np.ndarray:
-    """Read columns of scores or ranks; ``advice`` says what to do about a cell that is not a number."""
+    """Read columns of scores or ranks; ``advice`` is the fix to suggest for a cell that is not a number."""
     values, odd = _read_plain(table, names)
     for place in np.flatnonzero(odd).tolist():
         name = names[place]
         cure = advice or f"; correct it, or leave the column out (drop={name!r})"
         try:
-            # a table of this column alone, as looking a name up takes time for each column there is
+            # a table of this column only, because looking up a name takes time linear in the number of columns
             values[:, place] = columns.numbers(replace(table, frame=table.frame.select(name)), name, cure)
         except InputError as error:
             raise InputError(_with_cause(str(error))) from None
@@ -496,7 +501,7 @@ def _read_columns(table: Table, names: list[str], kind: str, advice: str | None)
 
 
 def _read_plain(table: Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Read all columns at once; also say which hold something else and must be read one by one."""
+    """Read all columns at once, and flag those with other content, which must be read one by one."""
     frame = table.frame.select(names)
     plain = np.array(
         [dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null) for dtype in frame.dtypes]
@@ -513,7 +518,7 @@ def _read_plain(table: Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]
 
 
 def _with_cause(message: str) -> str:
-    """Add the likely cause of a text that is not a number.
+    """Add the likely cause to a message about text that is not a number.
 
     Examples
     --------
@@ -543,7 +548,7 @@ def _read_weights(table: Table, name: str) -> np.ndarray:
 
 
 def _weights_by_name(table: Table, text: str, names: list[str]) -> np.ndarray:
-    """Read weights of columns from text such as ``a=2,b=1``; a column that it does not name weighs 1."""
+    """Read weights of columns from text such as ``a=2,b=1``; columns that are not named have weight 1."""
     weights = dict.fromkeys(names, 1.0)
     for part in filter(None, (part.strip() for part in next(csv.reader([text]), []))):
         name, _, value = part.rpartition("=")
@@ -559,7 +564,7 @@ def _weights_by_name(table: Table, text: str, names: list[str]) -> np.ndarray:
 
 
 def _named(table: Table, column: str, what: str) -> pl.Series:
-    """Read a column of names, none of which may be empty."""
+    """Read a column of names; empty names raise InputError."""
     names = columns.texts(table, column)
     columns.refuse_row(table, column, names.is_null().to_numpy(), f"the {what} has no name; name it")
     return names
@@ -574,7 +579,7 @@ def _item_names(table: Table, column: str) -> list[str]:
 
 
 class _Names:
-    """Distinct names of a column by appearance, the number of each row's name, -1 for null, and their first rows."""
+    """Distinct names of a column in order of appearance, each row's index among them (-1 for null), and first rows."""
 
     def __init__(self, text: pl.Series) -> None:
         names = text.drop_nulls().unique(maintain_order=True)
@@ -587,7 +592,7 @@ class _Names:
 
 
 def _voter_weights(table: Table, column: str, voters: _Names) -> np.ndarray:
-    """Read one weight per voter, the same in all its rows."""
+    """Read one weight per voter, which must be the same in all its rows."""
     weights = _read_weights(table, column)
     own = weights[voters.rows]
     odd = weights != own[voters.codes]
@@ -599,7 +604,7 @@ def _voter_weights(table: Table, column: str, voters: _Names) -> np.ndarray:
 
 
 def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Return the ranks of the items that each row lists, best first, and the items."""
+    """Return the ranks of the items listed in each row, best first, and the items."""
     found = _listed(table, places)
     items, codes = found.names, found.codes.reshape(len(table), len(places))
     _check_header(table, places, items)
@@ -617,7 +622,7 @@ def _listed(table: Table, places: list[str]) -> _Names:
 
 
 def _check_header(table: Table, places: list[str], items: list[str]) -> None:
-    """Refuse a text file whose first line may be a ballot: all its places are items of the lines below."""
+    """Raise InputError if the first line of a text file may be a ballot: all its entries are items of later lines."""
     others = set(table.names).difference(places)
     is_header = any(is_id_name(name) or name.strip().lower() in _WEIGHT_NAMES for name in others)
     if table.separator is not None and set(places) <= set(items) and not is_header:
@@ -628,7 +633,7 @@ def _check_header(table: Table, places: list[str], items: list[str]) -> None:
 
 
 def _check_orders(table: Table, places: list[str], items: list[str], codes: np.ndarray) -> None:
-    """Refuse the first row that is empty, has a gap, or lists an item twice."""
+    """Raise InputError for the first row that is empty, has a gap, or lists an item twice."""
     given = codes >= 0
     gap = np.any(given[:, 1:] & ~given[:, :-1], axis=1)
     ordered = np.sort(codes, axis=1)
@@ -654,15 +659,15 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
 
 
 class BallotBlocks(Blocks):
-    """Ballots of a CSV or Parquet file, or of a folder of Parquet files, read in blocks of voters in every pass.
+    """Ballots of a CSV or Parquet file, or of a folder of Parquet files, read in blocks of voters on every pass.
 
-    Items of long tables and of orders are found in a pass of their own. The rows of a voter of a long table have to
-    stand together, in whatever files.
+    A separate pass finds the items of long tables and orders. In a long table the rows of each voter must be
+    consecutive, also across files.
 
     Attributes
     ----------
     names : list of str
-        The items.
+        Items.
     """
 
     names: list[str]
@@ -671,7 +676,7 @@ class BallotBlocks(Blocks):
         if layout.items_in == "rows":
             raise InputError(f"{path}: blocks of voters need one row per voter: leave out items_in='rows'")
         self.layout, self.tables = layout, TableBlocks(path, rows=rows)
-        # text takes more memory than numbers, and pieces of a row group of a Parquet file more time
+        # text needs more memory than numbers, and reading parts of a Parquet row group takes longer
         self.tables.pieces = PIECES if self.tables.texts else 1
         if self.tables.width:
             raise InputError(f"{path} holds LETOR files, not ballots: give CSV or Parquet files")
@@ -685,20 +690,20 @@ class BallotBlocks(Blocks):
             yield Block(self.points(part), None, part.weights)
 
     def with_points(self, points: Callable[[BallotFile], np.ndarray]) -> BallotBlocks:
-        """The same ballots with ``points(part)`` in place of the scores."""
+        """Return the same ballots with ``points(part)`` instead of the scores."""
         other = copy(self)
         other.points = points
         return other
 
     def profile(self) -> StreamedBallotFile:
-        """Describe the files as one file is."""
+        """Describe the files as a single profile."""
         first = next(self.parts())
         same = {each.name: getattr(first, each.name) for each in fields(BallotFile)}
         own = {"source": str(self.tables.path), "values": self, "voters": pl.DataFrame(), "weights": None}
         return StreamedBallotFile(**same | own)
 
     def parts(self) -> Iterator[BallotFile]:
-        """Read the ballots of some voters after those of the others."""
+        """Iterate over parts of the ballots, block by block."""
         place, n = {item: number for number, item in enumerate(self.names)}, 0
         for table in self._tables():
             part = self.layout.read(table, self.columns)
@@ -713,19 +718,19 @@ class BallotBlocks(Blocks):
             yield replace(part, voters=voters)
 
     def _needed(self) -> list[str]:
-        """Return the columns that are read, which all files have to have."""
+        """Return the columns to read, which every file must have."""
         layout, known = self.layout, self.columns
         needed = [*(layout.long or ()), *([layout.weights] if layout.weights else [])]
         needed += [] if known is None else [*known.names, *([known.id] if known.id else [])]
         for file in self.tables.files:
             for name in needed:
                 if name not in file.schema:
-                    Table(pl.DataFrame(schema=list(file.schema)), file.path).column(name)  # which raises
+                    Table(pl.DataFrame(schema=list(file.schema)), file.path).column(name)  # raises InputError
         self.tables.note_later_columns([*needed, *layout.drop])
         return needed
 
     def _items(self) -> list[str]:
-        """Find all items, in the order in which the files first name them."""
+        """Find all items, in order of first appearance."""
         found: dict[str, None] = {}
         if self.layout.long is not None:
             voters = []
@@ -744,7 +749,7 @@ class BallotBlocks(Blocks):
         return list(found)
 
     def _tables(self) -> Iterator[Table]:
-        """Iterate over tables of whole voters, few enough for a table of voters × items."""
+        """Iterate over tables of complete voters, small enough for a dense table of voters × items."""
         tables = self.tables.tables(self.needed)
         if self.layout.long is None and self.layout.kind != "orders":
             yield from tables
@@ -756,9 +761,9 @@ class BallotBlocks(Blocks):
                 yield replace(table, frame=table.frame[a:b], first=table.first + a)
 
     def _runs(self) -> Iterator[tuple[Table, np.ndarray]]:
-        """Iterate over tables of whole voters of a long file, with the first row of each voter.
+        """Iterate over tables of complete voters of a long file, with the first row of each voter.
 
-        The last voter of a table waits for the next one, which may go on with it.
+        The last voter of a table is carried over to the next one, where its rows may continue.
         """
         rest: Table | None = None
         for table in self.tables.tables(self.needed):
@@ -781,7 +786,7 @@ class BallotBlocks(Blocks):
         return _named(table, self.layout.long[0], "voter")
 
     def _check_together(self, voters: np.ndarray) -> None:
-        """Refuse a voter with rows in two places; voters are told apart by hashes of 64 bits, in 8 bytes each."""
+        """Raise InputError if the rows of a voter are not consecutive; voters are compared by 64-bit hashes."""
         order = np.argsort(voters, kind="stable")
         again = order[1:][voters[order][1:] == voters[order][:-1]]
         if not len(again):
@@ -796,7 +801,7 @@ class BallotBlocks(Blocks):
 
 
 def _stacked(above: Table, below: Table) -> Table:
-    """Put the rows of one table above those of the next one, perhaps of another file."""
+    """Stack the rows of two tables, possibly of different files."""
     source = (
         above.source if above.source == below.source else f"{above.source.removesuffix(' and on')} and on"
     )
@@ -818,23 +823,23 @@ def read_ballot_blocks(
     long: tuple[str, str, str] | None = None,
     rows: int | None = None,
 ) -> BallotBlocks:
-    """Read ballots that do not fit into memory in blocks of voters, for `aggregate` and `LovaszBregmanKMeans`.
+    """Read ballots larger than memory in blocks of voters, for `aggregate` and `LovaszBregmanKMeans`.
 
     Parameters
     ----------
     path : path
         A Parquet file, a folder of them, or a CSV file, with one row per voter and one column per item.
     id : str, optional
-        Column of the voters' names; by default the first if it is text, or has a name such as id or voter.
+        Column of the voters' names; by default the first column if it is text or has a name such as id or voter.
     weights : str, optional
-        Column that says how often each ballot was cast.
+        Column with the number of times each ballot was cast.
     drop : sequence of str
         Columns to leave out.
     long : (voter, item, score), optional
-        Columns of a table with one row per voter and item. The rows of a voter have to stand together, and 8 bytes of
-        each voter are held to check that.
+        Columns of a table with one row per voter and item. The rows of a voter must be consecutive; the check keeps 8
+        bytes per voter in memory.
     rows : int, optional
-        Rows of a block; by default those of 64 MiB.
+        Rows per block; by default about 64 MiB.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Ballots: what each voter says of each item, as one table of voters × items in which larger is better.
+"""Ballots: scores of voters for items, as a table of voters × items where larger is better.
 
-A missing score (NaN) is one of two things, by the caller's choice:
+A missing score (NaN) has one of two meanings, chosen by the caller:
 
-- ``"ignore"``: the voter has no opinion of the item, and no pair with it counts;
-- ``"last"``: the voter puts the item below all those it names, tied with the others it does not name.
+- ``"ignore"``: the voter has no opinion of the item, and pairs with it do not count;
+- ``"last"``: the voter ranks the item below all scored items, tied with the other unscored ones.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from apexrank.validation import check_polars_threads, is_missing
 
 Kind = Literal["scores", "ranks", "orders"]
 Missing = Literal["ignore", "last"]
-_UNEVEN = 10.0  # a range of scores this many times wider is another scale
-BLOCK = 2**18  # numbers of a block of voters or items: two megabytes stay in the cache
+_UNEVEN = 10.0  # a range of scores this many times wider indicates a different scale
+BLOCK = 2**18  # numbers in a block of voters or items: two megabytes stay in the cache
 
 
 class Profile:
-    """What holds for ballots in memory, `Ballots`, and for those that are read in blocks, `BallotStream`."""
+    """Base class of ballots in memory (`Ballots`) and ballots read in blocks (`BallotStream`)."""
 
     items: list[Any]
     missing: Missing
@@ -41,26 +41,26 @@ class Profile:
 
     @property
     def n_voters(self) -> int:
-        """Number of different ballots."""
+        """Number of distinct ballots."""
         raise NotImplementedError
 
     @property
     def total(self) -> float:
-        """Number of ballots, each as often as it was cast."""
+        """Number of ballots, counted as often as they were cast."""
         raise NotImplementedError
 
     @property
     def counted(self) -> bool:
-        """Whether all weights are whole numbers, of equal ballots."""
+        """Whether all weights are whole numbers, that is, counts of equal ballots."""
         raise NotImplementedError
 
     def blocks(self) -> Iterator[Ballots]:
-        """All voters, a few at a time: few enough to work on in the cache."""
+        """Iterate over all voters in blocks small enough for the cache."""
         raise NotImplementedError
 
     @property
     def voters_said(self) -> str:
-        """Number of voters in words: whole weights are counts of equal ballots.
+        """Describe the number of voters; whole weights are counts of equal ballots.
 
         Examples
         --------
@@ -75,7 +75,7 @@ class Profile:
         return f"{n:,} weighted voter{plural}"
 
     def support(self) -> np.ndarray:
-        """Weight of the voters who scored each item, whatever a missing score means.
+        """Weight of the voters who scored each item, regardless of the meaning of missing scores.
 
         Examples
         --------
@@ -87,7 +87,7 @@ class Profile:
             missing, w = np.isnan(part.scores), part.weight()
             lost += w @ missing
             given += w @ ~missing
-        return np.where(lost == 0, self.total, given)  # no rounding where all did
+        return np.where(lost == 0, self.total, given)  # exact if all voters scored the item
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,22 +97,22 @@ class Ballots(Profile):
     Parameters
     ----------
     scores : ndarray of shape (voters, items)
-        Larger is better, NaN is missing; the caller's own array where it is one of numbers. Ranks and orders are
-        kept as minus the position.
+        Larger is better, NaN is missing; a numeric array is not copied. Ranks and orders are stored as minus the
+        position.
     items : list
         Names of the items, or their numbers.
     missing : {"ignore", "last"}
-        What a missing score means.
+        Meaning of a missing score.
     positional : bool
-        Whether ``scores`` are minus positions, of which only the order counts.
+        Whether ``scores`` are minus positions, so that only their order matters.
     weights : ndarray of shape (voters,), optional
-        How often each ballot was cast; None is once each.
+        Number of times each ballot was cast; None means once each.
     voters : list, optional
-        Names of the voters, where they have some.
+        Names of the voters, if any.
     ranked : bool
-        Whether ``scores`` are minus ranks that were given, which need not be places among these items.
+        Whether ``scores`` are minus given ranks, which need not be places among these items.
     first : int
-        How many voters come before these, where they are a part of all.
+        Number of voters before these, if they are a part of all voters.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Ballots(Profile):
         return self.weights is None or bool((self.weights == np.round(self.weights)).all())
 
     def weight(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Weights of some voters."""
+        """Weights of the selected voters."""
         return np.ones(len(self.scores[rows])) if self.weights is None else self.weights[rows]
 
     def blocks(self) -> Iterator[Ballots]:
@@ -152,11 +152,11 @@ class Ballots(Profile):
             yield replace(self, scores=self.scores[rows], weights=weights, first=self.first + rows.start)
 
     def columns(self) -> Iterator[slice]:
-        """Slices of items, few enough to work on with all voters at once."""
+        """Iterate over slices of items, small enough to process all voters at once."""
         return gen_batches(self.n_items, max(8, BLOCK // self.n_voters))
 
     def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Scores of some voters as float64, checked: no infinity, no voter without any score."""
+        """Return the selected scores as float64; infinite scores and voters without scores raise InputError."""
         block = np.asarray(self.scores[rows], dtype=np.float64)
         if not all_finite(block):
             odd = ~np.isfinite(block)
@@ -164,12 +164,12 @@ class Ballots(Profile):
         return block
 
     def ordered(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """As `read`, with missing items at −inf where they are tied last: good for comparing, not for adding."""
+        """Return scores like `read`, with −inf for missing items that are tied last; for comparisons, not for sums."""
         block = self.read(rows)
         return np.where(np.isnan(block), -np.inf, block) if self.missing == "last" else block
 
     def sort(self, rows: slice | np.ndarray = slice(None)) -> tuple[SortedRows, np.ndarray]:
-        """Items of some voters best first, and which items have a place; the others come last."""
+        """Sort the items of the selected voters, best first, and flag ranked items; the others come last."""
         block = -self.ordered(rows)
         return sort_rows(block), ~np.isnan(block)
 
@@ -188,7 +188,7 @@ class Ballots(Profile):
 
 
 class Seen(NamedTuple):
-    """What a pass over ballots counts: voters, their weight, whether it is whole, by item, and missing scores."""
+    """Counts of a pass over ballots: voters, their weight, whether it is whole, counts by item, and missing scores."""
 
     n_voters: int
     total: float
@@ -198,7 +198,7 @@ class Seen(NamedTuple):
 
 
 class BallotStream(Profile):
-    """Ballots that are read in blocks of voters, anew in every pass; sums over voters are all that is kept.
+    """Ballots read in blocks of voters on every pass; only sums over voters are kept.
 
     The number of voters and their weight are known after the first pass.
 
@@ -242,14 +242,14 @@ class BallotStream(Profile):
 
     @property
     def voters(self) -> None:
-        """Names of the voters are not kept."""
+        """None: names of the voters are not kept."""
 
     def support(self) -> np.ndarray:
         return self.seen.support
 
     @property
     def seen(self) -> Seen:
-        """What the first pass counted; it is made now if there was none."""
+        """Counts of the first pass, which is made now if there was none."""
         if self._seen is None:
             for _ in self.blocks():
                 pass
@@ -263,7 +263,7 @@ class BallotStream(Profile):
             if not len(block.X):
                 continue
             ballots = self._read(block, n)
-            del block  # or two would be in memory while the next one is read
+            del block  # so that only one block is in memory while the next is read
             n, total = n + ballots.n_voters, total + ballots.total
             counted = counted and ballots.counted
             for part in ballots.blocks():
@@ -297,7 +297,7 @@ class BallotStream(Profile):
 
 
 def all_finite(scores: np.ndarray) -> bool:
-    """Whether scores have neither NaN nor infinity, which would show in their sum; huge ones may be taken for such.
+    """Return whether scores are finite, judged by their sum; huge scores may overflow and return False.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def all_finite(scores: np.ndarray) -> bool:
 
 
 def uneven_ranges(scores: np.ndarray) -> tuple[float, float] | None:
-    """Ranges of the scores of narrow and of wide voters where these are on another scale; None where they are not.
+    """Return the score ranges of narrow and wide voters if these use different scales, else None.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def uneven_ranges(scores: np.ndarray) -> tuple[float, float] | None:
 
 
 def voter_name(number: int, voters: Sequence[Any] | None) -> str:
-    """Name of a voter in messages.
+    """Return a voter's name for messages.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def voter_name(number: int, voters: Sequence[Any] | None) -> str:
 def read_weights(
     weights: Any, n_voters: int, voters: Sequence[Any] | None, *, may_be_zero: bool = False
 ) -> np.ndarray | None:
-    """Weights of the voters, checked; a mapping gives them by the voter's name, as does a pandas Series by its index.
+    """Validate the weights of the voters; a mapping or pandas Series gives them by voter name.
 
     Examples
     --------
@@ -385,7 +385,7 @@ def read_weights(
 
 
 def library_of(data: Any, name: str = "DataFrame") -> str | None:
-    """Library that a data frame, or an object of another class of that name, is from: "pandas", "polars" or None.
+    """Return the library, "pandas" or "polars", of a data frame (or of another class by ``name``), or None.
 
     Examples
     --------
@@ -397,7 +397,7 @@ def library_of(data: Any, name: str = "DataFrame") -> str | None:
 
 
 class Sheet(NamedTuple):
-    """A table of numbers with the names of its columns and rows, where it has some."""
+    """Table of numbers with the names of its columns and rows, if any."""
 
     values: np.ndarray
     items: list[Any] | None = None
@@ -412,10 +412,10 @@ def read_ballots(
     missing: Missing = "ignore",
     items: Iterable[Any] | None = None,
 ) -> Ballots:
-    """Read and check ballots in memory; the arguments are those of `apexrank.aggregation.aggregate`.
+    """Read and validate ballots in memory; the arguments are those of `apexrank.aggregation.aggregate`.
 
-    Infinite scores and voters without any score are found where the scores are used, so that a clean table is read
-    no more often than it is needed.
+    Infinite scores and voters without scores are detected where the scores are used, so that clean tables need no
+    additional pass.
 
     Examples
     --------
@@ -488,7 +488,7 @@ def _read_pandas(frame: Any) -> Sheet:
     for name, dtype in frame.dtypes.items():
         if dtype.kind not in "biufO":
             raise InputError(f"column {name!r} holds {dtype} values: scores are numbers")
-    # frames of one type of numbers give their own memory, all others are copied once
+    # frames with a single numeric dtype are not copied, all others are copied once
     values = frame.to_numpy()
     if values.dtype.kind == "O":
         columns = [_numbers(frame[name], f"column {name!r}") for name in frame.columns]
@@ -511,7 +511,7 @@ def _has_names(row: Any) -> bool:
 
 
 def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
-    """Each voter's scores or places by item, as a mapping or a pandas Series."""
+    """Read each voter's scores or places by item, from a mapping or a pandas Series."""
     if not all(map(_has_names, rows)):
         raise InputError("scores mix voters with item names and voters without: use the same for all")
     ballots: list[Mapping[Any, Any]] = []
@@ -533,14 +533,14 @@ def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] |
 
 
 def _numbers(values: Any, what: str) -> np.ndarray:
-    """An array of numbers as it is; other things as float64 with NaN for None and its like."""
+    """Return a numeric array unchanged, and other input as float64 with NaN for None and similar values."""
     if isinstance(values, np.ma.MaskedArray):
         return np.ma.filled(values.astype(np.float64), np.nan)
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
             flat = array.ravel().tolist()
-            if any(isinstance(value, str | bytes) for value in flat):  # which numpy would read as numbers
+            if any(isinstance(value, str | bytes) for value in flat):  # numpy would parse it as numbers
                 raise TypeError
             flat = [np.nan if is_missing(value) else value for value in flat]
             array = np.array(flat, dtype=np.float64).reshape(array.shape)
@@ -568,12 +568,12 @@ def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
         raise InputError("orders must be lists of items, best first, one for each voter") from None
     found = {item for ballot in ballots for item in ballot}
     if names is None and all(isinstance(item, int | np.integer) for item in found):
-        names = sorted(found)  # numbers have an order of their own
+        names = sorted(found)  # numbers have a natural order
     return _read_rows(ballots, names, voters)
 
 
 def _read_permutations(data: np.ndarray, names: list[Any] | None) -> Sheet | None:
-    """Complete orders of the numbers 0 … n − 1 in an array, without a loop; None for all others."""
+    """Read an array of complete orders of 0 … n − 1 without a loop; return None for other input."""
     n = data.shape[1]
     if names is not None or not np.array_equal(
         np.sort(data, axis=1), np.broadcast_to(np.arange(n), data.shape)
@@ -585,11 +585,11 @@ def _read_permutations(data: np.ndarray, names: list[Any] | None) -> Sheet | Non
 
 
 def _rows_of_frame(frame: Any) -> tuple[list[list[Any]], list[Any] | None]:
-    """Orders in the rows of a data frame, where what is missing at the end of a row ends it; and the voters' names."""
+    """Return the orders in the rows of a data frame, where trailing missing values end a row, and the voters' names."""
     if library_of(frame) == "polars":
         rows, voters = [list(row) for row in frame.rows()], None
     else:
-        # numbers beside missing ones are floats
+        # integers with missing values would become floats
         columns = [frame.iloc[:, place].convert_dtypes() for place in range(frame.shape[1])]
         rows, voters = [list(row) for row in zip(*columns, strict=True)], frame.index.tolist()
     if any(len(row) == 1 and isinstance(row[0], list | tuple | np.ndarray) for row in rows):
@@ -601,7 +601,7 @@ def _rows_of_frame(frame: Any) -> tuple[list[list[Any]], list[Any] | None]:
 
 
 def _places(order: Any, voter: str) -> dict[Any, int]:
-    """Place of each item of an order; a list, tuple or set inside it is a tie, whose items get their first place."""
+    """Return the place of each item of an order; a nested list, tuple or set is a tie, with the first of its places."""
     if isinstance(order, str | bytes):
         raise InputError(f"the ballot of {voter} is text: give a list of items, best first")
     if isinstance(order, Set | Mapping):

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from apexrank.aggregation.rank_aggregation import Aggregation
 
-_BLOCK = 2**21  # numbers of drawn weights or scores held at once
-_MOST_SUMS = 2**25  # of all resamples of ballots that come in blocks
-Scores = tuple[np.ndarray, np.ndarray]  # and their tolerances: resamples × items, or the same for all
+_BLOCK = 2**21  # weights or scores held in memory at once
+_MOST_SUMS = 2**25  # sums over all resamples of ballots read in blocks
+Scores = tuple[np.ndarray, np.ndarray]  # scores and tolerances: resamples × items, or shared by all
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,11 +45,11 @@ class RankBootstrap:
     ranks : ndarray of shape (resamples, n)
         Rank of each item in each resample, 1 is best; tied items share the better rank.
     low, high : ndarray of shape (n,)
-        Interval of the rank of each item.
+        Confidence interval for the rank of each item.
     first : ndarray of shape (n,)
-        Share of the resamples in which the item is first; items tied there share it, so that it sums to 1.
+        Share of the resamples in which the item is first, split among tied items, so that it sums to 1.
     confidence : float
-        Chance that an interval covers the true rank.
+        Confidence level of the intervals.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class RankBootstrap:
         return np.bincount(on_top, share[draws], minlength=self.ranks.shape[1]) / len(self.ranks)
 
     def to_frame(self) -> pl.DataFrame:
-        """Table of ``item``, ``low``, ``high`` and ``first``, in the order of the input."""
+        """Return a data frame of ``item``, ``low``, ``high`` and ``first``, in the order of the input."""
         import polars as pl
 
         ranks = {"low": self.low, "high": self.high, "first": self.first}
@@ -96,7 +96,7 @@ class RankBootstrap:
 
 
 def resample(result: Aggregation, n: int, confidence: float, random_state: Any) -> RankBootstrap:
-    """Ranks of the items when the voters are drawn anew n times."""
+    """Compute the ranks of the items in n bootstrap resamples of the voters."""
     check_level(confidence, n)
     ballots, rng = result.ballots, np.random.default_rng(random_state)
     linear, low = result.method in LINEAR, result.low_support
@@ -112,14 +112,14 @@ def resample(result: Aggregation, n: int, confidence: float, random_state: Any) 
 
 
 def _draws(ballots: Ballots, n: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Weights of the voters in n resamples, some rows at a time."""
+    """Iterate over blocks of n resamples, as weights of the voters."""
     for part in gen_batches(n, max(1, _BLOCK // max(ballots.n_voters, ballots.n_items))):
         draws = range(part.start, part.stop)
         yield np.array([resample_weights(ballots.weights, ballots.n_voters, rng) for _ in draws])
 
 
 def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
-    """One matrix product for all resamples of a block; items that no drawn voter scored are last."""
+    """Score all resamples of a block by one matrix product; items that no drawn voter scored are last."""
     points = voter_points(ballots, rule, slice(None))
     gaps, signed = bool(np.isnan(points).any()), bool((points < 0).any())
     for weights in drawn:
@@ -134,7 +134,10 @@ def _scores(
     ballots: Profile, rule: Rule, sums: np.ndarray, sizes: np.ndarray, hits: np.ndarray, total: np.ndarray
 ) -> Scores:
     known = hits > 0 if rule.method in MEANS else np.ones(sums.shape, dtype=bool)
-    rounding, score = ROUNDING * np.sqrt(ballots.n_voters), LINEAR[rule.method]  # of plain sums
+    rounding, score = (
+        ROUNDING * np.sqrt(ballots.n_voters),
+        LINEAR[rule.method],
+    )  # rounding error of plain sums
     scores, tolerance = np.full(sums.shape, -np.inf), np.zeros(sums.shape)
     scores[known] = score(sums[known], hits[known], total[known])
     tolerance[known] = score(rounding * sizes[known], hits[known], total[known])
@@ -142,7 +145,7 @@ def _scores(
 
 
 def _product(weights: np.ndarray, points: np.ndarray, what: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Sums of something made of the points, without a second table of it."""
+    """Sum a function of the points by blocks, without storing it for all voters."""
     sums = np.zeros((len(weights), points.shape[1]))
     for rows in gen_batches(len(points), max(1, BLOCK // points.shape[1])):
         sums += weights[:, rows] @ what(points[rows])
@@ -184,16 +187,16 @@ def _check_stream(ballots: Profile, rule: Rule, n: int) -> None:
 def _poisson_draws(
     ballots: Profile, n: int, rng: np.random.Generator
 ) -> Iterator[tuple[Ballots, np.ndarray]]:
-    """Some voters after the others, with the weights of each in n resamples: voters × resamples.
+    """Iterate over blocks of voters, with their weights in n resamples: voters × resamples.
 
-    Drawing with replacement, a voter is there about Poisson(1) times, independently of the others if they are many.
+    Drawn with replacement, each of many voters appears about Poisson(1) times, nearly independently of the others.
     Draws are made voter by voter, so that they do not depend on the blocks.
     """
     for block in ballots.blocks():
         for rows in gen_batches(block.n_voters, max(1, _BLOCK // n)):
             part = replace(block, scores=block.scores[rows], weights=block.weight(rows))
             w = part.weight()[:, None]
-            # whole weights are numbers of equal voters, each of which is drawn by itself
+            # whole weights count equal voters, each of which is drawn separately
             times = rng.poisson(w, (len(w), n)) if ballots.counted else w * rng.poisson(1.0, (len(w), n))
             yield part, times.astype(np.float64)
 

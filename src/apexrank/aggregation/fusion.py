@@ -11,11 +11,11 @@ median          n − place                              median
 rrf             1 / (k + place)                        sum
 ==============  =====================================  =============================================
 
-Tied items share the mean of the points of the places they take. A ballot that ranks m of n items and has no opinion
-of the others is stretched over all n places where points fall by the same amount each place ("borda", "linear"), so
-that its best item has the points of a first place and its worst those of a last one; of a single item that is the
-middle. Other points are those of the places in the voter's own list. Where the voter gave ranks, "rrf", "reciprocal"
-and "dcg" are those of the ranks as they were given, in the list of the voter that may be longer than ours.
+Tied items share the mean of the points of the places they occupy. A ballot that ranks m of n items and has no opinion
+of the others is stretched over all n places if points decrease by equal steps ("borda", "linear"): its best item gets
+the points of first place and its worst those of last place; a single item gets the middle. Other scales use the places
+in the voter's own list. If the voter gave ranks, "rrf", "reciprocal" and "dcg" use the ranks as given, which may refer
+to a list longer than ours.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Method = Literal["lovasz-bregman", "borda", "copeland", "kemeny", "median", "com
 Normalize = Literal["minmax", "sum", "zscore", "rank", "borda"]
 Points = Literal["borda", "linear", "reciprocal", "dcg"]
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
-SUMS = ("combsum", "combmnz", "rrf")  # for which an item that a list omits is worth nothing
+SUMS = ("combsum", "combmnz", "rrf")  # methods in which an item omitted by a list gets nothing from it
 RRF = 60.0  # the constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009)
-_ALIASES = {"min-max": "minmax", "zmuv": "zscore"}  # as retrieval libraries spell them
+_ALIASES = {"min-max": "minmax", "zmuv": "zscore"}  # spellings of other retrieval libraries
 
 
-# points of a place among n items, the best one first; k is the constant of "rrf"
+# points of a place among n items, where place 1 is best; k is the constant of "rrf"
 _SCALES: dict[str, Callable[[Any, int, float], Any]] = {
     "borda": lambda place, n, k: n - place,
     "linear": lambda place, n, k: (n - place) / (n - 1),
@@ -50,12 +50,12 @@ _SCALES: dict[str, Callable[[Any, int, float], Any]] = {
     "reciprocal": lambda place, n, k: 1 / place,
     "dcg": lambda place, n, k: 1 / np.log2(1 + place),
 }
-OF_RANKS = ("rrf", "reciprocal", "dcg")  # scales that do not depend on the number of items
+OF_RANKS = ("rrf", "reciprocal", "dcg")  # scales that are independent of the number of items
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A method of aggregation with its options, checked; the parameters are those of `apexrank.aggregation.aggregate`.
+    """Method of aggregation with validated options; the parameters are those of `apexrank.aggregation.aggregate`.
 
     Examples
     --------
@@ -86,16 +86,16 @@ class Rule:
 
     @property
     def takes_scores(self) -> bool:
-        """Whether the method uses the scores themselves, and not only their order."""
+        """Whether the method uses the scores themselves, not only their order."""
         return self.method in _SCORE_METHODS
 
     def takes_places(self, ballots: Profile) -> bool:
-        """Whether the points are those of places."""
+        """Return whether points are assigned to places."""
         return not self.takes_scores or ballots.positional or self.normalize in ("rank", "borda")
 
     @property
     def scale(self) -> Any:
-        """Points of a place: the name of a scale, or the points themselves."""
+        """Name of the scale of points by place, or the points themselves."""
         if self.method == "rrf":
             return "rrf"
         if not self.takes_scores or self.normalize == "borda":
@@ -103,7 +103,7 @@ class Rule:
         return "linear" if self.normalize == "rank" else self.points
 
     def place_points(self, n: int) -> np.ndarray:
-        """Points of each of n places, the best one first."""
+        """Points of each of n places, best first."""
         scale = self.scale
         if isinstance(scale, str):
             return _SCALES[scale](np.arange(1.0, n + 1), n, self.k)
@@ -112,7 +112,7 @@ class Rule:
         return table
 
     def takes_ranks(self, ballots: Ballots) -> bool:
-        """Whether the points are those of the ranks as they were given."""
+        """Return whether points are assigned to the ranks as given."""
         return ballots.ranked and self.scale in OF_RANKS
 
 
@@ -132,7 +132,7 @@ def _read_points(points: str | Sequence[float]) -> Any:
 
 
 def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-    """Points that some voters give to each item, NaN where they give none.
+    """Compute the points that the selected voters give to each item, NaN where they give none.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _points_of_places(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) ->
 
 
 def _points_of_ranks(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
-    """Points of the ranks themselves; items that are last share those of the places below all that are ranked."""
+    """Compute points of the ranks as given; items tied last share those of the places below the ranked items."""
     ranks, points_at = -ballots.read(rows), _SCALES[rule.scale]
     points = points_at(ranks, ballots.n_items, rule.k)
     if ballots.missing == "ignore":
@@ -180,7 +180,7 @@ def _points_of_ranks(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> 
 
 
 def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
-    """Each voter's points on a scale of its own; those of places ("rank", "borda") are on one already.
+    """Normalise each voter's points; points of places ("rank", "borda") are already normalised.
 
     Examples
     --------
@@ -194,10 +194,10 @@ def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
     spread = np.nanmax(shifted, axis=1, keepdims=True)
     if np.isinf(spread).any():
         raise InputError("scores of a voter are too far apart to subtract: divide all by the same number")
-    shifted /= np.where(spread > 0, spread, 1.0)  # a voter whose scores are all equal gives 0 to all
+    shifted /= np.where(spread > 0, spread, 1.0)  # a voter with equal scores gives 0 to all items
     if normalize == "minmax":
         return shifted
-    # of numbers from 0 to 1 no sum or square leaves the range of floats
+    # sums and squares of numbers from 0 to 1 cannot overflow
     if normalize == "sum":
         unit = np.nansum(shifted, axis=1, keepdims=True)
     else:
@@ -206,25 +206,27 @@ def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
     return shifted / np.where(unit > 0, unit, 1.0)
 
 
-# of Σ w|points|: twice the error of a running sum, of the weight of its voters and of decimal numbers, rounded up
+# relative to Σ w|points|: twice the error of a running sum, of its voters' weight and of decimal input, rounded up
 ROUNDING = 64 * np.finfo(np.float64).eps
 _TOO_LARGE = "scores or weights are too large to be added: divide them all by the same number"
 
 
 LINEAR: dict[str, Callable[[Any, Any, Any], Any]] = {
     "lovasz-bregman": lambda sums, hits, total: sums / hits,
-    "borda": lambda sums, hits, total: sums * (total / hits),  # times exactly 1 where all ranked the item
+    "borda": lambda sums, hits, total: (
+        sums * (total / hits)
+    ),  # a factor of exactly 1 if all voters ranked the item
     "combsum": lambda sums, hits, total: sums,
     "combmnz": lambda sums, hits, total: sums * hits,
     "rrf": lambda sums, hits, total: sums,
 }
-MEANS = ("lovasz-bregman", "borda")  # those for which an item without any points has no score
+MEANS = ("lovasz-bregman", "borda")  # methods in which an item without points has no score
 
 
 def linear_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Score of each item by one of the methods that add points, and the error that rounding can make in it.
+    """Score each item by a method that adds points, and bound the rounding error of the score.
 
-    The error is that of the sum ``Σ w·p`` of the item's own points p, at most ``64ε·Σ w|p|`` for any number of voters.
+    The error is that of the sum ``Σ w·p`` of the item's points p, at most ``64ε·Σ w|p|`` for any number of voters.
 
     Examples
     --------
@@ -244,7 +246,7 @@ def linear_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]
 
 
 def check_hits(ballots: Profile, hits: np.ndarray) -> None:
-    """Refuse items of which no voter has an opinion."""
+    """Raise InputError for an item that no voter has scored."""
     unseen = np.flatnonzero(hits == 0)
     if len(unseen):
         item = ballots.items[unseen[0]]
@@ -252,11 +254,11 @@ def check_hits(ballots: Profile, hits: np.ndarray) -> None:
 
 
 class PointSums:
-    """Weighted sums of points, of their sizes, and of the voters who gave any, from some voters after the others."""
+    """Running weighted sums over blocks of voters: points, absolute points, and weight of the voters who gave any."""
 
     def __init__(self, n_items: int) -> None:
         self.points, self.voters = np.zeros((2, 3, n_items))
-        self.complete: list[float] = []  # weights of voters who gave points to all items
+        self.complete: list[float] = []  # total weights of blocks in which all voters scored all items
         self.everyone = np.ones(n_items, dtype=bool)
 
     def add(self, points: np.ndarray, weights: np.ndarray) -> None:
@@ -271,7 +273,7 @@ class PointSums:
         _add(given, weights, self.voters)
 
     def totals(self, total: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three sums of voters who weigh ``total`` in all."""
+        """Return the three sums, for voters with the given ``total`` weight."""
         sums = self.points[0] + self.points[1]
         if not np.isfinite(sums).all():
             raise InputError(_TOO_LARGE)
@@ -280,13 +282,13 @@ class PointSums:
 
 
 def totals(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weighted sums of the points of each item and of their sizes, and weight of the voters who gave any.
+    """Sum the points and absolute points of each item, and the weight of the voters who gave any.
 
-    In the clean case of raw scores it takes one pass and no copy.
+    For raw scores without missing values it takes one pass and no copy.
     """
     if isinstance(ballots, Ballots) and not rule.takes_places(ballots) and rule.normalize is None:
         sums, sizes = _raw_sums(ballots)
-        if np.isfinite(sums).all():  # as NaN and infinity would have shown
+        if np.isfinite(sums).all():  # NaN and infinity would have propagated
             return sums, sizes, np.full(ballots.n_items, ballots.total)
     found = PointSums(ballots.n_items)
     for part in ballots.blocks():
@@ -295,9 +297,9 @@ def totals(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _raw_sums(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of the scores as they are, and of their sizes.
+    """Return sums of the raw scores and of their absolute values.
 
-    A table that is stored by columns, such as a data frame's, is added by numpy, as a tree and within ``32ε``.
+    NumPy sums a table stored by columns, such as a data frame, pairwise, with an error of at most ``32ε``.
     """
     if not (ballots.scores.flags.f_contiguous and ballots.scores.dtype == np.float64):
         running = np.zeros((3, ballots.n_items))
@@ -314,17 +316,17 @@ def _raw_sums(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _add(block: np.ndarray, weights: np.ndarray, running: np.ndarray) -> None:
-    """Add rows to the running sums of ``w·x``, to what rounding took from these, and to the sums of ``|w·x|``.
+    """Add rows to running sums of ``w·x``, to their rounding errors, and to sums of ``|w·x|``.
 
     The error of plain sums grows with the number of voters; here the first two together are within ``4ε·Σ|w·x|`` of the
-    truth. Eight rows are added as a tree, and what is lost when they are added to the others is kept (Møller 1965,
-    Knuth's TwoSum).
+    exact sum. Eight rows are added pairwise, and the rounding error of adding them to the running sum is kept (Møller
+    1965, Knuth's TwoSum).
     """
     _add_rows(np.ascontiguousarray(block, dtype=np.float64), weights, *running)
 
 
 def median_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted median of the Borda points, which is n less the median rank, and the error that rounding can make.
+    """Weighted median of the Borda points, n minus the median rank, with a bound on its rounding error.
 
     Examples
     --------
@@ -345,9 +347,9 @@ def median_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]
 
 
 def _distinct_points(ballots: Profile, rule: Rule) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Each item's points, equal ones once with the weight of all who gave them.
+    """Iterate over each item's distinct points, with the total weight of the voters who gave them.
 
-    Of n items there are at most 2n − 1 Borda points, and with ballots of other lengths not many more.
+    There are at most 2n − 1 different Borda points for n items, and not many more with ballots of other lengths.
     """
     items, points, weights = np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
     for part in ballots.blocks():
@@ -364,7 +366,7 @@ def _distinct_points(ballots: Profile, rule: Rule) -> Iterator[tuple[int, np.nda
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Median of each row, each value as often as its weight says; NaN is left out, and is the median of nothing.
+    """Weighted median of each row, ignoring NaN; NaN if no value is left.
 
     Examples
     --------
@@ -372,7 +374,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray | None = None) -> np
     3.0
     """
     if weights is None:
-        values = np.sort(values, axis=1)  # NaN last
+        values = np.sort(values, axis=1)  # NaN sorts last
         given = values.shape[1] - np.isnan(values).sum(axis=1)
         lower, upper = np.maximum(given - 1, 0) // 2, given // 2
     else:
@@ -388,9 +390,9 @@ def weighted_median(values: np.ndarray, weights: np.ndarray | None = None) -> np
 
 
 def tied_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None = None) -> np.ndarray:
-    """Rank of each item in each row, 1 for the largest score; neighbours within a tolerance share the better rank.
+    """Rank the items of each row, 1 for the largest score; neighbours within a tolerance share the better rank.
 
-    Items of ``low`` support come after all others.
+    Items flagged in ``low`` come after all others.
 
     Examples
     --------
@@ -403,7 +405,7 @@ def tied_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None
     order = np.lexsort((-scores, last))
     columns = (scores, np.broadcast_to(tolerance, scores.shape), last)
     ordered, near, last = (np.take_along_axis(column, order, axis=-1) for column in columns)
-    with np.errstate(invalid="ignore"):  # −inf less −inf: tied
+    with np.errstate(invalid="ignore"):  # −inf minus −inf: tied
         new = ordered[..., :-1] - ordered[..., 1:] > np.maximum(near[..., :-1], near[..., 1:])
     new |= last[..., :-1] != last[..., 1:]
     first = np.ones(scores.shape, dtype=np.int64)
@@ -414,7 +416,7 @@ def tied_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None
 
 
 def low_support(ballots: Profile, rule: Rule) -> np.ndarray | None:
-    """Mask of the items with less support than the rule asks for; None where it asks for none.
+    """Mask of the items with less support than the rule requires; None if it requires none.
 
     Examples
     --------
@@ -433,7 +435,7 @@ def low_support(ballots: Profile, rule: Rule) -> np.ndarray | None:
 
 
 def confidence(ballots: Profile, rule: Rule) -> float:
-    """Total variation of the mean points, as a share of the mean total variation of the voters' points."""
+    """Total variation of the mean points, relative to the mean total variation of the voters' points."""
     found, spread = PointSums(ballots.n_items), 0.0
     for part in ballots.blocks():
         points, w = voter_points(part, rule), part.weight()

@@ -1,14 +1,14 @@
-"""Kemeny's order: the one that contradicts the fewest preferences between two items.
+"""Kemeny order: the order that contradicts the fewest pairwise preferences.
 
-``cost(σ) = Σ_{i before j in σ} (weight of the voters who prefer j to i)``, the weighted sum of Kendall's distances to
-the ballots, in which a pair that is tied or not compared on a ballot costs nothing (Kemeny 1959).
+``cost(σ) = Σ_{i before j in σ} (weight of the voters who prefer j to i)`` is the weighted sum of Kendall distances to
+the ballots; a pair that a ballot ties or does not compare costs nothing (Kemeny 1959).
 
-Items fall into groups, each of whose members beats all members of the groups below; the order of the groups is that
-of every best order (extended Condorcet criterion, Truchon 1998). Inside a group a local search, which moves one item
-at a time, starts from Borda's and from Copeland's order. A group of at most ``max_exact`` items is then solved
-exactly: a small one by the best orders of all its subsets (Held and Karp 1962), a larger one as an integer programme
-over the pairs with one row for each triple (Grötschel, Jünger and Reinelt 1984). Programmes are solved up to a small
-gap, so that a proof for a larger group needs margins that are multiples of one number, as those of votes are.
+Items fall into groups such that each member of a group beats all members of the groups below; every optimal order ranks
+the groups in this order (extended Condorcet criterion, Truchon 1998). Within a group a local search, which moves one
+item at a time, starts from the Borda and Copeland orders. A group of at most ``max_exact`` items is then solved
+exactly: a small one by dynamic programming over its subsets (Held and Karp 1962), a larger one as an integer programme
+over the pairs with one row for each triple (Grötschel, Jünger and Reinelt 1984). The solver stops at a small gap, so
+that a proof for a larger group needs margins that are multiples of a common number, as those of votes are.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ import numpy as np
 from apexrank.aggregation.pairwise import margins
 from apexrank.kernels.jit import kernel
 
-_MOST_CYCLES = 500  # items of a group whose triples are all looked at for the bound
-_MOST_SUBSETS = 16  # items of a group whose subsets are all looked at
+_MOST_CYCLES = 500  # largest group for which all triples are enumerated for the bound
+_MOST_SUBSETS = 16  # largest group for which all subsets are enumerated
 _UNIT = 1e3  # largest margin in the integer programme
-_GAP, _REDUCED = 1e-6, 1e-7  # its absolute gap, and the error of a pair's reduced cost
-_ROUNDING = 1e-12  # of the weight of all voters
-_TIME_LIMIT = 1  # the solver's status
-_COMMON = 1e-9  # of the largest margin: below it nothing is told from rounding
+_GAP, _REDUCED = 1e-6, 1e-7  # its absolute gap, and the error of the reduced cost of a pair
+_ROUNDING = 1e-12  # relative to the total weight of the voters
+_TIME_LIMIT = 1  # status code of the solver
+_COMMON = 1e-9  # relative to the largest margin: smaller values may be rounding errors
 
 
 class Kemeny(NamedTuple):
-    """An order and what is known about it.
+    """Kemeny order with its cost and certificate.
 
     Parameters
     ----------
     order : ndarray
         Number of the item at each rank, best first.
     cost : float
-        Weight of all the preferences between two items that it contradicts.
+        Total weight of the pairwise preferences that it contradicts.
     bound : float
-        What every order costs at least.
+        Lower bound on the cost of every order.
     optimal : bool
-        Whether no order costs less.
+        Whether the order is proven optimal.
     circle : int
-        Number of items of the largest group that beat each other in a circle; 0 where there is none. As many must be
-        allowed by ``max_exact`` for a proof.
+        Number of items of the largest group that beat each other in a circle; 0 if there is none. A proof needs
+        ``max_exact`` of at least this size.
     late : bool
-        Whether the time limit ended an exact solution.
+        Whether the time limit stopped an exact solution.
     """
 
     order: np.ndarray
@@ -61,19 +61,19 @@ class Kemeny(NamedTuple):
 def kemeny(
     counts: np.ndarray, total: float | None = None, *, max_exact: int = 40, time_limit: float = 60.0
 ) -> Kemeny:
-    """Order of the least cost, proven for groups of up to ``max_exact`` items, else the best that a search found.
+    """Find the order of least cost, proven for groups of up to ``max_exact`` items, else by local search.
 
     Parameters
     ----------
     counts : array of shape (n, n)
-        Weight of the voters who prefer item i to item j, as `apexrank.aggregation.pairwise.pairwise_counts` gives.
+        Weight of the voters who prefer item i to item j, from `apexrank.aggregation.pairwise.pairwise_counts`.
     total : float, optional
-        Weight of all voters; margins smaller than rounding of it are draws. By default the largest of
+        Weight of all voters; margins below its rounding error are draws. By default the largest of
         ``counts + counts.T``.
     max_exact : int
-        Largest group to solve exactly; 0 leaves all to the local search, which still proves what meets the bound.
+        Largest group to solve exactly; 0 uses local search only, which still proves orders that attain the bound.
     time_limit : float
-        Seconds for the exact solution of a group; after them the best order and bound that are known are given.
+        Seconds for the exact solution of a group; after that the best known order and bound are returned.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def kemeny(
 
 
 def _groups(margin: np.ndarray) -> list[np.ndarray]:
-    """Items that beat or draw with each other in a circle, from the group that beats all others down."""
+    """Return groups of items that beat or draw with each other in a circle, starting with the group that beats all."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -117,13 +117,13 @@ def _groups(margin: np.ndarray) -> list[np.ndarray]:
 def _solve_group(
     margin: np.ndarray, max_exact: int, time_limit: float, tolerance: float
 ) -> tuple[np.ndarray, float, bool]:
-    """Order of one group, what it must cost beyond the minority of each pair, and whether time ran out."""
+    """Return a group's order, a lower bound on its excess over the pairwise minorities, and whether time ran out."""
     order = search(margin, tolerance)
     excess = _excess(order, margin)
     if excess == 0:
         return order, 0.0, False
     if len(margin) <= max_exact:
-        if len(margin) <= _MOST_SUBSETS and time_limit > 0:  # 2ⁿ·n steps, which no limit ends
+        if len(margin) <= _MOST_SUBSETS and time_limit > 0:  # 2ⁿ·n steps, without a time limit
             exact = np.empty(len(margin), dtype=np.int64)
             _order_subsets(np.maximum(margin, 0.0), exact)
             bound, late = _excess(exact, margin), False
@@ -134,7 +134,7 @@ def _solve_group(
 
 
 def search(margin: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
-    """Better of two orders in which no move of one item pays, from Borda's and from Copeland's.
+    """Find an order that no move of a single item improves: the better of the searches from Borda and Copeland.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def search(margin: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
 
 
 def _excess(order: np.ndarray, margin: np.ndarray) -> float:
-    """Margins that the order goes against."""
+    """Sum of the margins that the order contradicts."""
     return float(np.maximum(np.triu(-margin[np.ix_(order, order)], 1), 0.0).sum())
 
 
 def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray, float, bool]:
-    """Best order and bound on the excess that the solver finds, and whether it ran out of time before the best."""
+    """Return the solver's best order and bound on the excess, and whether it ran out of time before a proof."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
@@ -163,7 +163,7 @@ def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray,
     number = np.zeros((n, n), dtype=np.int64)
     number[first, second] = np.arange(len(first))
     a, b, c = np.array(list(combinations(range(n), 3))).T
-    # x is 1 where the first of a pair comes before the second: no circle means 0 ≤ x_ab + x_bc − x_ac ≤ 1
+    # x is 1 if the first of a pair comes before the second; without cycles 0 ≤ x_ab + x_bc − x_ac ≤ 1
     columns = np.column_stack([number[a, b], number[b, c], number[a, c]]).ravel()
     rows = np.repeat(np.arange(len(a)), 3)
     matrix = csr_array((np.tile([1.0, 1.0, -1.0], len(a)), (rows, columns)), shape=(len(a), len(first)))
@@ -188,7 +188,7 @@ def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray,
 
 
 def _common_unit(margins: np.ndarray) -> float | None:
-    """Largest number of which all margins are multiples up to rounding, by Euclid's algorithm; None if too small."""
+    """Greatest common divisor of the margins up to rounding, by Euclid's algorithm; None if it is too small."""
     values = np.unique(margins[margins > 0])
     near = _COMMON * values[-1]
     unit = values[0]
@@ -197,13 +197,13 @@ def _common_unit(margins: np.ndarray) -> float | None:
         while smaller > near:
             larger, smaller = smaller, abs(larger - round(larger / smaller) * smaller)
         unit = larger
-    unit = values[-1] / round(values[-1] / unit)  # without the rounding of the steps
+    unit = values[-1] / round(values[-1] / unit)  # removes the rounding errors of the steps
     misses = np.abs(values - np.round(values / unit) * unit).max()
     return float(unit) if misses <= _ROUNDING * values[-1] else None
 
 
 def tied_places(order: np.ndarray, margin: np.ndarray) -> np.ndarray:
-    """Mean place of each item, 1 on top, where neighbours that could stand in any order at the same cost are tied.
+    """Mean place of each item, 1 on top; neighbours that can be swapped at the same cost are tied.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def tied_places(order: np.ndarray, margin: np.ndarray) -> np.ndarray:
 
 @kernel()
 def _insert(order, margin, tolerance):
-    """Move each item to the place that pays most, until none pays more than rounding."""
+    """Move each item to its best place until no move gains more than rounding errors."""
     n, moved = order.size, True
     while moved:
         moved = False
@@ -245,7 +245,7 @@ def _insert(order, margin, tolerance):
 
 @kernel()
 def _pack_cycles(left):
-    """Bound on the excess: each circle of three loses a margin, and circles that share none add up."""
+    """Lower bound on the excess: each 3-cycle loses a margin, and disjoint cycles add up."""
     n, bound = left.shape[0], 0.0
     for a in range(n):
         for b in range(a + 1, n):
@@ -261,7 +261,7 @@ def _pack_cycles(left):
 
 @kernel()
 def _order_subsets(against, order):
-    """The best order of a set ends with one of its items, below the best order of the others."""
+    """Find the best order of every subset: one of its items last, below the best order of the others."""
     n = order.size
     least, last = np.zeros(1 << n), np.zeros(1 << n, dtype=np.int64)
     for subset in range(1, 1 << n):

@@ -1,8 +1,8 @@
-"""Mallows' model of orders by Kendall's distance: ``p(σ) = exp(−θ·d_T(σ, σ₀))/Z(θ)`` (Iyer and Bilmes 2013, eq. 4).
+"""Mallows model of orders with the Kendall distance: ``p(σ) = exp(−θ·d_T(σ, σ₀))/Z(θ)`` (Iyer and Bilmes 2013, eq. 4).
 
-An order is made by inserting the items of σ₀ one after the other. The j-th passes r of the j − 1 before it, which adds
-r to Kendall's distance, so the r are independent, with probabilities in proportion to ``e^{−θr}`` for r < j. Hence
-exact draws, and ``Z(θ) = Π_j (1 + e^{−θ} + … + e^{−(j−1)θ}) = Π_j (1 − e^{−jθ})/(1 − e^{−θ})``
+Repeated insertion of the items of σ₀ generates an order. The j-th item passes r of the j − 1 before it, which adds r to
+the Kendall distance, so the r are independent, with probabilities proportional to ``e^{−θr}`` for r < j. This gives
+exact draws and ``Z(θ) = Π_j (1 + e^{−θ} + … + e^{−(j−1)θ}) = Π_j (1 − e^{−jθ})/(1 − e^{−θ})``
 (Fligner and Verducci 1986).
 """
 
@@ -31,7 +31,7 @@ from apexrank.validation import check_count, check_finite
 
 
 class KendallNormaliser(Normaliser):
-    """``Z(θ)`` of Mallows' model of n items by Kendall's distance, the same for every central order.
+    """Normaliser ``Z(θ)`` of the Mallows model of n items with the Kendall distance, the same for every central order.
 
     Examples
     --------
@@ -41,10 +41,10 @@ class KendallNormaliser(Normaliser):
 
     def __init__(self, n: int) -> None:
         self.passed = np.arange(n, dtype=float)
-        self.largest_theta = 500.0  # at which a swap has the chance 1e-217: larger ones would come to 0
+        self.largest_theta = 500.0  # where a swap has probability 1e-217; larger θ would underflow
 
     def at(self, theta: float) -> DivergenceMoments:
-        # sums instead of (1 − q^j)/(1 − q), which is 0/0 at θ = 0 and loses digits near it
+        # sums instead of (1 − q^j)/(1 − q), which is 0/0 at θ = 0 and inaccurate near it
         chances = np.exp(-theta * self.passed)
         z, first, second = (np.cumsum(self.passed**k * chances) for k in range(3))
         mean = first / z
@@ -54,14 +54,14 @@ class KendallNormaliser(Normaliser):
 
 
 class KendallMallows:
-    """``p(σ) = exp(−θ·d_T(σ, σ₀))/Z(θ)`` over the orders σ of n items, d_T Kendall's distance.
+    """Mallows model ``p(σ) = exp(−θ·d_T(σ, σ₀))/Z(θ)`` over the orders σ of n items, with the Kendall distance d_T.
 
-    It looks at orders alone; :class:`apexrank.LovaszMallows` is the model of scores.
+    It models orders only; :class:`apexrank.LovaszMallows` models scores.
 
     Parameters
     ----------
     order : array-like of shape (n,)
-        The central order σ₀: the item at each rank, best first.
+        Central order σ₀: the item at each rank, best first.
     theta : float
         Concentration θ ≥ 0; with 0 all orders are equally likely.
 
@@ -88,14 +88,14 @@ class KendallMallows:
 
     @classmethod
     def fit(cls, orders: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Maximum likelihood: σ₀ has the least total distance to the orders (Kemeny's rule), and θ its mean.
+        """Fit by maximum likelihood: σ₀ minimises the total distance to the orders (Kemeny), and θ matches its mean.
 
         Parameters
         ----------
         orders : array-like of int, shape (n_voters, n_items)
             Each lists all items, best first.
         sample_weight : array-like of shape (n_voters,), optional
-            How often each order counts.
+            Number of times each order was given.
         """
         checked = check_orders(orders)
         if checked.ndim != 2:
@@ -118,11 +118,11 @@ class KendallMallows:
         return cls(central.order, theta)
 
     def moments(self) -> DivergenceMoments:
-        """``log Z(θ)``, and mean and variance of the distance from the central order."""
+        """Return ``log Z(θ)``, and the mean and variance of the distance from the central order."""
         return KendallNormaliser(len(self.order)).at(self.theta)
 
     def log_probability(self, orders: ArrayLike) -> float | np.ndarray:
-        """Log of the probability of one order, or of each row of a table of orders."""
+        """Log-probability of one order, or of each row of a table of orders."""
         checked = check_orders(orders, len(self.order))
         distance = kendall_distance(rankings=(np.argsort(self.order), np.argsort(checked, axis=-1)))
         found = -self.theta * np.asarray(distance) - self.moments().log_z
@@ -134,11 +134,13 @@ class KendallMallows:
         return float(found) if np.ndim(found) == 0 else found
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Independent orders, one row each, by insertion."""
+        """Draw independent orders by repeated insertion, one per row."""
         check_count("n_samples", n_samples)
         rng, n = generator(random_state), len(self.order)
         edges = np.cumsum(np.exp(-self.theta * np.arange(n)))
-        uniform = rng.random((n_samples, n)) * edges  # for the j-th item up to the sum of the first j chances
+        uniform = (
+            rng.random((n_samples, n)) * edges
+        )  # for item j, uniform up to the sum of the first j probabilities
         passed = np.searchsorted(edges, uniform, side="right")
         found = np.empty((n_samples, n), dtype=np.intp)
         for row, jumps in zip(found, passed.tolist(), strict=True):

@@ -1,14 +1,14 @@
-"""k-means of score vectors with orders as centres.
+"""k-means clustering of score vectors, with orders as centres.
 
 The cost of row x in a cluster with order σ and mean μ is, with a = ``euclidean``,
 
     d(x‖σ) + a/2·|x − μ|²  =  [f̂(x) + a/2·|x|²]  +  a/2·|μ|²  −  x·(h_σ + a·μ):
 
-a constant of the row, computed once, a constant of the centre, and one product. The best centre of given rows is
-their weighted mean μ with the order of its entries, for both terms at once. (Iyer and Bilmes 2013, section 4.)
+that is, a constant of the row, computed once, a constant of the centre, and an inner product. The best centre of given
+rows is their weighted mean μ with the order of its entries, for both terms at once (Iyer and Bilmes 2013, section 4).
 
-d(x‖σ) does not change when a number is added to a row. So x and μ stand for themselves less their means x̄ and μ̄ over
-the n items, which keeps the digits of rows far from zero, and ``a·n/2·(x̄ − μ̄)²`` is added.
+d(x‖σ) does not change when a constant is added to a row. So x and μ are centred by their means x̄ and μ̄ over the n
+items, which preserves precision for rows far from zero, and ``a·n/2·(x̄ − μ̄)²`` is added.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from apexrank.problem.blocks import Block, Blocks
 from apexrank.submodular import SetFunction
 from apexrank.validation import check_count, check_finite, check_frame, check_weights
 
-RESTARTS = 10  # where n_init is "auto": a single start often ends in a poor place
+RESTARTS = 10  # for n_init="auto": a single start often ends in a poor local minimum
 Init = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]
 
 
 @dataclass(eq=False, repr=False)
 class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Clusters of voters who order items alike: k-means with Lovász–Bregman divergences.
+    """k-means with Lovász–Bregman divergences: clusters of voters who order items alike.
 
-    Minimises over k orders σ and the assignment c of rows
+    It minimises over k orders σ and the assignment c of rows
 
         Σ_i w_i · [ d_f(x_i‖σ_c(i)) + euclidean/2 · |x_i − μ_c(i)|² ],    d_f(x‖σ) = f̂(x) − x·h_σ,
 
     where x_i are the scores row i gives to the items (columns), larger is better, and μ_c is the weighted mean of
     cluster c. The order of μ_c is the best order for its rows, so both terms have one centre. (Iyer and Bilmes 2013,
-    section 4.) Rows count by how clearly they order the items: adding a number to a row changes nothing in d_f, and
+    section 4.) Rows with clearer preferences count more: adding a constant to a row does not change d_f, and
     multiplying the row multiplies d_f.
 
-    With ``euclidean=0`` only the order of a centre matters. There are n! orders of n items, two for two items, and more
-    clusters than different orders leave some of them empty. As ``euclidean`` grows, the clusters become those
+    With ``euclidean=0`` only the order of a centre matters. There are n! orders of n items, just two for two items, and
+    with more clusters than distinct orders some clusters are empty. As ``euclidean`` grows, the clusters approach those
     of scikit-learn's ``KMeans``, whose objective is twice the last term with ``euclidean=1``.
 
     Parameters
@@ -59,20 +59,20 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     n_clusters : int
         Number of clusters k.
     f : str or SetFunction
-        The submodular function: "sqrt", "log", … or an atom of :mod:`apexrank.submodular`.
+        Submodular function: "sqrt", "log", … or an atom of :mod:`apexrank.submodular`.
     euclidean : float
-        Multiple of half the squared Euclidean distance that is added.
+        Weight of the additional term, half the squared Euclidean distance.
     init : {"k-means++", "random"}, array of shape (n_clusters, n_items), or callable
-        First centres: rows drawn by their divergence from earlier ones, rows drawn by weight, score vectors,
-        or what ``init(X, n_clusters, random_state=…)`` returns.
+        Initial centres: rows drawn by their divergence from earlier ones, rows drawn by weight, score vectors, or the
+        result of ``init(X, n_clusters, random_state=…)``.
     n_init : "auto" or int
-        Number of starts, the best of which is kept; "auto" is 10, and 1 for an array.
+        Number of starts, of which the best is kept; "auto" is 10, or 1 if ``init`` is an array.
     max_iter : int
-        Most steps of one start.
+        Maximum number of steps per start.
     tol : float
         A run ends when a step lowers the objective by no more than ``tol`` times its value, or moves no row.
     random_state : int, RandomState or None
-        Of the starts. Equal seeds give equal results, whatever the number of threads.
+        Seed of the starts. Equal seeds give equal results for any number of threads.
     verbose : int
         1 prints a line per step.
 
@@ -81,30 +81,30 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     cluster_centers_ : array of shape (n_clusters, n_items)
         Mean score vectors μ.
     orders_ : array of shape (n_clusters, n_items)
-        Items of each centre from the best to the worst; where means are tied, in the order of the columns.
+        Items of each centre, best first; tied means are in the order of the columns.
     labels_ : array of shape (n_rows,)
-        Nearest centre of each row; the first of several.
+        Nearest centre of each row, the first of tied ones.
     inertia_ : float
-        The objective at ``orders_``, ``cluster_centers_`` and ``labels_``.
+        Objective at ``orders_``, ``cluster_centers_`` and ``labels_``.
     n_iter_, converged_, history_
-        Steps of the best start, whether it ended by ``tol``, and the objective before the first step and after each.
+        Steps of the best start, whether it stopped by ``tol``, and the objective before the first step and after each.
     n_features_in_, feature_names_in_
         Number and names of the items.
 
     Notes
     -----
-    A cluster that loses all rows gets the row farthest from its centre, of those that leave others behind. Means are
-    exact only up to rounding, so tied means of scores that are no whole numbers may be ordered either way.
+    An empty cluster gets the row farthest from its centre, among rows that do not leave their own cluster empty. Means
+    are subject to rounding, so that tied means of scores other than whole numbers may be ordered either way.
 
-    ``KMeans`` on raw scores finds the voters' generosity. On rows less their mean, divided by their standard deviation,
-    it finds orders, too; it then bears more noise than "sqrt", which looks at the first places most, and as much as
-    "product", whose gains fall evenly.
+    ``KMeans`` on raw scores clusters by the voters' generosity. On rows standardised to mean 0 and standard deviation 1
+    it finds orders, too; it then tolerates more noise than "sqrt", which emphasises the first places, and as much as
+    "product", whose gains decrease evenly.
 
-    A step reads X once and copies nothing. Weights act as repetitions of rows, also in the draws of the starts.
+    A step reads X once without copying. Weights act as repetitions of rows, also in the draws of the starts.
 
-    Blocks of rows, such as :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array, need not fit into
-    memory: the clusters of a sample, found by ``n_init`` starts, are the first centres of steps over all blocks. About
-    60 bytes of each row are in memory: weight, mean and constant, and cost and label before and after a step.
+    Blocks of rows, such as :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array, need not fit in memory.
+    The clusters of a sample, found by ``n_init`` starts, are the initial centres for steps over all blocks. About 60
+    bytes per row are kept in memory: weight, mean and constant, and cost and label before and after a step.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _best_run(self, rows: ScoreVectors, rng: np.random.RandomState) -> LloydRun:
         n_starts = RESTARTS if self.n_init == "auto" else int(self.n_init)
         if not (isinstance(self.init, str) or callable(self.init)):
-            n_starts = 1  # given centres lead to the same place each time
+            n_starts = 1  # all starts from given centres are the same
         runs = (self._lloyd(rows, self._first_centres(rows, rng)) for _ in range(n_starts))
         return min(runs, key=lambda run: run.history[-1])
 
@@ -167,24 +167,24 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return lloyd(rows, centres, self.max_iter, self.tol, bool(self.verbose))
 
     def predict(self, X: ArrayLike | Blocks) -> np.ndarray:
-        """Nearest centre of each row of an array or of blocks."""
+        """Return the nearest centre of each row of an array or of blocks."""
         check_is_fitted(self)
         if isinstance(X, Blocks):
             return np.concatenate([self.predict(block.X) for block in X if len(block.X)])
         scores = self._checked(X)
-        # neither weights nor the rows' constants change which centre is nearest
+        # the nearest centre depends neither on weights nor on the rows' constants
         nothing = np.zeros(len(scores))
         table = Table(scores, scores.mean(axis=1, dtype=np.float64), nothing)
         return assign(table, nothing, self._centres().costs).labels
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Divergence of each row from each centre, the Euclidean part included: shape (n_rows, n_clusters)."""
+        """Compute the divergence of each row from each centre, with the Euclidean part: shape (n_rows, n_clusters)."""
         check_is_fitted(self)
         scores = self._checked(X)
         return all_costs(self._cost().table(scores), self._centres().costs).astype(scores.dtype, copy=False)
 
     def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Minus the objective of the rows at the fitted centres: larger is better."""
+        """Return minus the objective of the rows at the fitted centres; larger is better."""
         check_is_fitted(self)
         rows = self._rows(self._checked(X), sample_weight)
         return -rows.assign(self._centres()).value
@@ -208,7 +208,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return ScoreVectors(scores, weight, self._cost())
 
     def _all_rows(self, X: ArrayLike | Blocks, sample_weight: Any) -> Rows:
-        """Rows to fit, of an array or of blocks."""
+        """Prepare the rows of an array or of blocks for fitting."""
         if not isinstance(X, Blocks):
             return self._rows(self._checked(X, reset=True), sample_weight)
         _refuse_weights(sample_weight)
@@ -261,9 +261,9 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 def elbow(
     X: ArrayLike, k_range: Iterable[int], *, sample_weight: ArrayLike | None = None, **parameters: Any
 ) -> dict[int, float]:
-    """Objective by number of clusters: look for the k after which it falls slowly.
+    """Compute the objective by number of clusters, for the elbow method.
 
-    ``parameters`` are those of :class:`LovaszBregmanKMeans`.
+    Choose the k after which the objective decreases slowly. ``parameters`` are those of :class:`LovaszBregmanKMeans`.
 
     Examples
     --------
@@ -281,10 +281,11 @@ def elbow(
 def silhouette(
     model: LovaszBregmanKMeans, X: ArrayLike | Blocks, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Simplified silhouette: weighted mean of ``1 − a/b``, a row's divergences from its nearest and next centre.
+    """Simplified silhouette: weighted mean of ``1 − a/b``, with a row's divergences from its nearest and next centre.
 
-    Near 1 the clusters are far apart, near 0 rows could as well be in the next one. A row at equal divergence from both
-    counts 0. It needs the divergences from k centres, where the common silhouette needs those of all pairs of rows.
+    Values near 1 mean that the clusters are far apart, values near 0 that rows could just as well be in the next one. A
+    row at equal divergence from both counts 0. It needs the divergences from k centres, whereas the common silhouette
+    needs those of all pairs of rows.
 
     Examples
     --------
@@ -306,14 +307,14 @@ def silhouette(
     return float(np.average(1 - share, weights=_check_sample_weight(sample_weight, costs)))
 
 
-SAMPLE = 2**22  # scores of the rows in which blocks look for their first centres
-PER_CLUSTER = 100  # of these rows, at least
+SAMPLE = 2**22  # scores in the sample that determines the initial centres of blocks
+PER_CLUSTER = 100  # smallest number of sampled rows per cluster
 BLOCK = 4096  # rows sorted at a time: the sorted copies stay small
 GOLDEN = (1 + 5**0.5) / 2
 
 
 class Centres(NamedTuple):
-    """k centres: mean score vectors, their orders, and what they cost."""
+    """k centres: mean score vectors, their orders, and their terms of the cost."""
 
     means: np.ndarray
     orders: np.ndarray
@@ -331,13 +332,13 @@ class LloydRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """``d_f(x‖σ) + euclidean/2·|x − μ|²``."""
+    """Cost ``d_f(x‖σ) + euclidean/2·|x − μ|²`` of a row and a centre."""
 
     divergence: LovaszBregman
     euclidean: float
 
     def centres(self, means: np.ndarray, orders: np.ndarray | None = None) -> Centres:
-        """The means with their own orders, or given ones; tied items are in the order of their columns."""
+        """Make centres from means, with their own or given orders; tied items are in the order of their columns."""
         if orders is None:
             orders = np.argsort(-means, axis=1, kind="stable")
         level = means.mean(axis=1)
@@ -347,12 +348,12 @@ class Cost:
         return Centres(means, orders, Costs(slopes, bias, level, 0.5 * self.euclidean * means.shape[1]))
 
     def noise(self, n_items: int, span: float) -> float:
-        """Rounding of the cost of a row, of scores that are at most ``span`` apart."""
+        """Bound the rounding error of the cost of a row with scores at most ``span`` apart."""
         length = np.abs(self.divergence.gradients(np.arange(n_items))).sum() + self.euclidean * n_items * span
         return n_items * float(np.finfo(np.float64).eps) * span * float(length)
 
     def table(self, X: np.ndarray) -> Table:
-        """Read the rows once for their means and constants."""
+        """Compute the means and constants of the rows in one pass."""
         means, constant = X.mean(axis=1, dtype=np.float64), np.empty(len(X))
         for part in gen_batches(len(X), BLOCK):
             centred = X[part] - means[part, None]
@@ -378,7 +379,7 @@ def _block_weight(block: Block) -> np.ndarray:
 
 
 class ScoreVectors:
-    """Score vectors with their weights, and what does not change from step to step."""
+    """Score vectors with their weights and the quantities that stay constant across steps."""
 
     def __init__(self, X: np.ndarray, weight: np.ndarray, cost: Cost) -> None:
         self.X, self.weight, self.cost = X, weight, cost
@@ -386,20 +387,20 @@ class ScoreVectors:
         self.noise = cost.noise(X.shape[1], float(X.max()) - float(X.min()))
 
     def assign(self, centres: Centres) -> Assignment:
-        """Each row to its nearest centre."""
+        """Assign each row to its nearest centre."""
         return assign(self.table, self.weight, centres.costs)
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
-        """Some of the rows."""
+        """Return the rows with the given numbers."""
         return self.X[numbers]
 
     def centres_at(self, chosen: np.ndarray | list[int]) -> Centres:
-        """Some of the rows as centres."""
+        """Return the chosen rows as centres."""
         return self.cost.centres(self.X[chosen].astype(np.float64))
 
 
 class BlockVectors:
-    """Score vectors in blocks that are read anew for each assignment; what is known of each row stays in memory."""
+    """Score vectors in blocks that are read again for each assignment; per-row quantities stay in memory."""
 
     def __init__(self, blocks: Blocks, checked: Callable[[Any], np.ndarray], cost: Cost) -> None:
         self.blocks, self.checked, self.cost = blocks, checked, cost
@@ -412,7 +413,7 @@ class BlockVectors:
         self.noise = cost.noise(self.n_items, high - low)
 
     def _parts(self) -> Iterator[tuple[slice, np.ndarray, Block]]:
-        """Row numbers, checked rows and the block itself, block by block; empty blocks are left out."""
+        """Iterate over blocks as row numbers, checked rows and the block itself, skipping empty blocks."""
         first = 0
         for block in self.blocks:
             if n := len(block.X):
@@ -420,7 +421,7 @@ class BlockVectors:
                 first += n
 
     def assign(self, centres: Centres) -> Assignment:
-        """Each row to its nearest centre."""
+        """Assign each row to its nearest centre."""
         parts = [
             assign(Table(X, self.means[rows], self.constant[rows]), self.weight[rows], centres.costs)
             for rows, X, _ in self._parts()
@@ -430,7 +431,7 @@ class BlockVectors:
         return Assignment(*joined, sum(value), np.sum(mass, axis=0), np.sum(sums, axis=0))
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
-        """Some of the rows."""
+        """Return the rows with the given numbers."""
         taken = np.empty((len(numbers), self.n_items), dtype=self.dtype)
         for rows, X, _ in self._parts():
             here = (numbers >= rows.start) & (numbers < rows.stop)
@@ -438,7 +439,7 @@ class BlockVectors:
         return taken
 
     def sample(self, least: int, rng: np.random.RandomState) -> ScoreVectors:
-        """At least so many rows in memory, drawn by weight at equal distances; all of them where they are few."""
+        """Draw at least ``least`` rows into memory by systematic sampling with weights; all rows if there are few."""
         n, size = len(self.weight), max(SAMPLE // self.n_items, least)
         chosen, weight = np.arange(n), self.weight
         if n > size:
@@ -446,7 +447,7 @@ class BlockVectors:
             places = np.searchsorted(
                 reached, reached[-1] * (np.arange(size) + rng.random()) / size, side="right"
             )
-            last = np.searchsorted(reached, reached[-1])  # beyond which rows weigh nothing
+            last = np.searchsorted(reached, reached[-1])  # later rows have weight 0
             chosen, weight = np.unique(np.minimum(places, last), return_counts=True)
         return ScoreVectors(self.take(chosen), weight.astype(np.float64), self.cost)
 
@@ -457,10 +458,10 @@ Rows = ScoreVectors | BlockVectors
 
 
 def lloyd(rows: Rows, centres: Centres, max_iter: int, tol: float, verbose: bool = False) -> LloydRun:
-    """Move centres to the means of their rows, and rows to the nearest centres, until nothing changes.
+    """Alternate between moving centres to the means of their rows and assigning rows to the nearest centres.
 
-    Neither half of a step raises the objective. It ends when no row changes its centre, or when the objective falls by
-    no more than ``tol`` times its value.
+    Neither half of a step increases the objective. Iteration stops when no row changes its centre, or when the
+    objective decreases by at most ``tol`` times its value.
     """
     found = rows.assign(centres)
     history = [found.value]
@@ -468,7 +469,7 @@ def lloyd(rows: Rows, centres: Centres, max_iter: int, tol: float, verbose: bool
     while not converged and len(history) <= max_iter:
         before = refill(rows, found)
         full, means = before.mass > 0, centres.means.copy()
-        means[full] = before.sums[full] / before.mass[full, None]  # a centre without rows stays where it is
+        means[full] = before.sums[full] / before.mass[full, None]  # a centre without rows stays unchanged
         centres = rows.cost.centres(means)
         found = rows.assign(centres)
         history.append(found.value)
@@ -482,8 +483,8 @@ def lloyd(rows: Rows, centres: Centres, max_iter: int, tol: float, verbose: bool
 def refill(rows: Rows, found: Assignment) -> Assignment:
     """Give each empty cluster the row farthest from its centre, and all rows equal to it.
 
-    Only rows that leave others behind in their cluster, and that are farther than rounding, are taken: the objective
-    falls. Where there are none, clusters stay empty.
+    Only rows that do not leave their own cluster empty and whose cost exceeds rounding errors are moved, so that the
+    objective decreases. If there are none, clusters stay empty.
     """
     empty = np.flatnonzero(found.mass == 0)
     if not len(empty):
@@ -513,15 +514,16 @@ def refill(rows: Rows, found: Assignment) -> Assignment:
 
 
 def draw_centres(rows: ScoreVectors, k: int, rng: Any, *, spread: bool) -> Centres:
-    """Rows as first centres, drawn one after the other.
+    """Draw rows as initial centres, one after the other.
 
-    With ``spread`` (k-means++ with the cost in place of the squared distance) a row is drawn in proportion to its
-    weight times its cost at the nearest centre so far, the best of 2 + ⌊ln k⌋ draws; without, to its weight alone
-    among the rows that cost anything. Weights act as repetitions and the order of rows does not matter, because the
-    draws go by an order that depends on the rows' values only.
+    With ``spread`` (k-means++ with the cost instead of the squared distance) rows are drawn with probability
+    proportional to their weight times their cost at the nearest centre so far, and the best of 2 + ⌊ln k⌋ draws is
+    kept; otherwise with probability proportional to their weight, among rows of non-zero cost. Weights act as
+    repetitions, and the order of the rows does not matter, because draws follow an order that depends only on the rows'
+    values.
     """
     n_items = rows.X.shape[1]
-    # a generic direction: rows that differ have different places
+    # a generic direction, along which distinct rows have distinct positions
     direction = ((np.arange(1, n_items + 1) * GOLDEN) % 1).astype(rows.X.dtype)
     sequence = np.argsort(np.einsum("ij,j->i", rows.X, direction), kind="stable")
     trials = 2 + int(np.log(k)) if spread else 1
@@ -529,7 +531,7 @@ def draw_centres(rows: ScoreVectors, k: int, rng: Any, *, spread: bool) -> Centr
     chosen: list[int] = []
     for _ in range(k):
         share = rows.weight * (nearest if chosen and spread else nearest > 0)
-        if not share.any():  # all rows are at a centre
+        if not share.any():  # every row coincides with a centre
             share = rows.weight
         candidates = _draws(share, sequence, rng.random(trials))
         costs = all_costs(rows.table, rows.centres_at(candidates).costs)
@@ -542,7 +544,7 @@ def draw_centres(rows: ScoreVectors, k: int, rng: Any, *, spread: bool) -> Centr
 
 
 def _draws(share: np.ndarray, sequence: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Rows at the given quantiles of the shares, which are added up along the sequence."""
+    """Return the rows at the given quantiles of the cumulative shares along the sequence."""
     total = np.cumsum(share[sequence])
     last = np.searchsorted(total, total[-1])
     return sequence[np.minimum(np.searchsorted(total, uniform * total[-1], side="right"), last)]

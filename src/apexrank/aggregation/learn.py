@@ -1,8 +1,8 @@
-"""Learn how much to trust each ranker: weights of a Lovász–Bregman aggregation, from judged lists.
+"""Supervised rank aggregation: learn weights of rankers for Lovász–Bregman aggregation from judged lists.
 
 The conditional model of Iyer and Bilmes (2013, eq. 28 and 29, with the sign that makes near orders likely) is
 ``p(σ|w, X) ∝ exp(−Σ_j w_j d(x^j‖σ))``, where x^j are the scores of a list's documents by ranker j. If f is a function
-of the size with gains δ, that is ``∝ exp(Σ_r δ_r·z[σ(r)])`` with ``z = Σ_j w_j x^j``, most likely for the order of z.
+of the size with gains δ, it is ``∝ exp(Σ_r δ_r·z[σ(r)])`` with ``z = Σ_j w_j x^j``, and its mode is the order of z.
 """
 
 from __future__ import annotations
@@ -31,67 +31,68 @@ from apexrank.validation import Segments, check_choice, segment
 ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
 RankerKind = Literal["scores", "ranks"]
 Unlisted = Literal["zero", "indicator", "raise"]
-MOST_ROWS = 10_000_000  # that weights may make of the rows
+MOST_ROWS = 10_000_000  # largest number of rows after repetition by weights
 
 
 class LovaszAggregator(GradedRanker):
-    """Weights of rankers, learnt from lists whose documents have been judged, for aggregating other lists.
+    """Weights of rankers, learnt from judged lists, for aggregating new lists.
 
-    Minimises ``L(Xw) + alpha/2·|w|²``, X being the points that the rankers give to the documents, and L the mean over
-    lists of a negative log-likelihood of the model ``p(σ|w, X) ∝ exp(−Σ_j w_j d(x^j‖σ))`` (Iyer and Bilmes 2013, eq. 28
-    and 29). The score of a document is ``Σ_j w_j x^j``, whose order is the most likely one and the Lovász–Bregman
-    aggregate of the weighted rankers. Documents of equal relevance count as tied: their gains are averaged.
+    It minimises ``L(Xw) + alpha/2·|w|²``, where X holds the points that the rankers give to the documents, and L is the
+    mean over lists of a negative log-likelihood of the model ``p(σ|w, X) ∝ exp(−Σ_j w_j d(x^j‖σ))`` (Iyer and Bilmes
+    2013, eq. 28 and 29). The score of a document is ``Σ_j w_j x^j``, whose order is the most likely one and the
+    Lovász–Bregman aggregate of the weighted rankers. Documents of equal relevance count as tied: their gains are
+    averaged.
 
-    The normaliser is a permanent, except where only the first rank counts. So the likelihood is
+    The normaliser is a permanent, unless only the first rank counts. So the likelihood is
 
-    - for ``f="top"`` with m = 1 the exact one, a softmax: ``−Σ_a h_a·log softmax(z)_a`` (less its least value), where h
+    - for ``f="top"`` with m = 1 exact, a softmax: ``−Σ_a h_a·log softmax(z)_a`` (minus its minimum), where h
       shares 1 among the most relevant documents of a list;
     - for all others the composite one of :class:`~apexrank.objectives.swaps.SwapLikelihood`: logistic losses of pairs,
-      in which a pair weighs by the difference of its ranks' gains.
+      weighted by the difference of the gains of their ranks.
 
-    Both are convex, and ``dual_gap_`` certifies the minimum. Lists whose documents are all equally relevant say nothing
-    about the weights and are left out.
+    Both are convex, and ``dual_gap_`` certifies the minimum. Lists whose documents are all equally relevant carry no
+    information about the weights and are skipped.
 
     Parameters
     ----------
     f : {"sqrt", "log", "top", "product", "indicator"} or SetFunction
-        Function of the size, or a sum of such functions, whose gains say how much each rank counts.
+        Function of the size, or a sum of such functions; its gains weight the ranks.
     m : int, optional
-        For an f given by its name: only the first m ranks count ("top", "sqrt", "log"); "top" takes 1 by default.
+        For an f given by name: only the first m ranks count ("top", "sqrt", "log"); the default of "top" is 1.
     normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"}, a sequence of them, or None
-        From what a ranker gives to the points that are added up, list by list; a ranker has a weight for each of
-        several kinds of points:
+        Conversion of a ranker's scores or ranks to the points that are added up, list by list. With several kinds of
+        points, a ranker has a weight for each:
 
         - "borda": ``(n + 1 − place)/n`` for a list of n documents, from 1 for the best down to at least 1/n;
         - "reciprocal", "dcg": ``61/(60 + place)`` and ``1/log₂(1 + place)``; with ``kind="ranks"`` the place is the
           rank as given, in the ranker's own list;
-        - "minmax", "zscore": the scores (or minus the ranks) from 0 to 1, or with mean 0 and deviation 1;
-        - None: the scores, or minus the ranks, as they are. Then documents are scored one by one and lists play no part
-          in ``predict``.
+        - "minmax", "zscore": the scores (or minus the ranks) scaled to 0 … 1, or to mean 0 and standard deviation 1;
+        - None: the scores, or minus the ranks, as they are. Then documents are scored one by one, and ``predict`` does
+          not depend on lists.
 
         Places are counted among the documents of the list that the ranker lists; tied ones share the mean. Without
-        groups the rows of ``fit`` are one list, and ``predict`` places each row by itself in that list.
+        groups the rows of ``fit`` form one list, and ``predict`` places each row separately in that list.
     kind : {"scores", "ranks"}
-        Whether X holds scores, larger is better, or ranks, 1 is the best.
+        Content of X: scores, where larger is better, or ranks, where 1 is best.
     missing : {"zero", "indicator", "raise"}
-        NaN in X means that a ranker does not list a document.
+        Treatment of NaN in X, which means that a ranker does not list a document.
 
         - "zero": it gives no points. With "borda", "reciprocal" and "dcg" that is less than any listed document has;
-          with "minmax" and "zscore" it counts as much as the last one listed. Both suit lists that end early. With
-          ``normalize=None`` it is a score of 0, wherever 0 is among the ranker's scores; ranks, of which 1 has the
-          points −1, are then refused.
+          with "minmax" and "zscore" it counts as the last one listed. Both suit truncated lists. With
+          ``normalize=None`` it is a score of 0, wherever 0 lies among the ranker's scores; for ranks, where rank 1 has
+          the points −1, this combination raises an error.
         - "indicator": 0 points, and each ranker has a second weight, ``listed_weights_``, for listing a document at
-          all. Take it where documents are missing for other reasons.
-        - "raise": NaN is refused.
+          all. Use it if documents are missing for other reasons.
+        - "raise": NaN raises an error.
     alpha : float
         The penalty is ``alpha/2·|w|²``.
     nonnegative : bool
-        Keep the weights (also those for being listed) at 0 or above, as trust in a voter is; then they can serve as
-        ``weights`` of the unsupervised methods, and the score is monotone: a document never loses when a ranker places
-        it better, nor when one lists it that did not, unless its points there are below 0 (raw scores, "zscore" with
-        an indicator). Otherwise a ranker may be turned round.
+        Constrain the weights (also those for being listed) to be at least 0, as for trust in a voter. They can then
+        serve as ``weights`` of the unsupervised methods, and the score is monotone: a document never loses if a ranker
+        places it better, or lists it in addition, unless its points there are below 0 (raw scores, "zscore" with an
+        indicator). Otherwise weights may be negative, which reverses a ranker.
     solver : {"auto", "lbfgs", "newton"} or solver
-        Ignored with ``nonnegative``, which takes L-BFGS with bounds. "newton" is for ``f="top"`` with m = 1.
+        Ignored with ``nonnegative``, which uses L-BFGS with bounds. "newton" requires ``f="top"`` with m = 1.
     max_iter, tol, warm_start, verbose
         As in :class:`~apexrank.rankers.retarget.MonotoneRetargeting`.
 
@@ -102,13 +103,13 @@ class LovaszAggregator(GradedRanker):
     listed_weights_ : array of shape (rankers,)
         Weight of being listed by each ranker; 0 unless ``missing="indicator"``.
     coef_ : array
-        All of them, in this order.
+        All weights, in this order.
     f_ : SetFunction
-        The function of the size.
+        Function of the size.
     list_ : array of shape (n, rankers)
-        The rows of ``fit``. Only where they were one list, and ``normalize`` is not None.
+        Rows of ``fit``; only set if they were one list and ``normalize`` is not None.
     n_lists_, n_lists_skipped_ : int
-        Lists that were learnt from, and those of one relevance only.
+        Number of lists used, and of those skipped because all documents are equally relevant.
     objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
         As in :class:`~apexrank.rankers.retarget.MonotoneRetargeting`.
 
@@ -124,7 +125,7 @@ class LovaszAggregator(GradedRanker):
     1
     """
 
-    # a document's points depend on its list: groups are asked for unless somebody says otherwise
+    # a document's points depend on its list, so that metadata routing requests groups by default
     __metadata_request__fit: ClassVar[dict] = {"groups": True}
     __metadata_request__predict: ClassVar[dict] = {"groups": True}
     __metadata_request__score: ClassVar[dict] = {"groups": True}
@@ -174,7 +175,7 @@ class LovaszAggregator(GradedRanker):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit on what the rankers (columns) say of documents (rows) with relevance y, larger is better.
+        """Fit the weights of rankers (columns) to documents (rows) with relevance y, where larger is better.
 
         Parameters
         ----------
@@ -183,9 +184,9 @@ class LovaszAggregator(GradedRanker):
         y : array of shape (n,)
             Relevance.
         sample_weight : array of shape (n,), optional
-            How often each document is in its list, whole numbers: copies take places of their own.
+            Number of copies of each document in its list, whole numbers; each copy occupies a place.
         groups : array of shape (n,), optional
-            The list of each document, in any order; by default all are one list.
+            List of each document, in any order; by default all documents form one list.
         """
         w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
         if y is None:
@@ -218,10 +219,10 @@ class LovaszAggregator(GradedRanker):
         return self
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> np.ndarray:
-        """Score of each document, larger is nearer to the top of its list.
+        """Score each document; larger is nearer to the top of its list.
 
-        Without groups, which ``fit`` must not have had either, the list is that of ``fit``: every row has the place it
-        would have there. A new list, whose rows are compared with one another, is a group: ``groups=np.zeros(n)``.
+        Without groups, which is possible only if ``fit`` had none, the list is that of ``fit``: every row gets the
+        place it would have there. To compare rows with one another as a new list, pass ``groups=np.zeros(n)``.
         """
         check_is_fitted(self)
         rows = validated(self, X, **self._reading(reset=False))
@@ -262,7 +263,7 @@ class LovaszAggregator(GradedRanker):
 
     @property
     def _zero_is_best(self) -> bool:
-        """Whether 0, no points, is more than any listed document can have."""
+        """Whether 0 points exceed the points of any listed document."""
         return self.missing == "zero" and self.normalize is None and self.kind == "ranks"
 
     def _function(self) -> SetFunction:
@@ -276,7 +277,7 @@ class LovaszAggregator(GradedRanker):
         return f
 
     def _points(self, rows: np.ndarray, lists: Segments | None) -> np.ndarray:
-        """Points in lists of the rows' own; with None in the list of ``fit``."""
+        """Compute points in the rows' own lists, or in the list of ``fit`` if ``lists`` is None."""
         if self.kind == "ranks" and np.any(rows <= 0):
             raise InputError("ranks are numbers from 1 for the best one, but X holds one of 0 or below")
         known = ~np.isnan(rows)
@@ -289,15 +290,15 @@ class LovaszAggregator(GradedRanker):
         return np.column_stack([*columns, known] if self.missing == "indicator" else columns)
 
     def _points_of(self, kind: ListPoints | None, rows: np.ndarray, lists: Segments | None) -> np.ndarray:
-        """Points of one kind, 0 where a ranker does not list a document."""
+        """Compute points of one kind, 0 where a ranker does not list a document."""
         where = self.list_ if lists is None else lists
         points = list_points(rows, where, normalize=kind, kind=self.kind)
         if self.missing == "zero" and kind == "zscore":
             points = np.where(np.isnan(points), self._last_points(points, lists), points)
-        return np.where(np.isnan(points), 0.0, points)  # also of rankers that list nothing of a list
+        return np.where(np.isnan(points), 0.0, points)  # also for rankers that list no document of a list
 
     def _last_points(self, points: np.ndarray, lists: Segments | None) -> np.ndarray:
-        """Value of the last listed document of each row's list by each ranker; NaN where a ranker lists nothing."""
+        """Points of the last listed document of each row's list, by ranker; NaN if the ranker lists nothing."""
         if lists is None:
             points = list_points(self.list_, self.list_, normalize="zscore", kind=self.kind)
             return np.fmin.reduce(points)[None]
@@ -314,7 +315,7 @@ class LovaszAggregator(GradedRanker):
 
 
 def _copies(sample_weight: ArrayLike, rows: np.ndarray) -> np.ndarray:
-    """Numbers of the rows, each as often as its weight says."""
+    """Row numbers, repeated by weight."""
     weight = validated_weight(sample_weight, rows)
     assert weight is not None
     if not weight.any():
@@ -334,24 +335,24 @@ def list_points(
     normalize: ListPoints | None = "borda",
     kind: str = "scores",
 ) -> np.ndarray:
-    """Points of each document of many lists by each ranker, larger is better; NaN where a ranker does not list it.
+    """Compute points of the documents of many lists by ranker, larger is better; NaN where a document is not listed.
 
-    Weights of rankers are for lists of any length, so that "borda" is a share of the list's, and is not stretched: the
-    last document that a ranker lists is to have more than one it does not list. Tied documents have the points of their
-    mean place, where those of a ballot share the points of their places.
+    Weights of rankers must suit lists of any length, so that "borda" is relative to the length of the list and is not
+    stretched: the last document that a ranker lists must have more points than an unlisted one. Tied documents get the
+    points of their mean place, whereas those of a ballot share the points of their places.
 
     Parameters
     ----------
     X : array of shape (n, rankers)
         Scores, or ranks with 1 for the best; NaN where a ranker does not list a document.
     lists : Segments or array of shape (n_listed, rankers)
-        The documents of each list; or what the rankers say of one list which is there already, in which the documents
-        are placed one by one. There a document tied with some of the list has their place, one between two of them the
-        place midway; none is before the first place or after the last.
+        Documents of each list; or the rankers' values for one existing list, in which the documents are placed one by
+        one. There a document tied with some of the list gets their place, and one between two of them the place
+        midway; no place is before the first or after the last.
     normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"} or None
         See :class:`~apexrank.aggregation.learn.LovaszAggregator`.
     kind : {"scores", "ranks"}
-        What X holds.
+        Content of X.
 
     Examples
     --------
@@ -368,10 +369,10 @@ def list_points(
     if normalize is None:
         return scores
     if kind == "ranks" and normalize in OF_RANKS:
-        # ranks are places in the ranker's own list, which may be longer than ours
+        # ranks are places in the ranker's own list, which may be longer
         return _points_of(X, None, normalize)
     if normalize in ("minmax", "zscore"):
-        # as `normalized`, but of all lists in one pass, and for rankers that list nothing of some
+        # like `normalized`, but for all lists in one pass, and for rankers that list nothing in some of them
         scaler = QueryNormalizer("minmax" if normalize == "minmax" else "standard", missing="keep")
         if isinstance(lists, Segments):
             return scaler.fit_transform(scores, groups=lists.of_rows())
@@ -385,14 +386,14 @@ def list_points(
 
 
 def _points_of(places: np.ndarray, size: Any, normalize: str) -> np.ndarray:
-    """Points of places in lists of that size."""
+    """Compute points of places in lists of the given size."""
     if normalize == "borda":
         return (size + 1 - places) / size
     return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else 1 / np.log2(1 + places)
 
 
 def _places_among(scores: np.ndarray, listed: np.ndarray) -> np.ndarray:
-    """Place of each score among others, 1 for the best: half of those that are equal count as better."""
+    """Place of each score among others, 1 for the best; half of the equal ones count as better."""
     known = np.sort(listed[~np.isnan(listed)])
     better = len(known) - (np.searchsorted(known, scores) + np.searchsorted(known, scores, "right")) / 2
     return np.where(np.isnan(scores), np.nan, np.clip(better + 0.5, 1, max(len(known), 1)))
@@ -403,5 +404,5 @@ def _mean_places(scores: np.ndarray, lists: Segments) -> np.ndarray:
     places = np.empty(scores.shape)
     for q in range(len(lists)):
         rows = lists.rows(q)
-        places[rows] = mean_ranks(sort_rows(-scores[rows].T)).T  # those not listed come last
+        places[rows] = mean_ranks(sort_rows(-scores[rows].T)).T  # unlisted documents come last
     return np.where(np.isnan(scores), np.nan, places)

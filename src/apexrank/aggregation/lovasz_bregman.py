@@ -1,8 +1,8 @@
 """Lovász–Bregman divergences between a score vector and an order (Iyer and Bilmes 2013).
 
-For a submodular f, ``d(x‖σ) = <x, h_{σ_x} − h_σ> = f̂(x) − <x, h_σ>`` (eq. 15): what σ loses of f̂.
-It is convex in the scores, never negative, and 0 for the order of the scores; scores that hardly differ cost little in
-any order.
+For a submodular f, ``d(x‖σ) = <x, h_{σ_x} − h_σ> = f̂(x) − <x, h_σ>`` (eq. 15), the part of f̂ that σ loses.
+It is convex in the scores, never negative, and 0 for the order of the scores; scores that hardly differ contribute
+little in any order.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from apexrank.validation import check_count, check_finite
 
 
 class LovaszBregman:
-    """The divergence ``d(x‖σ) = f̂(x) − <x, h_σ>`` of a submodular f.
+    """Lovász–Bregman divergence ``d(x‖σ) = f̂(x) − <x, h_σ>`` of a submodular f.
 
     Parameters
     ----------
     f : {"sqrt", "log", "top", "cardinality", "product", "indicator", "chain", "cut"} or SetFunction
-        The set function, by name or as an atom of `apexrank.submodular`.
+        Set function, by name or as an atom of `apexrank.submodular`.
     **arguments
-        What a named set function takes: ``LovaszBregman("top", m=3)`` compares the sums of the first three scores (eq.
-        20), ``LovaszBregman("sqrt", m=3)`` the first three ranks (eq. 19), ``LovaszBregman("cut", weights=W)`` pairs.
+        Arguments of a named set function: ``LovaszBregman("top", m=3)`` compares the sums of the first three scores
+        (eq. 20), ``LovaszBregman("sqrt", m=3)`` the first three ranks (eq. 19), ``LovaszBregman("cut", weights=W)``
+        pairs.
 
     Attributes
     ----------
     f : SetFunction
     order : ndarray of shape (n,) or None
-        An order that agrees with the pairs of :meth:`of_pairs`.
+        An order consistent with the pairs of :meth:`of_pairs`.
 
     Examples
     --------
@@ -60,16 +61,16 @@ class LovaszBregman:
     def of_pairs(
         cls, pairs: Iterable[tuple[int, int]], n: int, weights: ArrayLike | None = None
     ) -> LovaszBregman:
-        """Divergence to a partial order: each pair ``(a, b)`` says that a should stand above b.
+        """Create the divergence to a partial order, where each pair ``(a, b)`` ranks a above b.
 
-        It is that of the cut with one-way links a → b: ``d(x‖σ) = Σ w_ab·max(0, x_b − x_a)`` for every order σ that
-        agrees with the pairs, one of which is kept as :attr:`order`. To any other order, a pair that it reverses costs
+        It is that of the cut with directed links a → b: ``d(x‖σ) = Σ w_ab·max(0, x_b − x_a)`` for every order σ
+        consistent with the pairs, one of which is stored as :attr:`order`. For any other order, a reversed pair costs
         ``w_ab·max(0, x_a − x_b)``.
 
         Parameters
         ----------
         pairs : iterable of pairs of int
-            Items 0 … n − 1, without cycles. A pair that comes twice counts twice; without pairs nothing costs anything.
+            Pairs of items 0 … n − 1, without cycles. Repeated pairs add up; without pairs the divergence is 0.
         n : int
             Number of items.
         weights : array-like, optional
@@ -90,15 +91,15 @@ class LovaszBregman:
         return found
 
     def extension(self, x: ArrayLike) -> float | np.ndarray:
-        """Lovász extension ``f̂(x)`` of one score vector, or of each row of a table (eq. 11)."""
+        """Lovász extension ``f̂(x)`` of a score vector, or of each row of a table (eq. 11)."""
         return _plain(self.f.extension(x))
 
     def subgradient(self, y: ArrayLike) -> np.ndarray:
-        """Mean of h_σ over all orders σ of the scores y, by item; of each row of a table (eq. 16)."""
+        """Mean of h_σ over all orders σ of the scores y, by item, for a vector or each row of a table (eq. 16)."""
         return self.f.subgradient(y)
 
     def gradients(self, orders: ArrayLike) -> np.ndarray:
-        """``h_σ`` of one order, or of each row of a table, by item: ``h[σ(j)]`` is the gain at rank j (Lemma 2.2).
+        """Gradient ``h_σ`` by item of an order, or each row of a table: ``h[σ(j)]`` is the gain at rank j (Lemma 2.2).
 
         Examples
         --------
@@ -109,24 +110,24 @@ class LovaszBregman:
         return by_item(self.f._gains(checked), checked)
 
     def divergence(self, scores: ArrayLike, orders: ArrayLike) -> float | np.ndarray:
-        """``d(x‖σ)`` of every score vector and every order: one product of matrices (eq. 15).
+        """Divergence ``d(x‖σ)`` of every score vector from every order, by one matrix product (eq. 15).
 
         Parameters
         ----------
         scores : array-like of shape (n,) or (r, n)
             Finite scores, larger is better.
         orders : array-like of int, shape (n,) or (k, n)
-            The item at each rank, best first.
+            Item at each rank, best first.
 
         Returns
         -------
         float or ndarray of shape (r,), (k,) or (r, k)
-            At least 0: what rounding leaves below 0 is 0.
+            At least 0: negative rounding errors are clipped.
         """
         return self._from_subgradients(scores, self.gradients(orders), "orders")
 
     def divergence_to_scores(self, x: ArrayLike, y: ArrayLike) -> float | np.ndarray:
-        """``d(x, y)`` of every x and the order of every y (eq. 14); ties in y count as the mean over the tied orders.
+        """Divergence ``d(x, y)`` of every x from the order of every y (eq. 14), averaged over the orders of tied y.
 
         Examples
         --------
@@ -136,10 +137,11 @@ class LovaszBregman:
         return self._from_subgradients(x, self.f.subgradient(y), "y")
 
     def extended_divergence(self, x: ArrayLike, y: ArrayLike) -> float | np.ndarray:
-        """Extended divergence of signed vectors: that of ``φ(x) = f̂(|x|)``, ``φ(x) − <x, ∇φ(y)>``.
+        """Extended divergence ``φ(x) − <x, ∇φ(y)>`` of signed vectors, with ``φ(x) = f̂(|x|)``.
 
-        ``∇φ(y) = sign(y)·h_{|y|}``, the mean over all orders of |y| and, where y is 0, over both signs: the divergence
-        to ``y = 0`` is the norm f̂(|x|). On vectors of at least 0 without zeros in y it is :meth:`divergence_to_scores`.
+        ``∇φ(y) = sign(y)·h_{|y|}`` is averaged over all orders of |y| and, where y is 0, over both signs: the
+        divergence to ``y = 0`` is the norm f̂(|x|). For non-negative vectors without zeros in y it is
+        :meth:`divergence_to_scores`.
 
         Parameters
         ----------
@@ -167,10 +169,11 @@ class LovaszBregman:
         return _plain(np.maximum(_outer_minus(self.f.extension(np.abs(x)), x, h), 0.0))
 
     def prox(self, v: ArrayLike, order: ArrayLike, strength: float = 1.0) -> np.ndarray:
-        """``argmin_x ½|x − v|² + strength·d(x‖order)``: v moved towards agreement with the order (eq. 26).
+        """Proximal operator ``argmin_x ½|x − v|² + strength·d(x‖order)``: v moved towards the order (eq. 26).
 
-        Exact. For functions of the size it is one sort and one isotonic regression, ``PAV↓(sort(z) − t·δ)`` with
-        ``z = v + t·h_σ``, for the chain the total-variation denoising of z. Other functions can have at most 12 items.
+        It is exact. For functions of the size it takes one sort and one isotonic regression, ``PAV↓(sort(z) − t·δ)``
+        with ``z = v + t·h_σ``; for the chain it is total-variation denoising of z. Other functions are limited to 12
+        items.
 
         Parameters
         ----------
@@ -179,7 +182,7 @@ class LovaszBregman:
         order : array-like of int, shape (n,) or (r, n)
             One order for all rows of v, or one for each.
         strength : float
-            t ≥ 0. As it grows, the solution tends to the projection onto the vectors whose divergence is 0.
+            t ≥ 0. As it grows, the solution tends to the projection onto the vectors of divergence 0.
 
         Examples
         --------
@@ -195,13 +198,13 @@ class LovaszBregman:
     def _from_subgradients(self, scores: ArrayLike, h: np.ndarray, name: str) -> float | np.ndarray:
         x = check_scores(scores, self.f.n)
         _check_tables(x, h, name)
-        # a shift of all scores of a vector changes nothing: scores far from zero lose no digits
+        # the divergence is invariant to shifts of a vector; shifting preserves precision for scores far from zero
         x = x - x.min(axis=-1, keepdims=True)
         return _plain(np.maximum(_outer_minus(self.f.extension(x), x, h), 0.0))
 
 
 def _outer_minus(phi: np.ndarray, x: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """``φ(x) − <x, h>`` of all rows of x and of h."""
+    """Return ``φ(x) − <x, h>`` for all pairs of rows of x and h."""
     return (phi[:, None] if x.ndim == h.ndim == 2 else phi) - x @ h.T
 
 

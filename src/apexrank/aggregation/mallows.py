@@ -1,10 +1,10 @@
-"""The Lovász–Mallows model of voters' scores and its mixtures, fitted by expectation and maximisation.
+"""Lovász–Mallows model of voters' scores and its mixtures, fitted by expectation–maximisation.
 
     p(x) = Σ_k w_k·exp(−θ_k·d(x‖σ_k))/Z(θ_k, σ_k).
 
-Given the shares r_ik of the voters, the best order of component k is that of ``Σ_i r_ik x_i`` and its best θ solves
-``E_θ[d] = Σ_i r_ik d(x_i‖σ_k)/Σ_i r_ik``. Both are exact where f is a function of the size of a set. Any other f has a
-normaliser for each order; the order of the mean is then only a proposal, taken where it raises the likelihood.
+Given the responsibilities r_ik, the best order of component k is that of ``Σ_i r_ik x_i``, and its best θ solves
+``E_θ[d] = Σ_i r_ik d(x_i‖σ_k)/Σ_i r_ik``. Both are exact if f is a function of the size of a set. For any other f the
+normaliser depends on the order; the order of the mean is then a proposal, accepted if it raises the likelihood.
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ NormaliserMethod = Literal["auto", "exact", "monte_carlo"]
 
 @dataclass(eq=False, repr=False)
 class LovaszMallows(DensityMixin, BaseEstimator):
-    """Voters' scores in [0, 1] around one order, or around several: the Lovász–Mallows model and its mixtures.
+    """Lovász–Mallows model of scores in [0, 1] around one order, or a mixture of several.
 
         p(x|θ, σ) = exp(−θ·d_f(x‖σ))/Z(θ, σ)    over x in [0, 1]ⁿ, θ ≥ 0               (Iyer and Bilmes 2013, eq. 23)
 
-    With θ = 0 all scores are equally likely; as θ grows, only scores in the order σ remain. The density says nothing
-    about scores outside the box, where it could not be normalised. Scores on another scale, such as 1 to 5 stars, have
-    another ``box``: with its width w the density is ``p((x − low)/w)/wⁿ``, and θ counts divergence in units of w.
+    With θ = 0 all scores are equally likely; as θ grows, only scores in the order σ remain. The density is not defined
+    outside the box, where it could not be normalised. For scores on another scale, such as 1 to 5 stars, set ``box``:
+    with its width w the density is ``p((x − low)/w)/wⁿ``, and θ measures divergence in units of w.
 
-    For a function f of the size of a set Z does not depend on σ, and maximum likelihood is exact: σ is the order of
-    the mean scores, θ the root of a monotone function. For any other f the order of the mean has the least mean
-    divergence, but perhaps not the largest likelihood, and sums over all subsets limit it to 20 items.
+    For a function f of the size of a set, Z does not depend on σ, and maximum likelihood is exact: σ is the order of
+    the mean scores, θ the root of a monotone function. For any other f the order of the mean has the smallest mean
+    divergence, but possibly not the largest likelihood, and sums over all subsets limit it to 20 items.
 
     Parameters
     ----------
     f : str or SetFunction
-        The submodular function: "sqrt", "log", … or an atom of :mod:`apexrank.submodular`.
+        Submodular function: "sqrt", "log", … or an atom of :mod:`apexrank.submodular`.
     n_components : int
-        Number of orders. More than one are fitted by expectation and maximisation.
+        Number of orders. Several are fitted by expectation–maximisation.
     theta : float, array-like of shape (n_components,) or None
-        Given, or by maximum likelihood.
+        Fixed θ; None estimates it by maximum likelihood.
     box : tuple of two floats
-        Lowest and highest score that a voter may give.
+        Lowest and highest possible score.
     normaliser : {"auto", "exact", "monte_carlo"}
-        "exact" takes 2ⁿ·n steps, up to 20 items for "sqrt" and hundreds for "top". "monte_carlo" estimates log Z,
-        with its standard error in ``log_normalisers_se_``. "auto" is exact where that is possible.
+        "exact" takes 2ⁿ·n steps, feasible up to 20 items for "sqrt" and hundreds for "top". "monte_carlo" estimates
+        log Z, with its standard error in ``log_normalisers_se_``. "auto" is exact where possible.
     n_init, max_iter, tol
-        Starts of a mixture, of which the best is kept; most steps of one, each a maximisation; the gain of the mean
-        log-likelihood that ends it. One component takes one step.
+        Number of starts of a mixture, of which the best is kept; maximum number of EM steps per start; gain of the mean
+        log-likelihood below which it stops. One component takes one step.
     n_particles : int
-        Of the Monte Carlo normaliser, in each of its 8 groups.
+        Particles of the Monte Carlo normaliser in each of its 8 groups.
     random_state : int, Generator, RandomState or None
         Seed of the starts.
 
@@ -81,18 +81,18 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     orders_ : array of shape (n_components, n_items)
         Items of each order, best first; tied means in the order of the columns.
     thetas_, thetas_se_ : arrays of shape (n_components,)
-        θ, and its standard error ``1/√(Σ_i r_ik·Var_θ(d))``, which takes the shares of the voters as known. A given θ
-        has the standard error 0.
+        θ and its standard error ``1/√(Σ_i r_ik·Var_θ(d))``, which treats the responsibilities as known. A fixed θ has
+        the standard error 0.
     weights_ : array of shape (n_components,)
-        Of the components.
+        Mixture weights.
     log_normalisers_, log_normalisers_se_ : arrays of shape (n_components,)
-        ``log Z`` and its standard error, 0 where it is exact.
+        ``log Z`` and its standard error, 0 if it is exact.
     responsibilities_ : array of shape (n_voters, n_components)
-        Shares r of the components in each voter.
+        Responsibilities r of the components for each voter.
     log_likelihood_ : float
-        Of the voters fitted.
+        Log-likelihood of the fitted voters.
     history_, n_iter_, converged_
-        Log-likelihood after each step of the best start, the number of these steps, and whether it ended by ``tol``.
+        Log-likelihood after each step of the best start, the number of steps, and whether it stopped by ``tol``.
     n_features_in_, feature_names_in_
         Number and names of the items.
 
@@ -122,7 +122,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     random_state: Any = None
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Fit orders, θ and weights to the scores X (voters × items), each in the box; y is ignored."""
+        """Fit orders, θ and weights to the scores X (voters × items) in the box; y is ignored."""
         self._box()
         for name in ("n_components", "n_init", "max_iter", "n_particles"):
             check_count(name, getattr(self, name))
@@ -153,7 +153,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         return float(self.score_samples(X).sum())
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Share of each component in each row."""
+        """Responsibility of each component for each row."""
         return softmax(self._log_joint(X), axis=1)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -161,10 +161,11 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         return self._log_joint(X).argmax(axis=1)
 
     def bic(self, X: ArrayLike) -> float:
-        """``−2·log L + q·log(n_voters) + 2·n_components·log(n_items!)``: smaller is better.
+        """Bayesian information criterion; smaller is better.
 
-        q counts free θ and weights. An order is no real parameter whose error shrinks with the number of voters; it
-        costs what it takes to name one of n! orders.
+        It is ``−2·log L + q·log(n_voters) + 2·n_components·log(n_items!)``, where q counts free θ and weights. An order
+        is not a real parameter with an error that shrinks with the number of voters; its term is the cost of encoding
+        one of n! orders.
         """
         check_is_fitted(self)
         k = len(self.weights_)
@@ -175,16 +176,16 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         return -2.0 * self.log_likelihood(X) + free * float(np.log(rows)) + orders
 
     def sample(self, n_samples: int = 1, random_state: Any = None, method: DrawMethod = "auto") -> np.ndarray:
-        """Scores drawn from the model, one row each, in random order of the components.
+        """Draw scores from the model, one row each, with components in random order.
 
         Parameters
         ----------
         n_samples : int
-            How many.
+            Number of rows.
         random_state : int, Generator, RandomState or None
             Seed.
         method : {"auto", "exact", "chain"}
-            "exact" draws are independent; their table of sets and events must fit in 128 MiB. "chain" draws come
+            "exact" draws are independent, but their table of sets and events must fit in 128 MiB. "chain" draws come
             from Markov chains, see :func:`~apexrank.aggregation.mallows_density.chain_scores`.
         """
         check_is_fitted(self)
@@ -201,14 +202,14 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         return low + (high - low) * scores
 
     def posterior(self, X: ArrayLike, theta: float | ArrayLike | None = None) -> OrderPosterior:
-        """The distribution of the order given the voters X, uniform before (eq. 24 and 25).
+        """Posterior distribution of the order given the voters X, with a uniform prior (eq. 24 and 25).
 
         Parameters
         ----------
         X : array-like of shape (n_voters, n_items)
             Scores in the box.
         theta : float or array-like of shape (n_voters,), optional
-            By default the fitted θ of the one component.
+            By default the fitted θ of the single component.
         """
         if theta is None:
             check_is_fitted(self)
@@ -217,7 +218,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
             theta = self.thetas_[0]
         if hasattr(self, "orders_"):
             return OrderPosterior(self._checked(X), theta, self.f)
-        # a model that is not fitted has no items to compare with, and stays so
+        # an unfitted model has no items to compare with, and stays unfitted
         check_frame(X)
         scores = check_array(X, dtype=np.float64, ensure_all_finite=False)
         return OrderPosterior(_in_unit_box(scores, *self._box()), theta, self.f)
@@ -291,22 +292,22 @@ def _in_unit_box(scores: np.ndarray, low: float, high: float) -> np.ndarray:
     return scores if (low, high) == (0, 1) else (scores - low) / (high - low)
 
 
-SMOOTHING = 0.1  # share of a voter that the start spreads over all components
+SMOOTHING = 0.1  # part of a voter's responsibility that the start spreads over all components
 
 
 class Normalisers:
-    """The normaliser for each order: one for all where f is a function of the size of a set.
+    """Normalisers by order; a single one if f is a function of the size of a set.
 
     Parameters
     ----------
     divergence : LovaszBregman
-        Whose divergence.
+        Divergence of the model.
     n : int
         Number of items.
     method : {"auto", "exact", "monte_carlo"}
-        "auto" is exact where the states can be listed.
+        "auto" is exact if the states can be enumerated.
     n_particles : int
-        Of the Monte Carlo method, see :class:`~apexrank.aggregation.mallows_density.AnnealedNormaliser`.
+        Particles of the Monte Carlo method, see :class:`~apexrank.aggregation.mallows_density.AnnealedNormaliser`.
 
     Examples
     --------
@@ -326,7 +327,7 @@ class Normalisers:
             self._known[b""] = AnnealedNormaliser(divergence.f, n, n_particles)
 
     def of(self, order: np.ndarray) -> Normaliser:
-        """The normaliser of an order."""
+        """Return the normaliser of an order."""
         key = b"" if self.by_size else order.tobytes()
         if key not in self._known:
             self._known[key] = BoxNormaliser(self.divergence.f, self.n, order)
@@ -334,7 +335,7 @@ class Normalisers:
 
 
 class Component(NamedTuple):
-    """An order and how strongly voters hold to it."""
+    """Mixture component: an order and its concentration θ."""
 
     order: np.ndarray
     theta: float
@@ -342,17 +343,17 @@ class Component(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Weights and components, with what is needed to evaluate them."""
+    """Mixture of weighted components, with the objects needed to evaluate it."""
 
     weights: np.ndarray
     components: list[Component]
     normalisers: Normalisers
 
     def log_joint(self, X: np.ndarray) -> np.ndarray:
-        """``log w_k + log p(x_i|θ_k, σ_k)``, one row per voter."""
+        """Return ``log w_k + log p(x_i|θ_k, σ_k)``, one row per voter."""
         orders, thetas = (np.array(part) for part in zip(*self.components, strict=True))
         log_z = [self.normalisers.of(order).at(theta).log_z for order, theta in self.components]
-        with np.errstate(divide="ignore"):  # a component that nobody is in has weight 0
+        with np.errstate(divide="ignore"):  # an empty component has weight 0
             constant = np.log(self.weights) - log_z
         return constant - thetas * self.normalisers.divergence.divergence(X, orders)
 
@@ -368,7 +369,7 @@ class MixtureRun(NamedTuple):
 def best_component(
     X: np.ndarray, shares: np.ndarray, normalisers: Normalisers, fixed: float | None, old: Component | None
 ) -> Component:
-    """The component of largest weighted likelihood ``Σ_i r_i·log p(x_i|θ, σ)``; never one worse than the old one.
+    """Maximise the weighted likelihood ``Σ_i r_i·log p(x_i|θ, σ)`` of a component; never worse than the old one.
 
     Examples
     --------
@@ -402,7 +403,7 @@ def best_component(
 
 
 def spread_start(X: np.ndarray, k: int, divergence: LovaszBregman, rng: np.random.Generator) -> np.ndarray:
-    """First shares: voters drawn as k-means draws its first centres, and all others with the nearest of them."""
+    """Initial responsibilities: voters drawn as in k-means++, and all others assigned to the nearest of them."""
     voters = ScoreVectors(X, np.ones(len(X)), Cost(divergence, 0.0))
     nearest = voters.assign(draw_centres(voters, k, rng, spread=True)).labels
     return np.eye(k)[nearest] * (1 - SMOOTHING) + SMOOTHING / k
@@ -416,9 +417,9 @@ def expectation_maximisation(
     max_iter: int = 200,
     tol: float = 1e-6,
 ) -> MixtureRun:
-    """Climb from the given shares (voters × components) until a step raises the mean log-likelihood by at most tol.
+    """Run EM from given responsibilities (voters × components) until the mean log-likelihood gains at most ``tol``.
 
-    A step finds the best components for the shares, then their shares. One component has its answer after one step.
+    A step maximises over the components, then updates the responsibilities. One component converges after one step.
 
     Examples
     --------

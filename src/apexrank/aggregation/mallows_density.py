@@ -1,19 +1,19 @@
-"""The normaliser of the Lovász–Mallows density over scores in the box [0, 1]ⁿ, exactly.
+"""Exact normaliser of the Lovász–Mallows density over scores in the box [0, 1]ⁿ.
 
     Z(θ, σ) = ∫_{[0,1]ⁿ} exp(−θ·d(x‖σ)) dx,                                              Iyer and Bilmes, eq. (23).
 
-On the scores that are sorted by π the divergence is linear, with the value ``D(S) = f(S) − h_σ(S)`` at the corner of
-the box that belongs to the set S. So the integral over these scores is the divided difference of exp at
-``−θ·D(S_0), …, −θ·D(S_n)``, S_k the first k items of π, and Z is a sum of n! of them. A divided difference of exp is
-the corner entry of the exponential of a bidiagonal matrix; hence **the sum over all orders is one entry of one matrix
-exponential**, ``Z = exp(M)[∅, V]`` with ``M[S, S] = −θ·D(S)`` and ``M[S, S ∪ j] = 1``: 2ⁿ·n steps instead of n!.
+On the scores sorted by π the divergence is linear, with the value ``D(S) = f(S) − h_σ(S)`` at the corner of the box
+that corresponds to the set S. So the integral over these scores is the divided difference of exp at
+``−θ·D(S_0), …, −θ·D(S_n)``, where S_k are the first k items of π, and Z is a sum of n! of them. A divided difference of
+exp is the corner entry of the exponential of a bidiagonal matrix; hence **the sum over all orders is one entry of one
+matrix exponential**, ``Z = exp(M)[∅, V]`` with ``M[S, S] = −θ·D(S)`` and ``M[S, S ∪ j] = 1``: 2ⁿ·n steps instead of n!.
 
-The exponential is Cauchy's integral of ``e^z (z − M)⁻¹``, where the inverse is one back substitution. All eigenvalues
+The exponential is the Cauchy integral of ``e^z (z − M)⁻¹``, where the inverse is one back substitution. All eigenvalues
 are real and at most 0, so a parabola around the negative axis through the saddle point ``z = n + 1`` gives Z and its
-derivatives in θ to rounding error with some 20 to 35 points, whatever θ is.
+derivatives in θ to rounding error with about 20 to 35 points, for every θ.
 
-Where f depends on the size of a set alone, Z does not depend on σ, and items with equal gains are counted together:
-``top`` then has (m + 1)(n − m + 1) states instead of 2ⁿ.
+If f depends only on the size of a set, Z does not depend on σ, and items with equal gains are counted together: ``top``
+then has (m + 1)(n − m + 1) states instead of 2ⁿ.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from apexrank.submodular.base import by_item
 from apexrank.validation import check_choice, check_finite
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
-MAX_STRENGTH = 1e6  # of θ times the mean divergence of uniform scores, beyond which all agree in practice
+MAX_STRENGTH = (
+    1e6  # largest θ times the mean divergence of uniform scores; beyond it all voters agree in practice
+)
 
 
 class DivergenceMoments(NamedTuple):
-    """``log Z(θ)``, and mean and variance of the divergence: its first two derivatives, up to the sign."""
+    """``log Z(θ)``, and the mean and variance of the divergence, its first two derivatives up to sign."""
 
     log_z: float
     mean: float
@@ -48,7 +50,7 @@ class DivergenceMoments(NamedTuple):
 
 @dataclass(frozen=True)
 class Lattice:
-    """Sets of items as counts of the kinds of items; see :mod:`apexrank.kernels.mallows`.
+    """Sets of items, represented as counts of each kind of items; see :mod:`apexrank.kernels.mallows`.
 
     ``cost`` is D of each state, ``ranks[g]`` the ranks in σ of the items of kind g.
     """
@@ -60,7 +62,7 @@ class Lattice:
 
     @classmethod
     def of_gains(cls, gains: np.ndarray) -> Lattice:
-        """For a function of the size of a set, with these gains."""
+        """Create the lattice of a function of the size of a set, with these gains."""
         kind, counts = _kinds(gains)
         strides = np.concatenate([[1], np.cumprod(counts + 1)[:-1]])
         size, own = np.zeros(1, dtype=np.int64), np.zeros(1)
@@ -73,7 +75,7 @@ class Lattice:
 
     @classmethod
     def of_values(cls, values: np.ndarray, order: np.ndarray, h: np.ndarray) -> Lattice:
-        """For any f, given its value on every subset, and the gains h of the items along the order σ."""
+        """Create the lattice of any f from its values on all subsets and the gains h of the items along the order σ."""
         n = len(order)
         cost = values.copy()
         for item in range(n):
@@ -84,12 +86,12 @@ class Lattice:
 
 
 def _clean(cost: np.ndarray) -> np.ndarray:
-    """Costs without what rounding leaves where they are 0, which a large θ would bring to light."""
+    """Set costs that differ from 0 only by rounding to 0, because a large θ would amplify them."""
     return np.where(cost > 1e-14 * cost.max(), cost, 0.0)
 
 
 def _kinds(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Kind of each rank, and the number of ranks of each kind: ranks with equal gains are of one kind."""
+    """Group ranks with equal gains: return the kind of each rank and the number of ranks of each kind."""
     scale = float(np.abs(gains).max()) or 1.0
     _, kind, counts = np.unique(np.round(gains / scale, 12), return_inverse=True, return_counts=True)
     return kind, counts
@@ -109,7 +111,7 @@ def n_states(f: SetFunction, n: int) -> int:
 
 
 def size_gains(f: SetFunction, n: int) -> np.ndarray | None:
-    """The gains by rank where f is a function of the size of a set alone, else None.
+    """Return the gains by rank if f is a function of the size of a set only, else None.
 
     Examples
     --------
@@ -120,9 +122,9 @@ def size_gains(f: SetFunction, n: int) -> np.ndarray | None:
     return f.gains(np.arange(n)) if is_by_size(f) else None
 
 
-@lru_cache(maxsize=1)  # components and voters ask for the same
+@lru_cache(maxsize=1)  # components and voters request the same function
 def subset_values(f: SetFunction, n: int) -> np.ndarray:
-    """The value of f on all 2ⁿ subsets; bit i of an index says whether item i is in the set.
+    """Compute f on all 2ⁿ subsets; bit i of an index tells whether item i is in the set.
 
     Examples
     --------
@@ -144,17 +146,17 @@ def _check_states(states: int, n: int) -> None:
 
 
 class Normaliser:
-    """Base class: ``Z(θ, σ)``, exact or estimated; ``largest_theta`` is as good as infinite."""
+    """Base class of normalisers ``Z(θ, σ)``, exact or estimated; ``largest_theta`` is practically infinite."""
 
     lattice: Lattice | None = None
     largest_theta: float
 
     def at(self, theta: float) -> DivergenceMoments:
-        """``log Z(θ)``, and mean and variance of the divergence under the density."""
+        """Return ``log Z(θ)``, and the mean and variance of the divergence under the density."""
         raise NotImplementedError
 
     def standard_error(self, theta: float) -> float:
-        """Standard error of ``log Z(θ)``: 0 where it is exact."""
+        """Standard error of ``log Z(θ)``, 0 if it is exact."""
         return 0.0
 
 
@@ -164,11 +166,11 @@ class BoxNormaliser(Normaliser):
     Parameters
     ----------
     f : SetFunction
-        The submodular function.
+        Submodular function.
     n : int
-        The number of items.
+        Number of items.
     order : array of shape (n,)
-        σ, best first. It only matters where f is not a function of the size of a set; the identity by default.
+        σ, best first; the identity by default. It only matters if f is not a function of the size of a set.
 
     Examples
     --------
@@ -200,11 +202,11 @@ class BoxNormaliser(Normaliser):
 
 
 def _moments(lattice: Lattice, theta: float) -> DivergenceMoments:
-    """Cauchy's integral over the parabola ``z = μ(1 + iu)²`` by the trapezoidal rule.
+    """Evaluate the Cauchy integral over the parabola ``z = μ(1 + iu)²`` by the trapezoidal rule.
 
-    ``e^z/z^{n+1}`` has its saddle at n + 1. Around it the integrand falls like ``exp(−2μu²)``, so the step is a fixed
-    share of 1/√μ; a smaller μ would bring the parabola too near to the eigenvalues. Every way up is multiplied by e,
-    which keeps ``n!/μ^n ≈ e^{−n}`` in range for large n.
+    ``e^z/z^{n+1}`` has its saddle at n + 1. Around it the integrand decays like ``exp(−2μu²)``, so the step is a fixed
+    fraction of 1/√μ; a smaller μ would bring the parabola too close to the eigenvalues. Every transition is multiplied
+    by e, which keeps ``n!/μ^n ≈ e^{−n}`` in range for large n.
     """
     n = int(lattice.counts.sum())
     mu = max(n + 1.0, 6.0)
@@ -223,10 +225,10 @@ def _moments(lattice: Lattice, theta: float) -> DivergenceMoments:
 
 
 def maximum_likelihood(normaliser: Normaliser, mean_divergence: float, start: float = 1.0) -> float:
-    """The θ whose mean divergence is the observed one: the minimum of the convex ``θ·d̄ + log Z(θ)``.
+    """Solve for the θ whose mean divergence is the observed one: the minimum of the convex ``θ·d̄ + log Z(θ)``.
 
-    Newton's method on ``E_θ[d]^{−1/2}``, which bends little, inside a bracket. The answer is 0 where the scores are
-    at least as far from the order as uniform noise, and at most ``largest_theta``.
+    It uses bracketed Newton steps on ``E_θ[d]^{−1/2}``, which is nearly linear. The result is 0 if the scores are at
+    least as far from the order as uniform noise, and at most ``largest_theta``.
 
     Examples
     --------
@@ -247,32 +249,32 @@ def maximum_likelihood(normaliser: Normaliser, mean_divergence: float, start: fl
             return most
         ratio = math.sqrt(mean / mean_divergence) if mean_divergence > 0 else math.inf
         new = theta + 2.0 * mean * (ratio - 1.0) / variance if variance > 0 else math.inf
-        if abs(new - theta) <= 1e-7 * theta:  # the next step would be its square
+        if abs(new - theta) <= 1e-7 * theta:  # convergence is quadratic
             return new
-        theta = min(new, 10.0 * theta, most)  # estimates cost more the larger θ is
+        theta = min(new, 10.0 * theta, most)  # estimates are more expensive for larger θ
         if not low < theta < high:
             theta = math.sqrt(max(low, 1e-15 * most) * min(high, most))
     return theta
 
 
-STEP = 0.1  # of θ: as a share of θ, but at least of 1/(standard deviation of uniform scores' divergences)
+STEP = 0.1  # step of θ, relative to θ, but at least to 1/(standard deviation of the divergence of uniform scores)
 SWEEPS = 4
 GROUPS = 8
 
 
 class AnnealedNormaliser(Normaliser):
-    """An estimate of ``log Z(θ)`` and its standard error, for functions of the size of a set and any number of items.
+    """Monte Carlo estimate of ``log Z(θ)`` with its standard error, for functions of the size and any number of items.
 
-    The same random numbers serve every θ, so the estimate is a smooth function of θ, whatever is asked first.
+    The same random numbers are used for every θ, so the estimate is a smooth function of θ, independent of the calls.
 
     Parameters
     ----------
     f : SetFunction
-        A function of the size of a set; any other has a normaliser for each order.
+        Function of the size of a set; for any other the normaliser depends on the order.
     n : int
-        The number of items.
+        Number of items.
     n_particles : int
-        In each of the 8 groups. The standard error falls with its square root.
+        Particles in each of the 8 groups. The standard error decreases with its square root.
     random_state : int
         Seed.
 
@@ -295,10 +297,10 @@ class AnnealedNormaliser(Normaliser):
             )
         self._gains = gains
         self._rng = np.random.default_rng(random_state)
-        # falling sorted uniform scores have the means n/(n + 1), …, 1/(n + 1)
+        # uniform scores in decreasing order have the means n/(n + 1), …, 1/(n + 1)
         at_zero = float(gains @ (np.arange(n, 0.0, -1.0) / (n + 1) - 0.5))
         self.largest_theta = MAX_STRENGTH / (at_zero or 1.0)
-        # groups of particles that know nothing of each other, their log-weights, and their moments at each θ
+        # independent groups of particles, their log-weights, and their moments at each θ
         self._scores = self._rng.random((GROUPS, n_particles, n))
         self._log_weights = np.zeros((GROUPS, n_particles))
         self._thetas, self._means = [0.0], [np.full(GROUPS, at_zero)]
@@ -307,7 +309,7 @@ class AnnealedNormaliser(Normaliser):
         self._reach(self._first)
 
     def at(self, theta: float) -> DivergenceMoments:
-        """Moments from the mean curves of all groups."""
+        """Return the moments from the mean curves of all groups."""
         check_finite("theta", theta, 0)
         self._reach(theta)
         variance = np.interp(theta, self._thetas, np.mean(self._variances, axis=1))
@@ -327,12 +329,12 @@ class AnnealedNormaliser(Normaliser):
             return
         while self._thetas[-1] < theta:
             self._step(self._thetas[-1] + max(self._first, STEP * self._thetas[-1]))
-        # E_t[d] has the slope −Var_t(d); later temperatures do not change what lies between earlier ones
+        # E_t[d] has the slope −Var_t(d); later temperatures do not change the curve between earlier ones
         self._curve = CubicHermiteSpline(self._thetas, np.array(self._means), -np.array(self._variances))
         self._integral = self._curve.antiderivative()
 
     def _step(self, theta: float) -> None:
-        """Lead every group to the next temperature."""
+        """Advance every group to the next temperature."""
         self._log_weights -= (theta - self._thetas[-1]) * self._divergence(self._scores)
         means, variances = np.empty((2, GROUPS))
         for group, (scores, logs) in enumerate(zip(self._scores, self._log_weights, strict=True)):
@@ -350,7 +352,7 @@ class AnnealedNormaliser(Normaliser):
 
 
 def _systematic(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Rows drawn in proportion to their weights, with one random number for all."""
+    """Draw rows in proportion to their weights by systematic resampling, with a single random number."""
     edges = np.cumsum(weights) / weights.sum()
     return np.minimum(
         np.searchsorted(edges, (np.arange(len(weights)) + rng.random()) / len(weights)), len(weights) - 1
@@ -363,7 +365,7 @@ CHAINS = 32
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, None, a Generator or a RandomState.
+    """Create a Generator from a seed, None, a Generator or a RandomState.
 
     Examples
     --------
@@ -376,7 +378,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def _most_events(theta: float, lattice: Lattice) -> tuple[float, int]:
-    """The rate λ, and a number of events beyond which a share of less than e⁻⁴⁰ of Z lies.
+    """Return the rate λ, and a number of events beyond which less than a share e⁻⁴⁰ of Z lies.
 
     The k-th term is at most ``e^n`` times the Poisson probability with mean λ + n, and Z is at least 1/n!.
     """
@@ -387,14 +389,14 @@ def _most_events(theta: float, lattice: Lattice) -> tuple[float, int]:
 
 
 def can_draw_exactly(theta: float, lattice: Lattice) -> bool:
-    """Whether the exact draws' table is small enough."""
+    """Return whether the table of exact draws is small enough."""
     return len(lattice.cost) * (_most_events(theta, lattice)[1] + 1) <= MAX_CELLS
 
 
 def exact_scores(
     lattice: Lattice, theta: float, order: np.ndarray, n_samples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Independent draws from ``exp(−θ·d(x‖σ))/Z`` over [0, 1]ⁿ.
+    """Draw independent scores from ``exp(−θ·d(x‖σ))/Z`` over [0, 1]ⁿ.
 
     Examples
     --------
@@ -407,12 +409,14 @@ def exact_scores(
     table = (lattice.cost, lattice.counts, lattice.strides)
     powers = uniformised_powers(theta, rate, *table, most)
     events = np.arange(most + 1)
-    with np.errstate(divide="ignore"):  # fewer events than items cannot do
+    with np.errstate(divide="ignore"):  # fewer events than items have probability 0
         logs = events * math.log(rate) - gammaln(events + 1) + np.log(powers[0])
     lengths = rng.choice(most + 1, size=n_samples, p=np.exp(logs - logsumexp(logs)))
     kinds, levels = draw_levels(theta, rate, *table, powers, lengths, rng)
     scores = np.empty((n_samples, len(order)))
-    for kind, ranks in enumerate(lattice.ranks):  # items of one kind are alike: any of them joins next
+    for kind, ranks in enumerate(
+        lattice.ranks
+    ):  # items of one kind are interchangeable: any of them joins next
         own = levels[kinds == kind].reshape(n_samples, len(ranks))
         scores[:, order[ranks]] = rng.permuted(own, axis=1)
     return scores
@@ -426,10 +430,10 @@ def chain_scores(
     rng: np.random.Generator,
     thin: int | None = None,
 ) -> np.ndarray:
-    """Draws from up to 32 Markov chains, which start as uniform scores in the order σ.
+    """Draw scores from up to 32 Markov chains, which start as uniform scores in the order σ.
 
-    Gibbs sweeps where f is a function of the size of a set, else Metropolis sweeps with uniform proposals for one score
-    at a time: 10·n sweeps over all items before the first draw, then ``thin`` (n) before each.
+    Gibbs sweeps are used if f is a function of the size of a set, else Metropolis sweeps with uniform proposals for one
+    score at a time: 10·n sweeps over all items before the first draw, then ``thin`` (n) before each.
 
     Examples
     --------
@@ -439,7 +443,7 @@ def chain_scores(
     """
     n = len(order)
     rows = min(n_samples, CHAINS)
-    ranked = np.sort(rng.random((rows, n)), axis=1)[:, ::-1].copy()  # column j has rank j in σ
+    ranked = np.sort(rng.random((rows, n)), axis=1)[:, ::-1].copy()  # column j is the item of rank j in σ
     gains = size_gains(divergence.f, n)
     found: list[np.ndarray] = []
     for sweeps in [10 * n, *[thin or n] * (math.ceil(n_samples / rows) - 1)]:
@@ -461,14 +465,14 @@ def _metropolis_sweeps(
     sweeps: int,
     rng: np.random.Generator,
 ) -> None:
-    """Sweeps in place, all chains at once; half of the proposals stay near the present score."""
+    """Run Metropolis sweeps in place for all chains at once; half of the proposals stay near the current score."""
     rows, n = ranked.shape
     rank = np.argsort(order)
     now = divergence.divergence(ranked[:, rank], order)
     for _ in range(sweeps * n):
         column = rng.integers(n)
         near = np.abs(ranked[:, column] + (rng.random(rows) - 0.5) * (2.0 / n))
-        near = np.where(near > 1.0, 2.0 - near, near)  # reflected at both ends, which keeps it symmetric
+        near = np.where(near > 1.0, 2.0 - near, near)  # reflection at both ends keeps the proposal symmetric
         proposed = ranked.copy()
         proposed[:, column] = near if rng.random() < 0.5 else rng.random(rows)
         then = divergence.divergence(proposed[:, rank], order)
@@ -486,7 +490,7 @@ def draw_scores(
     rng: np.random.Generator,
     method: DrawMethod = "auto",
 ) -> np.ndarray:
-    """Scores by the method named: "exact", "chain", or "auto", which is exact wherever that fits in memory."""
+    """Draw scores by the given method: "exact", "chain", or "auto", which is exact if the table fits in memory."""
     check_choice("method", method, DrawMethod)
     exact = lattice is not None and can_draw_exactly(theta, lattice)
     if method == "exact" and not exact:

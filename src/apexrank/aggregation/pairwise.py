@@ -1,6 +1,6 @@
-"""Pairwise preferences: the n × n counts of voters, Copeland's scores and the Condorcet winner.
+"""Pairwise preferences: the n × n matrix of counts, Copeland scores and the Condorcet winner.
 
-The counts take O(voters · n²) time and n² memory, so nothing asks for them unless a method needs them.
+The counts take O(voters · n²) time and n² memory, so they are computed only by methods that need them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from apexrank.aggregation.ballots import Ballots, Profile
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
 
-MOST_ITEMS = 5_000  # whose counts are 200 megabytes
-_ROUNDING = 1e-12  # of the weight of all voters
+MOST_ITEMS = 5_000  # counts of 200 megabytes
+_ROUNDING = 1e-12  # relative to the total weight of the voters
 
 
 def pairwise_counts(ballots: Profile) -> np.ndarray:
     """Weight of the voters who strictly prefer item i to item j, in row i and column j.
 
-    A voter to whom the two are tied, or who has no opinion of one of them, counts for neither.
+    Voters who tie the two items, or have no opinion of one of them, do not count.
 
     Examples
     --------
@@ -40,13 +40,13 @@ def pairwise_counts(ballots: Profile) -> np.ndarray:
 
 
 def add_preferences(ballots: Ballots, weights: np.ndarray, counts: np.ndarray) -> None:
-    """Add the preferences of voters of such weights to the counts."""
+    """Add the preferences of weighted voters to the counts."""
     _add_preferences(np.ascontiguousarray(ballots.ordered()), np.ascontiguousarray(weights), counts)
 
 
 @kernel()
 def _add_preferences(scores, weights, counts):
-    # a row of counts stays in the cache for all voters of the block
+    # with items outermost, a row of counts stays in the cache for all voters of the block
     for i in range(scores.shape[1]):
         row = counts[i]
         for v in range(scores.shape[0]):
@@ -58,14 +58,14 @@ def _add_preferences(scores, weights, counts):
 
 
 def margins(counts: np.ndarray, total: float) -> np.ndarray:
-    """Counts less those of the opposite preference, exactly 0 where only rounding tells them apart."""
+    """Return the counts minus those of the opposite preference, exactly 0 if they differ only by rounding."""
     margin = counts - counts.T
     margin[np.abs(margin) <= _ROUNDING * total] = 0.0
     return margin
 
 
 def copeland_scores(counts: np.ndarray, total: float) -> np.ndarray:
-    """Number of items that a majority ranks below this one, those in a draw counting one half (Copeland 1951).
+    """Copeland scores: number of items that a majority ranks below each item, with draws as one half (Copeland 1951).
 
     Examples
     --------
@@ -77,9 +77,9 @@ def copeland_scores(counts: np.ndarray, total: float) -> np.ndarray:
 
 
 def condorcet_winner(ballots: Profile) -> int | None:
-    """Number of the item that beats each other one by a majority of those who compare them, or None.
+    """Return the index of the Condorcet winner, who beats every other item by a majority, or None.
 
-    Two passes over ballots in memory and no counts of pairs: whoever does not beat the next item is no winner.
+    It takes two passes over the ballots and no pairwise counts: an item that does not beat the next one cannot win.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def condorcet_winner(ballots: Profile) -> int | None:
 
 
 def _columns(ballots: Ballots) -> Iterator[tuple[int, np.ndarray]]:
-    """Each item's scores by all voters, with missing ones as they compare; some columns are copied at a time."""
+    """Iterate over the items' scores by all voters, comparable where missing, copying a few columns at a time."""
     for items in ballots.columns():
         columns = np.array(ballots.scores[:, items].T, dtype=np.float64, order="C")
         if ballots.missing == "last":

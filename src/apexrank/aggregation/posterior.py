@@ -1,9 +1,9 @@
-"""The extended Lovász–Mallows model: a distribution over orders, given voters' scores.
+"""Extended Lovász–Mallows model: a distribution over orders, given voters' scores.
 
     p(σ|Θ, X) = exp(−Σ_i θ_i·d(x_i‖σ)) / Z(Θ, X),                                        Iyer and Bilmes, eq. (24).
 
-Only ``y = Σ_i θ_i x_i`` matters: ``p(σ) ∝ exp(<y, h_σ>)``, whose mode is the order of y. A step of an order, placing
-item j after the set S, weighs ``exp(y_j·(f(S ∪ j) − f(S)))``, so sums over all orders are a dynamic programme over
+It depends only on ``y = Σ_i θ_i x_i``: ``p(σ) ∝ exp(<y, h_σ>)``, whose mode is the order of y. Placing item j after the
+set S contributes the factor ``exp(y_j·(f(S ∪ j) − f(S)))``, so sums over all orders are a dynamic programme over
 subsets.
 """
 
@@ -25,15 +25,15 @@ from apexrank.kernels.mallows import completions, draw_orders, order_marginals, 
 from apexrank.submodular import SetFunction, check_orders, check_scores, orders_of
 from apexrank.validation import check_choice, check_count
 
-MAX_ITEMS = 20  # 2^20 sets
+MAX_ITEMS = 20  # 2^20 subsets
 
 
 @dataclass(frozen=True)
 class OrderDraws:
-    """Orders from Metropolis chains, and how good they are.
+    """Orders drawn by Metropolis chains, with diagnostics.
 
-    ``acceptance`` is the share of proposals that changed the order. ``effective_size`` says how many independent draws
-    would know the mean log-probability as well.
+    ``acceptance`` is the share of proposals that changed the order. ``effective_size`` is the number of independent
+    draws that would estimate the mean log-probability equally well.
     """
 
     orders: np.ndarray
@@ -44,10 +44,10 @@ class OrderDraws:
 
 
 class OrderPosterior:
-    """``p(σ) ∝ exp(−Σ_i θ_i·d(x_i‖σ))`` over the orders of n items.
+    """Distribution ``p(σ) ∝ exp(−Σ_i θ_i·d(x_i‖σ))`` over the orders of n items.
 
-    With a uniform prior it is the posterior of σ where every voter's scores come from the Lovász–Mallows density with
-    that voter's θ_i, and f is a function of the size of a set (eq. 25). Scores need not lie in [0, 1] here.
+    With a uniform prior it is the posterior of σ if every voter's scores come from the Lovász–Mallows density with that
+    voter's θ_i, and f is a function of the size of a set (eq. 25). Scores need not lie in [0, 1] here.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ class OrderPosterior:
     theta : float or array-like of shape (n_voters,)
         Weights of the voters, at least 0.
     f : str or SetFunction
-        The submodular function.
+        Submodular function.
 
     Attributes
     ----------
     mode : ndarray of shape (n_items,)
-        The most probable order, that of ``Σ_i θ_i x_i``; tied items in the order of their numbers.
+        Most probable order, that of ``Σ_i θ_i x_i``; tied items are in the order of their numbers.
     exact : bool
-        Whether there are few enough items, at most 20, for exact sums over orders.
+        Whether sums over orders are exact, which requires at most 20 items.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class OrderPosterior:
         if rows.ndim != 2:
             raise InputError(f"scores must be a table of voters and items, got shape {rows.shape}")
         self.theta = check_thetas(theta, len(rows))
-        # a shift of a voter's scores changes no divergence, and small numbers lose fewer digits
+        # divergences are invariant to shifts of a voter's scores, and small numbers preserve precision
         rows = rows - rows.min(axis=1, keepdims=True)
         self.y = self.theta @ rows
         self.n_items = rows.shape[1]
@@ -94,11 +94,11 @@ class OrderPosterior:
 
     @property
     def log_normaliser(self) -> float:
-        """``log Z(Θ, X)``, the sum over all orders of ``exp(−Σθ_i d(x_i‖σ))``."""
+        """Logarithm of ``Z(Θ, X)``, the sum of ``exp(−Σθ_i d(x_i‖σ))`` over all orders."""
         return float(self._logs[0]) - self._least
 
     def log_probability(self, orders: ArrayLike) -> float | np.ndarray:
-        """Log of the probability of one order, or of each row of a table of orders."""
+        """Log-probability of one order, or of each row of a table of orders."""
         found = self.divergence.gradients(check_orders(orders, self.n_items)) @ self.y - self._logs[0]
         return float(found) if np.ndim(found) == 0 else found
 
@@ -108,7 +108,7 @@ class OrderPosterior:
         return float(found) if np.ndim(found) == 0 else found
 
     def rank_marginals(self, draws: ArrayLike | None = None) -> np.ndarray:
-        """``P(item at rank)``, one row per item: exact, or as shares of given draws."""
+        """Probabilities ``P(item at rank)``, one row per item; exact, or as shares of given draws."""
         if draws is None:
             return self._marginals[0].copy()
         orders = check_orders(np.atleast_2d(draws), self.n_items)
@@ -117,7 +117,7 @@ class OrderPosterior:
         return shares
 
     def pairwise_marginals(self, draws: ArrayLike | None = None) -> np.ndarray:
-        """``P(row's item before column's item)``, 0 on the diagonal: exact, or as shares of given draws."""
+        """Probabilities ``P(row's item before column's item)``, 0 on the diagonal; exact, or shares of given draws."""
         if draws is None:
             return self._marginals[1].copy()
         ranks = np.argsort(check_orders(np.atleast_2d(draws), self.n_items), axis=1)
@@ -126,16 +126,16 @@ class OrderPosterior:
     def sample(
         self, n_samples: int = 1, random_state: Any = None, method: str = "auto", **chains: Any
     ) -> np.ndarray:
-        """Orders drawn from the distribution, one per row.
+        """Draw orders from the distribution, one per row.
 
         Parameters
         ----------
         n_samples : int
-            How many.
+            Number of draws.
         random_state : int, Generator, RandomState or None
             Seed.
         method : {"auto", "exact", "metropolis"}
-            "exact" draws are independent, and need at most 20 items; "auto" takes them where it can.
+            "exact" draws are independent and require at most 20 items; "auto" uses them where possible.
         **chains
             ``thin``, ``burn_in`` and ``n_chains`` of :meth:`metropolis`.
         """
@@ -162,19 +162,19 @@ class OrderPosterior:
         n_chains: int = 4,
         random_state: Any = None,
     ) -> OrderDraws:
-        """Orders from Metropolis chains that start at the mode and propose swaps, of neighbours or of any two items.
+        """Draw orders by Metropolis chains that start at the mode and propose swaps of neighbours or of any two items.
 
-        One proposal in 2n swaps an item with itself: a chain that always swapped would go back and forth between the
-        orders of either parity wherever all swaps are accepted.
+        One proposal in 2n swaps an item with itself: without it, a chain in which all swaps are accepted would
+        alternate between even and odd permutations.
 
         Parameters
         ----------
         n_samples : int
-            Draws in all chains together.
+            Total number of draws of all chains.
         thin, burn_in : int
             Proposals between draws, 10·n by default, and before the first, 20·n² by default.
         n_chains : int
-            Independent chains.
+            Number of independent chains.
         random_state : int, Generator, RandomState or None
             Seed.
 
@@ -207,7 +207,7 @@ class OrderPosterior:
     def _swaps(
         self, n_chains: int, steps: int, thin: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The chains of :func:`apexrank.kernels.mallows.swap_chain` for any f, all at once: one call of f a step."""
+        """Run the chains of :func:`apexrank.kernels.mallows.swap_chain` for any f, with one call of f per step."""
         n, every = self.n_items, np.arange(n_chains)
         orders = np.tile(self.mode, (n_chains, 1))
         height = np.full(n_chains, self.divergence.f._gains(self.mode) @ self.y[self.mode])
@@ -248,7 +248,7 @@ class OrderPosterior:
 
 
 def check_thetas(theta: Any, n: int, what: str = "voters") -> np.ndarray:
-    """One θ ≥ 0 for each of n voters or components, from one number or n."""
+    """Validate θ ≥ 0 for each of n voters or components, from one number or n."""
     try:
         found = np.asarray(theta, dtype=float)
     except (TypeError, ValueError):
@@ -262,7 +262,7 @@ def check_thetas(theta: Any, n: int, what: str = "voters") -> np.ndarray:
 
 
 def effective_size(chains: np.ndarray) -> float:
-    """Effective number of draws in chains (n_chains, length) of a number, by Geyer's initial positive sequence.
+    """Effective sample size of chains (n_chains, length) of a scalar, by Geyer's initial positive sequence.
 
     Examples
     --------

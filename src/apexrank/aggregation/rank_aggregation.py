@@ -1,4 +1,4 @@
-"""Rank aggregation: `aggregate` merges the ballots of many voters into one order, an `Aggregation`."""
+"""Rank aggregation: `aggregate` merges ballots of many voters into one order, an `Aggregation`."""
 
 from __future__ import annotations
 
@@ -44,39 +44,39 @@ def aggregate(
     time_limit: float = 60.0,
     min_support: float = 0,
 ) -> Aggregation:
-    """Merge the ballots of many voters into one order.
+    """Aggregate the ballots of many voters into one order.
 
-    The Lovász–Bregman divergence ``d(x‖σ) = <x, h_{σ_x} − h_σ>`` of scores and an order has a closed form for its best
-    order: whatever the submodular function, ``Σ_i w_i d(x_i‖σ)`` is least for the order of the weighted mean score
+    The Lovász–Bregman divergence ``d(x‖σ) = <x, h_{σ_x} − h_σ>`` between scores and an order has a closed-form
+    minimiser: for every submodular function, ``Σ_i w_i d(x_i‖σ)`` is smallest for the order of the weighted mean score
     (Iyer and Bilmes 2013, sec. 4). So on raw scores ``"lovasz-bregman"`` orders exactly as CombSUM does, and on Borda
-    points (``normalize="borda"``, or ranks and orders as they are read by default) exactly as Borda does; what it adds
-    is that scores near each other weigh little. Voters on different scales need a ``normalize``, and none is chosen
-    for you.
+    points (``normalize="borda"``, or ranks and orders with the default ``points``) exactly as Borda does; unlike these,
+    it gives little weight to scores that are close together. If voters use different scales, choose a ``normalize``;
+    there is no default.
 
     Parameters
     ----------
     scores : table, data frame, mapping or Blocks
-        What the voters say, in one of three ways by ``kind``:
+        Ballots of the voters, in one of three forms by ``kind``:
 
         - "scores": a table of voters × items, larger is better. An array, a pandas or polars data frame with the items
           as its columns, a mapping ``{voter: {item: score}}``, or a list of mappings ``{item: score}``; a pandas Series
           is a mapping. NaN or None is missing.
-        - "ranks": the same with positions, 1 is best. They may be those of longer lists than these items.
+        - "ranks": the same with positions, where 1 is best. They may refer to lists longer than these items.
         - "orders": for each voter a list of items, best first; a list or tuple inside it is a tie. Lists may stop
           early, or be given by voter as a mapping. In a data frame each row is a voter's list, and empty cells end it.
 
-        Blocks of voters need not fit into memory: :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array
+        Blocks of voters need not fit in memory: :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array
         (``sample_weight`` counts ballots), or files read by :func:`apexrank.aggregation.read_ballot_blocks`.
     weights : array of shape (voters,) or mapping of voter to number, optional
-        How often each ballot was cast: a weight of 3 is the same as three equal ballots. A pandas Series is a mapping
-        where the voters have names, which are the index of a data frame.
+        Number of times each ballot was cast: a weight of 3 is the same as three equal ballots. A pandas Series is
+        treated as a mapping if the voters have names, which are the index of a data frame.
     method : str
         ==================  =======================================================================================
         "lovasz-bregman"    order of the weighted mean score
         "borda"             sum of n − place (de Borda 1781)
         "copeland"          number of majorities won, draws one half (Copeland 1951); needs all pairs of items
-        "kemeny"            fewest contradicted preferences; needs all pairs of items. Proven best for groups of up to
-                            ``max_exact`` items that beat each other in a circle, local search beyond
+        "kemeny"            fewest contradicted preferences; needs all pairs of items. Proven optimal for groups of up
+                            to ``max_exact`` items that beat each other in a circle, local search beyond
         "median"            median place
         "combsum"           sum of scores (Fox and Shaw 1994)
         "combmnz"           sum of scores times the number of voters who scored the item
@@ -84,37 +84,37 @@ def aggregate(
                             (Cormack et al. 2009)
         ==================  =======================================================================================
     normalize : {"minmax", "sum", "zscore", "rank", "borda"}, optional
-        Put each voter's scores on a scale of its own before they are added: to 0 … 1; above their least and summing to
-        1; to mean 0 and variance 1; to n − place scaled to 0 … 1, or as it is. A voter whose scores are all equal then
-        gives 0 to all ("rank" and "borda": the middle). "min-max" and "zmuv" are other names of the first and the
-        third. The methods that use places only are not changed by it.
+        Normalise each voter's scores before they are added: "minmax" to 0 … 1; "sum" shifted to a minimum of 0 and
+        scaled to a sum of 1; "zscore" to mean 0 and variance 1; "rank" to n − place scaled to 0 … 1, "borda" to n −
+        place. A voter whose scores are all equal then gives 0 to all ("rank" and "borda": the middle). "min-max" and
+        "zmuv" are other names of the first and the third. It does not affect methods that use only places.
     kind : {"scores", "ranks", "orders"}
-        What ``scores`` holds.
+        Content of ``scores``.
     points : {"borda", "linear", "reciprocal", "dcg"} or sequence of numbers, optional
-        With ranks and orders, for the methods that add scores: what a place is worth. n − place, which is the default;
-        the same scaled to 0 … 1; 1/place; 1/log2(1 + place); or the points of each place from the best on, 0 after the
-        last. Tied items share the points of their places. With ``kind="ranks"`` the place in "reciprocal", "dcg" and
-        ``rrf`` is the rank as it was given, so that 1, 50 and 100 are not 1, 2 and 3 and tied items have the points of
-        the rank they were given; all other points are those of the places among the items here.
+        Points of a place, with ranks and orders, for the methods that add scores: n − place, the default; the same
+        scaled to 0 … 1; 1/place; 1/log2(1 + place); or the points of each place from the best on, 0 after the last.
+        Tied items share the points of their places. With ``kind="ranks"`` the place in "reciprocal", "dcg" and ``rrf``
+        is the rank as given, so that 1, 50 and 100 are not treated as 1, 2 and 3, and tied items have the points of the
+        given rank; all other points are those of the places among the items here.
     missing : {"ignore", "last"}, optional
-        What a missing score means. "ignore", no opinion: means and medians are over the voters who scored the item,
-        sums (``combsum``, ``combmnz``, ``rrf``) get nothing, no pair with the item counts, and places of a ballot of m
-        of n items are stretched to n (but for ``rrf``). "last": the item is tied with all others that the voter does
-        not score, below those it does; it shares the points of their places, or, where raw or normalised scores are
-        added, gets the voter's smallest one. By default "ignore", but "last" for orders unless the method is one of
-        the three sums.
+        Meaning of a missing score. "ignore" (no opinion): means and medians are over the voters who scored the item,
+        sums (``combsum``, ``combmnz``, ``rrf``) get nothing, pairs with the item do not count, and the places of a
+        ballot of m of n items are stretched to n (except for ``rrf``). "last": the item is below all that the voter
+        scores, tied with the other unscored ones; it shares the points of their places or, if raw or normalised scores
+        are added, gets the voter's smallest score. The default is "ignore", but "last" for orders unless the method is
+        one of the three sums.
     items : iterable of names, optional
-        Names of the columns of an array. For mappings and orders: all items there are, in this order.
+        Names of the columns of an array. For mappings and orders: all items, in this order.
     k : float
         Constant of ``rrf``.
     max_exact : int
-        Largest group that ``kemeny`` solves exactly. Of more than 16 items that is up to 1e-7 of the largest majority,
-        and ``optimal`` only where all majorities are multiples of one number, as those of whole votes are.
+        Largest group that ``kemeny`` solves exactly. For more than 16 items the solution is exact up to 1e-7 of the
+        largest majority, and ``optimal`` only if all majorities are multiples of a common number, as with whole votes.
     time_limit : float
-        Seconds that ``kemeny`` may take for the exact solution of a group.
+        Time limit of ``kemeny`` for the exact solution of a group, in seconds.
     min_support : float
-        Items that voters of less weight than this scored rank after all others, in the order of their scores, so that
-        one good rating does not win. All items are in the result, and its scores are not changed.
+        Items scored by voters of less total weight rank after all others, in the order of their scores, so that a
+        single good rating does not win. They stay in the result, and scores do not change.
 
     Returns
     -------
@@ -124,11 +124,11 @@ def aggregate(
 
     Notes
     -----
-    All methods but "copeland" and "kemeny" are near-linear in the number of scores. "lovasz-bregman" and "combsum" read
-    a clean table of raw scores once, without a copy. Every method reads blocks once and keeps sums over the voters:
-    points of each item, the n × n counts of preferences, or for "median" how many voters gave an item the same points.
-    ``confidence``, ``pairwise`` and ``agreement`` take one more pass each, and so does ``bootstrap``, which draws
-    Poisson weights of the voters; ``voter_ranks`` and ``plot`` need ballots in memory.
+    All methods except "copeland" and "kemeny" are near-linear in the number of scores. "lovasz-bregman" and "combsum"
+    read a clean table of raw scores once, without a copy. Every method reads blocks once and keeps only sums over the
+    voters: points of each item, the n × n counts of preferences, or for "median" the number of voters by item and
+    points. ``confidence``, ``pairwise`` and ``agreement`` take one more pass each, and so does ``bootstrap``, which
+    draws Poisson weights of the voters; ``voter_ranks`` and ``plot`` need ballots in memory.
 
     Examples
     --------
@@ -174,29 +174,29 @@ _SHOWN = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Aggregation:
-    """One order of the items, made from many ballots by `apexrank.aggregation.aggregate`.
+    """Aggregated order of the items, the result of `apexrank.aggregation.aggregate`.
 
     Attributes
     ----------
     method : str
-        How it was made; ``rule`` has its options, ``ballots`` what it was made from.
+        Name of the method; ``rule`` holds its options and ``ballots`` its input.
     items : list
         Names of the items, or their numbers, in the order of the input.
     scores : ndarray of shape (n,)
-        What was sorted, larger is better, by item: the mean score for ``lovasz-bregman``, points for ``borda``,
-        ``combsum``, ``combmnz`` and ``rrf``, majorities won for ``copeland``, n less the (median) rank for ``median``
+        Aggregated scores by item, larger is better: the mean score for ``lovasz-bregman``, points for ``borda``,
+        ``combsum``, ``combmnz`` and ``rrf``, majorities won for ``copeland``, n minus the (median) rank for ``median``
         and ``kemeny``.
     ranks : ndarray of shape (n,)
         Rank of each item, 1 is best; tied items share the better rank.
     order : list
         Names of the items, best first; tied items are in the order of the input.
     ties : list of tuples
-        Groups of tied items, best first. Scores that differ by no more than rounding, ``tolerance``, are tied.
+        Groups of tied items, best first. Scores that differ by at most the rounding error ``tolerance`` are tied.
     cost, bound : float or None
-        ``kemeny`` only: weight of the preferences that the order contradicts, and what every order costs at least.
+        ``kemeny`` only: weight of the preferences that the order contradicts, and a lower bound on it for every order.
     optimal : bool or None
-        ``kemeny`` only: whether the order is proven best. This, the cost and the bound are those of its order before
-        ``min_support`` moves items to the end.
+        ``kemeny`` only: whether the order is proven optimal. It refers, like the cost and the bound, to the order
+        before ``min_support`` moves items to the end.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Aggregation:
     items: list[Any]
     scores: np.ndarray
     ranks: np.ndarray
-    ballots: Any  # Ballots, or a BallotStream
+    ballots: Any  # Ballots or BallotStream
     rule: Rule
     tolerance: np.ndarray
     proof: Kemeny | None = None
@@ -254,18 +254,18 @@ class Aggregation:
     def confidence(self) -> float:
         """Confidence of the population in its order, from 0 to 1 (Iyer and Bilmes 2013, sec. 4).
 
-        The total variation ``V(x) = Σ_j |x_σ(j) − x_σ(j+1)|`` of scores along their own order is the largest less the
-        smallest. The confidence is V of the mean points over the mean of V of the voters' points: 1 where all voters
-        have the same best and the same worst item, near 0 where they contradict each other. The points are the
+        The total variation ``V(x) = Σ_j |x_σ(j) − x_σ(j+1)|`` of scores along their own order is the largest minus the
+        smallest. The confidence is V of the mean points divided by the mean of V of the voters' points: 1 if all voters
+        have the same best and the same worst item, near 0 if they contradict each other. The points are the
         (normalised) scores for ``lovasz-bregman``, ``combsum`` and ``combmnz``, those of ``rrf`` for ``rrf``, and
-        Borda's for all others. Where voters ignore items the quotient can pass 1 and is cut there; it is 0 where no
-        voter prefers anything. Computed when first asked for.
+        Borda's for all others. With missing scores the quotient can exceed 1 and is clipped; it is 0 if no voter has a
+        preference. Computed on first access.
         """
         return fusion.confidence(self.ballots, self.rule)
 
     @cached_property
     def support(self) -> np.ndarray:
-        """Weight of the voters who scored each item, by number; computed when first asked for.
+        """Weight of the voters who scored each item, by item number; computed on first access.
 
         Examples
         --------
@@ -280,7 +280,7 @@ class Aggregation:
 
     @property
     def low_support(self) -> np.ndarray | None:
-        """Mask of the items that rank last for less support than ``min_support``; None where that is 0."""
+        """Mask of the items ranked last for support below ``min_support``; None if that is 0."""
         return fusion.low_support(self.ballots, self.rule)
 
     @property
@@ -289,21 +289,21 @@ class Aggregation:
 
     @cached_property
     def pairwise(self) -> np.ndarray:
-        """Weight of the voters who prefer item i to item j, by number: n × n, computed when first asked for."""
+        """Weight of the voters who prefer item i to item j, by item number, n × n; computed on first access."""
         return pairwise_counts(self.ballots)
 
     @cached_property
     def condorcet_winner(self) -> Any:
-        """The item that a majority prefers to each other one, or None; computed when first asked for."""
+        """Item that a majority prefers to every other one, or None; computed on first access."""
         number = condorcet_winner(self.ballots)
         return None if number is None else self.items[number]
 
     @cached_property
     def agreement(self) -> np.ndarray:
-        """Kendall's τ_b of each voter with the result, over the items that the voter ranks.
+        """Kendall's τ_b between each voter and the result, over the items that the voter ranks.
 
-        It is 1 for the same order, −1 for the opposite one, and NaN where the voter or the result is all tied. Computed
-        when first asked for.
+        It is 1 for the same order, −1 for the opposite one, and NaN if the voter or the result is all tied. Computed on
+        first access.
         """
         parts = []
         for part in self.ballots.blocks():
@@ -319,7 +319,7 @@ class Aggregation:
         return np.concatenate(parts)
 
     def voter_ranks(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Rank of each item on the ballots of some voters: tied items have their mean rank, NaN is no opinion.
+        """Rank of each item on the ballots of the selected voters; tied items have their mean rank, NaN is no opinion.
 
         Examples
         --------
@@ -331,18 +331,18 @@ class Aggregation:
         return np.where(given, mean_ranks(places), np.nan)
 
     def bootstrap(self, n: int = 1000, *, confidence: float = 0.95, random_state: Any = 0) -> RankBootstrap:
-        """Draw voters again and again: intervals of the ranks, and the chance of each item to be first.
+        """Bootstrap the voters: confidence intervals for the ranks, and the probability of each item to be first.
 
-        Where all weights are whole numbers so many ballots are drawn as were cast; otherwise voters are, each with its
-        own weight. ``kemeny`` is solved by local search in the draws. Items that ``min_support`` puts last in the
-        result are last in all draws.
+        If all weights are whole numbers, ballots are resampled, as many as were cast; otherwise voters are, each with
+        its weight. ``kemeny`` uses local search in the resamples. Items that ``min_support`` ranks last in the result
+        are last in all resamples.
 
         Parameters
         ----------
         n : int
-            How often to draw.
+            Number of resamples.
         confidence : float in (0, 1)
-            Chance that an interval covers the true rank.
+            Confidence level of the intervals.
         random_state : int, Generator or None
             Seed of the draws.
 
@@ -358,7 +358,7 @@ class Aggregation:
         return resample(self, n, confidence, random_state)
 
     def plot(self, ax: Any = None, **options: Any) -> AggregationDisplay:
-        """Draw the items from best to worst, with intervals and the voters' ranks.
+        """Plot the items from best to worst, with intervals and the voters' ranks.
 
         ``options`` are those of `apexrank.plot.aggregation.AggregationDisplay.from_result`.
         """
@@ -367,9 +367,9 @@ class Aggregation:
         return AggregationDisplay.from_result(self, ax=ax, **options)
 
     def to_frame(self) -> pl.DataFrame:
-        """Table of ``rank``, ``item``, ``score`` and, where scores are missing, ``support``, best first.
+        """Return a data frame of ``rank``, ``item``, ``score`` and, if scores are missing, ``support``, best first.
 
-        Items of several types are written as text.
+        Items of mixed types are converted to text.
         """
         import polars as pl
 
@@ -379,7 +379,7 @@ class Aggregation:
         return pl.DataFrame(columns)[self._numbers]
 
     def to_dict(self) -> dict[str, Any]:
-        """The order, ranks, scores and, where scores are missing, support by the names of the items, in plain types."""
+        """Return the order, ranks, scores and, if scores are missing, support by item name, in plain types."""
         found = {
             "method": self.method,
             "order": self.order,
@@ -405,7 +405,7 @@ class Aggregation:
 
 
 def item_series(items: list[Any]) -> pl.Series:
-    """A column of the names of items; names of several types are text."""
+    """Make a polars Series of item names; names of mixed types are converted to text."""
     import polars as pl
 
     same = len({type(name) for name in items}) == 1
@@ -413,7 +413,7 @@ def item_series(items: list[Any]) -> pl.Series:
 
 
 class Scored(NamedTuple):
-    """Score of each item, the error that rounding can make in it, and what ``kemeny`` knows of its order."""
+    """Score of each item, a bound on its rounding error, and the result of ``kemeny``, if any."""
 
     scores: np.ndarray
     tolerance: np.ndarray
@@ -421,7 +421,7 @@ class Scored(NamedTuple):
 
 
 def score_items(ballots: Profile, rule: Rule) -> Scored:
-    """Score of each item by the method of the rule, larger is better.
+    """Score each item by the method of the rule; larger is better.
 
     Examples
     --------
@@ -440,7 +440,7 @@ def score_items(ballots: Profile, rule: Rule) -> Scored:
 
 
 def score_pairs(counts: np.ndarray, total: float, rule: Rule) -> Scored:
-    """Score of each item by a method that needs all pairs; one that no voter scored draws with all others.
+    """Score each item by a pairwise method; an item that no voter scored draws with all others.
 
     Examples
     --------
