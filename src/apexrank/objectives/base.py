@@ -1,4 +1,4 @@
-"""Base classes of objectives, the convex forms of a loss with a price, and sums over the rows of a class."""
+"""Base classes of objectives, convex forms of a loss with a price, and sums over the rows of a class."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from apexrank.prices import PRICES, Identity, Power, Price
 from apexrank.validation import Segments
 
 HessianTerm = tuple[float, np.ndarray, Any, Any]
-"""``factor, d, U, S`` of a term ``factor·(diag(d) + U·S·Uᵀ)`` of a Hessian with respect to the scores."""
+"""``factor, d, U, S`` of a term ``factor·(diag(d) + U·S·Uᵀ)`` in a Hessian with respect to the scores."""
 
 
 class Objective:
-    """A function of the scores of n rows, for given labels, groups and weights.
+    """Function of the scores of n rows, for given labels, groups and weights.
 
-    A subclass has ``value_and_grad``, ``positive`` and ``n_groups``. What else it knows it says by these attributes.
+    A subclass defines ``value_and_grad``, ``positive`` and ``n_groups``, and declares its capabilities by attributes.
 
     Attributes
     ----------
     has_hessian, streams : bool
-        Whether :meth:`hessian` and :meth:`stream` can be used.
+        Whether :meth:`hessian` and :meth:`stream` are available.
     is_convex, shift_invariant : bool
-        Whether it is convex, and the same for all scores moved by one number.
+        Whether it is convex, and unchanged when all scores are shifted by a constant.
     bounded_below : bool
-        Whether it is at least 0, as a lasso needs.
+        Whether it is at least 0, as required by a lasso.
     is_exponential : bool
-        Whether it is a multiple of ``e^{κV}``, V positively homogeneous at infinity, which makes a lasso's gap smaller.
+        Whether it is a multiple of ``e^{κV}`` with V positively homogeneous at infinity; this tightens a lasso's gap.
     has_kinks : bool
         Whether it has kinks, which :meth:`smoothed` rounds.
     is_smoothed : bool
-        Whether it smooths a function with a kink, whose minimum :class:`~apexrank.solvers.Continuation` finds.
+        Whether it smooths a function with a kink; :class:`~apexrank.solvers.Continuation` finds the exact minimum.
     log_weight : array, optional
         Logarithm of the rows' weights, for :meth:`stream`.
     over_groups : {"", "sum", "mean"}
-        How it is made of the same objective of each group alone, over the ``n_groups`` it counts.
+        Whether it is the sum or the mean of the same objective over each of its ``n_groups`` groups.
     lists : LevelOrder, optional
-        Lists inside which a design measures the spread of its columns.
+        Lists within which a design measures the spread of its columns.
     separable_below : float
-        A value below this calls for a look at :meth:`separated`.
+        Threshold on the value below which :meth:`separated` is checked.
     """
 
     has_hessian = True
@@ -80,16 +80,16 @@ class Objective:
         raise NotImplementedError
 
     def separated(self, scores: np.ndarray) -> bool:
-        """Whether growing scores would lower the objective for ever: without a penalty there is no minimiser."""
+        """Whether scaling up the scores decreases the objective without bound, so that there is no minimiser."""
         return False
 
     def smoothed(self, width: float) -> Objective:
-        """The objective with its kinks rounded: nowhere larger, and smaller by at most ``width/2`` of ``total``."""
+        """Objective with rounded kinks: nowhere larger, and smaller by at most ``width/2`` of ``total``."""
         raise NotImplementedError
 
     @cached_property
     def total(self) -> float:
-        """Natural unit of value and gradient: the value of all-equal scores."""
+        """Natural unit of value and gradient: the value at equal scores."""
         return abs(self.value_and_grad(np.zeros(len(self.positive)))[0]) or 1.0
 
     @property
@@ -99,7 +99,7 @@ class Objective:
 
     @property
     def group_divisor(self) -> int:
-        """What the sum over the groups is divided by."""
+        """Divisor of the sum over the groups."""
         return self.n_groups if self.over_groups == "mean" else 1
 
     @property
@@ -116,7 +116,7 @@ class Objective:
 # ---------------------------------------------------------------- losses with prices
 
 Form = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
-"""``form(log R, p)`` gives the value to minimise and the logarithm of its derivative with respect to R."""
+"""``form(log R, p)`` returns the value to minimise and the logarithm of its derivative with respect to R."""
 
 
 def log_form(log_risk: np.ndarray, order: float) -> tuple[np.ndarray, np.ndarray]:
@@ -135,7 +135,7 @@ def plain_form(log_risk: np.ndarray, order: float) -> tuple[np.ndarray, np.ndarr
 
 
 def form_of(loss: Loss, price: Price) -> Form:
-    """Choose the form for a loss and a price, and refuse what is not convex.
+    """Choose the convex form for a loss and a price; raise InputError if there is none.
 
     ========================= ======================== ==========================
     price                     exponential loss         logistic and hinge losses
@@ -147,9 +147,9 @@ def form_of(loss: Loss, price: Price) -> Form:
     a user's                  R                        R, if convex
     ========================= ======================== ==========================
 
-    ``R = Σ g(Σ ℓ)`` is convex when the price's elasticity ``1 + r·g''/g'`` is at least 0 for the exponential loss, 1/2
-    for the squared hinge and 1 for the others (1 means that g itself is convex), and when g never falls. With two
-    positives or more no loss makes a price convex that falls somewhere (docs/notes-on-the-papers.md).
+    ``R = Σ g(Σ ℓ)`` is convex if g never decreases and its elasticity ``1 + r·g''/g'`` is at least 0 for the
+    exponential loss, 1/2 for the squared hinge and 1 for the others (1 means that g itself is convex). With two or more
+    positives, no loss makes a price that decreases somewhere convex (docs/notes-on-the-papers.md).
     """
     if loss.least_elasticity == np.inf:
         raise InputError(f"the {loss.name} loss evaluates rankings, it cannot fit them: use another loss")
@@ -171,9 +171,9 @@ def form_of(loss: Loss, price: Price) -> Form:
 
 
 class PricedObjective(Objective):
-    """Base class of objectives of pairs with a loss and a price, in the form that is convex (:func:`form_of`).
+    """Base class of pairwise objectives with a loss and a price, in their convex form (:func:`form_of`).
 
-    A subclass has ``priced_weight``, the mean over the groups of the weight of the rows that are priced.
+    A subclass defines ``priced_weight``, the weight of the priced rows averaged over the groups.
     """
 
     over_groups = "mean"
@@ -192,19 +192,19 @@ class PricedObjective(Objective):
         return other
 
     def _take_loss(self, loss: Loss) -> None:
-        """Evaluate pairs by another loss; the natural units stay."""
+        """Replace the loss, keeping the natural units."""
         raise NotImplementedError
 
     @cached_property
     def total(self) -> float:
-        """Natural unit of value and gradient: 1 for ``log R``, the value of all-equal scores otherwise."""
+        """Natural unit of value and gradient: 1 for ``log R``, otherwise the value at equal scores."""
         return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]
 
     @property
     def count(self) -> float:
-        """Divisor that keeps the objective from growing with the rows.
+        """Divisor that makes the objective independent of the number of rows.
 
-        1 for ``log R``. For the power and the identity price the value at equal scores in units of the loss of a tied
+        1 for ``log R``. For the power and identity prices, the value at equal scores divided by the loss of a tied
         pair, ``I·K^{1/p}`` and ``I·K`` for I positives and K negatives; for other prices ``priced_weight``.
         """
         if self.form is log_form:
@@ -218,11 +218,11 @@ class PricedObjective(Objective):
         return self.form is not log_form or self.price.name == "exponential"
 
     def falls_forever(self, margins: np.ndarray) -> bool:
-        """Whether growing scores lower the objective for ever, given the smallest margin of a pair in each group.
+        """Whether the objective decreases without bound along these scores, given each group's smallest pair margin.
 
-        As the scores grow by a factor t, ``(1/p)·log R`` of a group behaves like −t times its smallest margin, so that
-        their mean is minus infinity in the limit exactly when the mean margin is above 0: one group far apart makes up
-        for others that overlap. The other forms are at least 0 in each group, and none may have a misranked pair.
+        As the scores grow by a factor t, ``(1/p)·log R`` of a group behaves like −t times its smallest margin, so the
+        mean tends to minus infinity exactly if the mean margin is positive: one well-separated group compensates for
+        others that overlap. The other forms are at least 0 in each group, and no group may have a misranked pair.
         """
         if not self.bounded_below:
             return bool(margins.sum() > 0)
@@ -244,7 +244,7 @@ class ClassRows:
     log_weight: np.ndarray
 
     def spread(self, per_group: np.ndarray) -> np.ndarray:
-        """Repeat a value per group for each of its rows."""
+        """Repeat a per-group value for each row of the group."""
         return np.repeat(per_group, np.diff(self.starts))
 
     def total(self, x: np.ndarray) -> np.ndarray:
@@ -266,7 +266,7 @@ class ClassRows:
 def two_classes(
     label: np.ndarray, segments: Segments, log_weight: np.ndarray | None
 ) -> tuple[ClassRows, ClassRows, int]:
-    """Rows of positive weight with label True and False, in the groups that have both, and the number that lack one."""
+    """Rows of positive weight with label True and False, in groups that have both, and the number of other groups."""
     order, group = segments.order, np.repeat(np.arange(len(segments)), np.diff(segments.indptr))
     log_weight = np.zeros(len(order)) if log_weight is None else log_weight[order]
     chosen = [(log_weight > -np.inf) & (label[order] == c) for c in (True, False)]
@@ -284,7 +284,7 @@ def two_classes(
 
 
 def log_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
-    """Logarithm of the weights of the rows, checked."""
+    """Logarithm of the row weights; InputError if one is negative."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=float)

@@ -17,13 +17,13 @@ from apexrank.objectives.push import Push
 class PClassification(Objective):
     """``min_b Σ_i e^{−(f_i + b)} + (1/p)·Σ_k e^{p(g_k + b)} = (1 + 1/p)·e^{p/(p+1)·V}`` with ``V = (1/p)·log R``.
 
-    It grows with V, so without a penalty it ranks as the push does, and with one it has the same path of answers:
-    those of the least V for a given size of w. Unlike V it is bounded below, as a pure L1 penalty needs.
+    It increases with V, so without a penalty it gives the same ranking as the push, and with a penalty it has the same
+    solution path: the minimisers of V for a given size of w. Unlike V it is bounded below, as a pure L1 penalty needs.
 
     Parameters
     ----------
     push : Push or CrucialPairs
-        With the exponential loss and the power or identity price; sides and groups are those of V.
+        Push with the exponential loss and the power or identity price; sides and groups are those of V.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class PClassification(Objective):
         return self._chain(*self.push.value_and_grad(scores))
 
     def stream(self, sums: RowSummer) -> tuple[float, np.ndarray]:
-        """Value and gradient for a model that can sum its rows by their scores."""
+        """Value and gradient for a model that can sum its rows by score."""
         return self._chain(*self.push.stream(sums))
 
     def stream_hessian(self, sums: Any) -> np.ndarray:
@@ -77,9 +77,9 @@ class PClassification(Objective):
 
     @property
     def count(self) -> float:
-        """``e^{κV}`` of all-equal scores: ``(I^p·K)^{1/(p+1)}`` for I positives and K negatives."""
+        """``e^{κV}`` at equal scores: ``(I^p·K)^{1/(p+1)}`` for I positives and K negatives."""
         return self.total / self.factor
 
     def separated(self, scores: np.ndarray) -> bool:
-        """As :meth:`Push.separated`."""
+        """See :meth:`Push.separated`."""
         return self.push.separated(scores)

@@ -1,6 +1,6 @@
-"""The push for p = ∞: only the highest negative counts, ``max_k Σ_i ℓ(f_i − g_k) = Σ_i ℓ(f_i − max_k g_k)``.
+"""Push for p = ∞: only the highest negative counts, ``max_k Σ_i ℓ(f_i − g_k) = Σ_i ℓ(f_i − max_k g_k)``.
 
-The maximum is smoothed by multipliers, never by sorting: value, gradient and Hessian cost O(I + K) for every loss.
+The maximum is smoothed by multipliers, without sorting: value, gradient and Hessian cost O(I + K) for every loss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apexrank.objectives.base import ClassRows
 from apexrank.objectives.push import Push
 from apexrank.prices import Power
 
-SHARPEN = 4.0  # how much less each round of multipliers is smoothed than the one before
+SHARPEN = 4.0  # factor by which smoothing decreases in each round of multipliers
 CURVATURES = {
     Logistic: lambda z: expit(z) * expit(-z),
     SquaredHinge: lambda z: 2.0 * (z < 1.0),
@@ -28,7 +28,7 @@ CURVATURES = {
 
 
 class _Fit(NamedTuple):
-    """The inner items at given margins: value and dual value of each group, ``−∂/∂z`` and ``∂²/∂z²`` of each item."""
+    """Inner items at given margins: value and dual value of each group, ``−∂/∂z`` and ``∂²/∂z²`` of each item."""
 
     value: np.ndarray
     dual: np.ndarray
@@ -76,9 +76,9 @@ class _SmoothSum:
 
 @dataclass(frozen=True)
 class _HingeSum(_SmoothSum):
-    """The hinge with its kink rounded over a width δ around the multipliers c of the round before.
+    """Hinge sum with its kink rounded over a width δ around the multipliers c of the previous round.
 
-    ``max_{0≤a≤1} a·(1 − z) − (δ/2)·(a − c)²``: a proximal step on the dual, whose value is ``Σ_i u_i a_i``.
+    ``max_{0≤a≤1} a·(1 − z) − (δ/2)·(a − c)²`` is a proximal step on the dual, whose value is ``Σ_i u_i a_i``.
     """
 
     width: float = 1.0
@@ -152,10 +152,10 @@ class _Top:
         return grad
 
     def hessian(self, state: _State, n: int) -> tuple[np.ndarray, Any, Any]:
-        """``diag(d) + U·S·Uᵀ``; U has two columns a group: the curvatures c and the softmax q.
+        """``diag(d) + U·S·Uᵀ``; U has two columns per group: the curvatures c and the softmax q.
 
-        With A = Σ a and C = Σ c a group's block is ``diag(c) + A·β·diag(q) − cqᵀ − qcᵀ + (C − A·β)·qqᵀ``, and in
-        logarithms less ``∇∇ᵀ`` with ∇ = (−c, q).
+        With A = Σ a and C = Σ c, the block of a group is ``diag(c) + A·β·diag(q) − cqᵀ − qcᵀ + (C − A·β)·qqᵀ``, and in
+        logarithms also minus ``∇∇ᵀ`` with ∇ = (−c, q).
         """
         c, q, groups = state.fit.curvature, np.exp(state.log_q), np.arange(len(state.tau))
         beta_a = self.beta * self.inner.total(state.fit.pull)
@@ -172,28 +172,28 @@ class _Top:
         return diagonal, U, S
 
     def sharpened(self, scores: np.ndarray) -> _Top:
-        """Less smoothing, around the multipliers at these scores."""
+        """Reduce the smoothing, centred on the multipliers at these scores."""
         state = self.evaluate(scores)
         fit = self.fit.moved(self.inner, self.split(scores)[0], state.tau)
         return replace(self, fit=fit, beta=SHARPEN * self.beta, log_prior=state.log_q)
 
 
 class InfinitePush(Push):
-    """The push with p = ∞ (R_max, infinite push) as a function of the scores, smoothed; any loss, O(I + K).
+    """Push with p = ∞ (R_max, infinite push) as a smoothed function of the scores, for any loss in O(I + K).
 
-    It is ``Σ_i u_i ℓ(f_i − max_k g_k)``, for the exponential loss its logarithm ``LSE(−f) + max g``: what the
-    objectives of :class:`Push` with a power tend to. A negative's weight does not matter as long as it is positive.
-    Where the classes overlap far, equal scores for all rows (w = 0) are its minimum: any direction lifts the highest
-    negative by more than the positives' mean gains.
+    It is ``Σ_i u_i ℓ(f_i − max_k g_k)``, or for the exponential loss its logarithm ``LSE(−f) + max g``: the limit of
+    the objectives of :class:`Push` with a power price. The weight of a negative does not matter as long as it is
+    positive. If the classes overlap strongly, equal scores for all rows (w = 0) are the minimum: any direction raises
+    the highest negative by more than the mean gain of the positives.
 
-    :meth:`value_and_grad` smooths the maximum (and the kink of the hinge); :meth:`sharpened` smooths less, around
-    the multipliers of the last answer (the exponential method of multipliers, Tseng & Bertsekas 1993), so a
-    moderate β is enough; :meth:`limit` is the exact value, and :meth:`dual_value` a lower bound for any penalty.
+    :meth:`value_and_grad` smooths the maximum (and the kink of the hinge); :meth:`sharpened` reduces the smoothing,
+    centred on the multipliers of the last solution (the exponential method of multipliers, Tseng & Bertsekas 1993), so
+    a moderate β suffices; :meth:`limit` is the exact value, and :meth:`dual_value` a lower bound for any penalty.
 
     Parameters
     ----------
     positive, loss, side, balance, sample_weight, groups
-        As in :class:`Push`; with groups each has its own maximum.
+        As in :class:`Push`; each group has its own maximum.
     beta : float
         The smooth maximum is ``(1/β)·LSE(β·g)``.
 
@@ -245,33 +245,33 @@ class InfinitePush(Push):
         return value, grad
 
     def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
-        """Terms ``factor·(diag(d) + U·S·Uᵀ)`` whose sum is the Hessian; U has two sparse columns a group."""
+        """Terms ``factor·(diag(d) + U·S·Uᵀ)`` whose sum is the Hessian; U has two sparse columns per group."""
         with np.errstate(over="ignore", invalid="ignore"):
             return [(factor, *top.hessian(top.evaluate(scores), len(scores))) for factor, top in self._tops]
 
     def limit(self, scores: np.ndarray) -> float:
-        """The objective without any smoothing."""
+        """The objective without smoothing."""
         return sum(factor * float(top.limit(scores).sum()) for factor, top in self._tops)
 
     def dual_value(self, scores: np.ndarray) -> float:
-        """``−F*(∇)``, the conjugate of the objective without smoothing at the gradient of the smoothed one.
+        """``−F*(∇)``: conjugate of the unsmoothed objective at the gradient of the smoothed one.
 
-        The gradient is feasible for it: the pulls a of the inner items are in the domain of their losses'
-        conjugates, the outer q ≥ 0, and both have the same sum.
+        The gradient is dual feasible: the pulls a of the inner items lie in the domain of the conjugate losses, the
+        outer q ≥ 0, and both have the same sum.
         """
         return sum(factor * float(top.evaluate(scores).fit.dual.sum()) for factor, top in self._tops)
 
     def sharpened(self, scores: np.ndarray) -> InfinitePush:
-        """The same objective with less smoothing, around the multipliers at these scores."""
+        """The same objective with less smoothing, centred on the multipliers at these scores."""
         sharper = copy(self)
         sharper._tops = [(factor, top.sharpened(scores)) for factor, top in self._tops]
         return sharper
 
     def finite(self, p: float) -> Push:
-        """The push with a finite p on the same rows, exponential loss."""
+        """Push with a finite p and the exponential loss on the same rows."""
         return Push(self.positive, price=Power(p), **self._common)
 
     @cached_property
     def total(self) -> float:
-        """Natural unit of value and gradient: 1 in logarithms, the value of all-equal scores otherwise."""
+        """Natural unit of value and gradient: 1 in logarithms, otherwise the value at equal scores."""
         return 1.0 if isinstance(self.loss, Exponential) else self.limit(np.zeros(len(self.positive)))

@@ -1,8 +1,8 @@
-"""Generalised linear models with an unknown link: the cost of scores under the best convex function for them.
+"""Generalised linear models with an unknown link: the cost of scores under their best convex function.
 
 S. Acharyya, *Learning to Rank in Supervised and Unsupervised Settings using Convexity and Monotonicity*,
 dissertation, 2013, chapter 4. The gradient printed there (y projected onto the monotone, 1/s-Lipschitz vectors in the
-order of the scores) is not the gradient of its cost; the formulas here are those of the cost itself.
+order of the scores) is not the gradient of its cost; the formulas here are derived from the cost itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from apexrank.validation import check_finite
 
 
 def check_margin(strong_convexity: Any) -> None:
-    """Refuse s = 0 where a model is fitted.
+    """Raise InputError unless s is finite and positive, as needed to fit a model.
 
     Examples
     --------
@@ -45,32 +45,32 @@ class LinkKnots(NamedTuple):
 class UnknownLink(OrderedLists):
     """``Σ_q min_φ Σ_{i in q} [φ(y_i) + φ*(θ_i) − y_i θ_i]`` over all s-strongly convex functions φ.
 
-    That is how far y is from being some increasing, 1/s-Lipschitz function of the scores θ, the gradient of φ*. With
-    P(y) the permutahedron of y, the convex hull of its orders, Kantorovich duality and Moreau smoothing give
+    It measures how far y is from an increasing, 1/s-Lipschitz function of the scores θ, the gradient of φ*. With P(y)
+    the permutahedron of y, the convex hull of its permutations, Kantorovich duality and Moreau smoothing give
 
         m_s(θ) = max_{v in P(y)} [<v,θ> − (s/2)·|v|²] + (s/2)·|y|² − <y,θ>,    ∇m_s(θ) = v − y,  v = Π_{P(y)}(θ/s).
 
-    It is convex with a 1/s-Lipschitz gradient, takes one sort and one PAV, and vanishes exactly where
-    ``θ_i − θ_j ≥ s·(y_i − y_j)`` for all y_i > y_j: s is a margin. ``m_s(s·u) = s·m_1(u)``, so that s only scales
-    the scores. For s = 0 it is ``<θ↓,y↓> − <θ,y>``, the Lovász–Bregman divergence of a function of cardinality, which
-    equal scores of all rows make 0.
+    It is convex with a 1/s-Lipschitz gradient, takes one sort and one PAV, and is zero exactly if
+    ``θ_i − θ_j ≥ s·(y_i − y_j)`` for all y_i > y_j: s is a margin. Since ``m_s(s·u) = s·m_1(u)``, s only scales the
+    scores. For s = 0 it is ``<θ↓,y↓> − <θ,y>``, the Lovász–Bregman divergence of a cardinality-based function, which
+    equal scores make 0.
 
-    Minimising over increasing transforms of y as well, the chapter's variant for ranking, has equal targets for all
-    rows as an answer unless a margin forbids it; :class:`apexrank.objectives.retarget.Retarget` has the margins.
+    The chapter's variant for ranking also minimises over increasing transforms of y; equal targets for all rows then
+    solve it unless there is a margin. :class:`apexrank.objectives.retarget.Retarget` has margins.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Values, or grades of relevance: larger is better.
+        Values, or relevance grades (larger is better).
     groups : array-like of shape (n,), optional
-        One id per row; each group has a link of its own. One link for all rows by default. Groups of one value of y
-        say nothing.
+        One id per row; each group has its own link. By default there is one link for all rows. Groups with a single
+        value of y are ignored.
     strong_convexity : float
         s; the link is 1/s-Lipschitz.
     normalize : bool
-        Divide the cost of each group by its number of rows: with one group the objective is a mean.
+        Divide the cost of each group by its number of rows; with one group the objective is a mean.
     sample_weight : array-like of shape (n,), optional
-        Rows of weight 2 count as two equal rows.
+        Weights; a row of weight 2 counts as two equal rows.
     group_weight : array-like of shape (n,), optional
         Weight of the row's group, the same for all of its rows.
 
@@ -99,7 +99,7 @@ class UnknownLink(OrderedLists):
         super().__init__(y, groups, sample_weight, group_weight, normalize, nothing)
         self.y, self.s = self.relevance, float(strong_convexity)
         values = self.y[self.order.rows]
-        # the cost does not see where y lies: counted from its middle, values far from zero keep their digits
+        # the cost is invariant to shifts of y: centring keeps the digits of values far from zero
         self.middle = values[(self.order.lists[:-1] + self.order.lists[1:]) // 2]
         self.staircase = Staircase(
             values - self.order.spread(self.middle), self.order.lists, self.order.weight
@@ -107,7 +107,7 @@ class UnknownLink(OrderedLists):
 
     @property
     def lists(self) -> LevelOrder | None:
-        """Lists inside which a model measures the spread of its columns; for one list any sample of rows will do."""
+        """Lists within which a model measures the spread of its columns; None for a single list."""
         return self.order if self.n_groups > 1 else None
 
     @property
@@ -116,7 +116,7 @@ class UnknownLink(OrderedLists):
 
     @property
     def smoothness(self) -> float:
-        """Bound on the curvature with respect to the scores, in every direction."""
+        """Upper bound on the curvature with respect to the scores, in every direction."""
         highest = float((self.order.spread(self.factor) * self.order.weight).max())
         return highest / self.s if self.s > 0 else np.inf
 
@@ -127,8 +127,8 @@ class UnknownLink(OrderedLists):
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores.
 
-        The value is ``Σ c·(v − y)·(θ − (s/2)·(v + y))``, a sum of small terms near the minimum. As ``Σ c·(v − y) = 0``
-        in each list, θ may be counted from the list's mean.
+        The value is ``Σ c·(v − y)·(θ − (s/2)·(v + y))``, a sum of terms that are small near the minimum. Because
+        ``Σ c·(v − y) = 0`` in each list, θ may be centred in each list.
         """
         order, at = self.order, self.project(scores)
         y, c = self.staircase.y[at.order], order.weight[at.order]
@@ -138,18 +138,18 @@ class UnknownLink(OrderedLists):
         return max(value, 0.0) if value == value else value, self._by_row(order.rows[at.order], slope)
 
     def fitted(self, scores: np.ndarray) -> np.ndarray:
-        """Values v of the best link, by row. Groups of one value of y keep it; nan for rows of weight 0."""
+        """Values v of the best link, by row; y itself in groups with a single value, nan for rows of weight 0."""
         at = self.project(scores)
         v = self.y.copy() if self.weight is None else np.where(self.weight > 0, self.y, np.nan)
         v[self.order.rows[at.order]] = at.values + self.order.spread(self.middle)
         return v
 
     def link(self, scores: np.ndarray) -> LinkKnots:
-        """The link of the one list there is, of which no other has a lower cost at these scores.
+        """Optimal link at these scores; for a single list only.
 
-        A block of PAV is a stretch of slope 1/s through its points (θ, v), from the block's lowest y to its highest;
-        stretches are joined by straight lines. φ is quadratic with curvature s exactly where a value of v is a
-        mixture of values of y, as optimality asks.
+        A PAV block is a segment of slope 1/s through its points (θ, v), from the block's lowest y to its highest;
+        segments are joined by straight lines. φ is quadratic with curvature s exactly where a value of v is a mixture
+        of values of y, as optimality requires.
         """
         if self.n_groups > 1:
             raise InputError(f"there are {self.n_groups} groups with a link each: fit them one by one")
@@ -161,9 +161,9 @@ class UnknownLink(OrderedLists):
         return LinkKnots(np.maximum.accumulate(theta.ravel()), value.ravel() + self.middle[0])
 
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
-        """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change.
+        """``diag(d) + U·S·Uᵀ`` with respect to the scores, valid away from changes of the pooled blocks.
 
-        ``1/s`` times identity minus block means on blocks of more than one row, 0 elsewhere.
+        It is ``1/s`` times (identity minus block means) on blocks of more than one row, and 0 elsewhere.
         """
         at = self.project(scores)
         weight = self.order.spread(self.factor) * self.order.weight[at.order] / self.s
@@ -171,7 +171,7 @@ class UnknownLink(OrderedLists):
 
     @property
     def value_unit(self) -> float:
-        """Unit of the gap: y sets the size of the cost."""
+        """Natural unit of the duality gap, set by the scale of y."""
         return self.total
 
     @property

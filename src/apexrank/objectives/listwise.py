@@ -1,4 +1,4 @@
-"""Objectives with fixed targets, the baselines of monotone retargeting: regression, ListNet, RankCosine."""
+"""Objectives with fixed targets, as baselines of monotone retargeting: regression, ListNet, RankCosine."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MOST_RANKS = 1e8
 
 
 class FixedTargets(Objective):
-    """Base class: lists of rows with targets; rows of a list share an offset, which the model need not fit.
+    """Base class of objectives on lists of rows with targets; rows of a list share an offset that is profiled out.
 
     Parameters
     ----------
     targets : array-like of shape (n,)
-        What the scores, or their link, should be.
+        Targets for the scores, or for their link.
     groups : array-like of shape (n,), optional
-        The lists; by default one list of all rows, so that the offset is one intercept.
+        The lists; by default one list of all rows, whose offset is an intercept.
     weight : array-like of shape (n,), optional
         Weight of each row.
     count : float, optional
-        What the sum is divided by in a problem; by default the number of lists with a row of positive weight.
+        Divisor of the sum in a problem; by default the number of lists with a row of positive weight.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class FixedTargets(Objective):
             raise InputError(f"weight needs one finite number >= 0 per row: {n} of them")
         if not (self.weight > 0).any():
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
-        self.positive = np.zeros(n, dtype=bool)  # no item is positive as such
+        self.positive = np.zeros(n, dtype=bool)  # there is no positive class
         segments = segment(groups, n)
         self.list_of_row, self.n_groups = segments.of_rows(), len(segments)
         self._count = float((self.sums(self.weight) > 0).sum()) if count is None else float(count)
@@ -56,13 +56,13 @@ class FixedTargets(Objective):
         return np.bincount(self.list_of_row, values, self.n_groups)
 
     def _indicator(self, values: np.ndarray) -> Any:
-        """Column q has the values of list q's rows."""
+        """Sparse matrix whose column q holds the values of the rows of list q."""
         n = len(values)
         return sparse.csr_array((values, self.list_of_row, np.arange(n + 1)), shape=(n, self.n_groups))
 
     @property
     def count(self) -> float:
-        """Number of lists, or of rows for a regression on all of them."""
+        """Number of lists, or of rows for a regression on all rows."""
         return self._count
 
 
@@ -80,7 +80,7 @@ class SquaredTargets(FixedTargets):
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
         error = scores - self.targets
-        with np.errstate(invalid="ignore"):  # a list without weight has no offset
+        with np.errstate(invalid="ignore"):  # a list of weight 0 has no offset
             mean = self.sums(self.weight * error) / self.sums(self.weight)
         error = np.where(self.weight > 0, error - mean[self.list_of_row], 0.0)
         slope = self.weight * error
@@ -88,7 +88,7 @@ class SquaredTargets(FixedTargets):
 
     @property
     def value_unit(self) -> float:
-        """Unit of the gap: targets set the size of a squared distance."""
+        """Natural unit of the duality gap, set by the scale of the targets."""
         return self.total
 
     @property
@@ -133,7 +133,7 @@ class SoftmaxTargets(FixedTargets):
         highest = np.full(self.n_groups, -np.inf)
         np.maximum.at(highest, self.list_of_row[counts], scores[counts])
         moved = scores - highest[self.list_of_row]
-        with np.errstate(divide="ignore", invalid="ignore"):  # a list without weight has no sum
+        with np.errstate(divide="ignore", invalid="ignore"):  # a list of weight 0 has no sum
             total = self.sums(self.weight * np.exp(moved, where=counts, out=np.zeros(len(scores))))
             return moved - np.log(total)[self.list_of_row]
 
@@ -152,7 +152,7 @@ class SoftmaxTargets(FixedTargets):
         return float(constant - cross), self._fit(log_share) - aim
 
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
-        """``diag(m) − m·mᵀ/|m|`` for each list, m the fitted values."""
+        """``diag(m) − m·mᵀ/|m|`` for each list, where m are the fitted values."""
         fit = self._fit(self._log_share(scores))
         inverse = np.divide(-1.0, self._mass, out=np.zeros(self.n_groups), where=self._mass > 0)
         return [(1.0, fit, self._indicator(fit), sparse.diags_array(inverse))]
@@ -161,9 +161,9 @@ class SoftmaxTargets(FixedTargets):
 class CosineTargets(FixedTargets):
     """``Σ_q ½·(1 − <t_q, s_q> / (|t_q|·√(|s_q|² + 1)))``: RankCosine (Qin et al., 2008), smoothed at s = 0.
 
-    The cosine does not see the length of the scores, so that a penalty on the model would shrink them for nothing
-    and have no minimum; the 1 gives the length a meaning. The cosine sees a shift of the scores, and there are no
-    offsets. Not convex. Lists of targets 0 are left out.
+    The cosine is invariant to the length of the scores, so a penalty on the model would shrink them for free and there
+    would be no minimum; the 1 makes the length matter. The cosine does depend on a shift of the scores, and there are
+    no offsets. Not convex. Lists whose targets are all 0 are ignored.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class CosineTargets(FixedTargets):
 
 
 def softmax_of_lists(relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:
-    """Softmax of the relevance in each group, a row of weight w counting w times: ListNet's top-one probabilities.
+    """Softmax of the relevance in each group, weighted by repetition: ListNet's top-one probabilities.
 
     Examples
     --------
@@ -201,9 +201,9 @@ def softmax_of_lists(relevance: np.ndarray, groups: Any, weight: np.ndarray | No
 
 
 def ideal_dcg(gain: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:
-    """DCG of the best order of each row's group: ``Σ gain/log2(1 + rank)``.
+    """Ideal DCG of each row's group: ``Σ gain/log2(1 + rank)`` in the best order.
 
-    A row of weight w stands for w rows of ranks in succession; fractions share a rank.
+    A row of weight w stands for w rows at consecutive ranks; fractional weights share a rank.
 
     Examples
     --------

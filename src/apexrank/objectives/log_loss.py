@@ -1,4 +1,4 @@
-"""The log loss of two classes, of which the intercept is found for given scores."""
+"""Two-class log loss with the intercept profiled out."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from scipy.special import expit, log_expit
 from apexrank.errors import InputError
 from apexrank.objectives.base import HessianTerm, Objective
 
-STEPS = 200  # halvings of any bracket of doubles, and more
+STEPS = 200  # more than enough bisections for any bracket of doubles
 
 
 class LogLoss(Objective):
-    """``min_b Σ_i u_i·log(1 + e^{∓(s_i + b)})``, minus for positives: logistic regression, its intercept unpenalised.
+    """``min_b Σ_i u_i·log(1 + e^{∓(s_i + b)})``, minus for positives: logistic regression with an unpenalised
+    intercept.
 
     Parameters
     ----------
     positive : array-like of shape (n,)
         Mask of the positives.
     sample_weight : array-like of shape (n,), optional
-        Rows of weight 2 count as two equal rows.
+        Weights; a row of weight 2 counts as two equal rows.
 
     Examples
     --------
@@ -44,7 +45,7 @@ class LogLoss(Objective):
             raise InputError("ranking needs rows of both classes, with positive weight")
 
     def intercept(self, scores: np.ndarray) -> float:
-        """The best b: Newton's method, and bisection where that would leave the bracket of the root."""
+        """Optimal b by Newton's method, with bisection whenever a step would leave the bracket."""
         counted = self.weight > 0
         odds = np.log(self.up / (self._count - self.up))
         low, high = odds - scores[counted].max(), odds - scores[counted].min()
@@ -57,7 +58,7 @@ class LogLoss(Objective):
             step = b - excess / curvature if curvature > 0 else np.nan
             new = step if low <= step <= high else low + (high - low) / 2
             moved, b = abs(new - b), new
-            # errors are squared by a step of Newton's; scores that are not finite end here, too
+            # Newton's error is squared in each step; non-finite scores also end here
             if not moved > 1e-8 * max(1.0, abs(b)):
                 break
         return float(b)
@@ -70,17 +71,17 @@ class LogLoss(Objective):
         return -float(self.weight @ log_expit(margin)), np.where(self.positive, slope, -slope)
 
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
-        """``diag(h) − h·hᵀ/|h|``, as the intercept moves with the scores."""
+        """``diag(h) − h·hᵀ/|h|``, because the intercept moves with the scores."""
         p = expit(scores + self.intercept(scores))
         h = self.weight * p * (1 - p)
         return [(1.0, h, h[:, None], np.array([[-1.0 / max(h.sum(), np.finfo(float).tiny)]]))]
 
     @property
     def count(self) -> float:
-        """The rows, by weight."""
+        """Total weight of the rows."""
         return self._count
 
     @property
     def value_unit(self) -> Any:
-        """Unit of the gap: the value of equal scores."""
+        """Natural unit of the duality gap: the value at equal scores."""
         return self.total

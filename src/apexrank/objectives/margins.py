@@ -1,4 +1,4 @@
-"""Levels of relevance inside groups: their rows, the margins between them, and the nearest targets that keep them."""
+"""Relevance levels within groups: their rows, the margins between them, and projection onto targets that keep these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apexrank.validation import segment
 
 Offsets = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
 
-WIDEST = 300.0  # margins whose exponential has a square that is still a double
+WIDEST = 300.0  # largest margin whose squared exponential is still a finite double
 OFFSETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": lambda relevance: relevance.copy(),
     "gain": lambda relevance: np.exp2(relevance) - 1,
@@ -27,17 +27,17 @@ OFFSETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def level_offsets(relevance: np.ndarray, offsets: Offsets = "linear") -> np.ndarray:
-    """Offset of each row's level; two levels are kept apart by the difference of their offsets.
+    """Offset of the level of each row; the margin between two levels is the difference of their offsets.
 
-    Margins have to add up over levels (0 → 2 is 0 → 1 and 1 → 2), which is to say that they are differences of
-    offsets, and offsets never fall with relevance. Equal offsets of two levels ask for the order without a margin.
+    Margins must add up over levels (0 → 2 is 0 → 1 plus 1 → 2), so they are differences of offsets, and offsets must
+    not decrease with relevance. Two levels with equal offsets are ordered without a margin.
 
     Parameters
     ----------
     relevance : array of float
         Relevance of each row.
     offsets : {"linear", "gain", "sqrt", "binary"}, array or callable
-        ``r``, ``2^r − 1``, ``√r`` (with its sign) or ``1[r > 0]`` of the relevance r; an array has the offset of
+        ``r``, ``2^r − 1``, ``√r`` (with its sign) or ``1[r > 0]`` of the relevance r; an array holds the offsets of
         relevance 0, 1, 2, …; a callable takes the array of relevances.
 
     Examples
@@ -68,7 +68,7 @@ def level_offsets(relevance: np.ndarray, offsets: Offsets = "linear") -> np.ndar
 
 
 def offset_table(offsets: Any) -> np.ndarray:
-    """Offsets of relevance 0, 1, 2, … as numbers."""
+    """Convert the offsets of relevance 0, 1, 2, … to an array of numbers."""
     try:
         return np.asarray(offsets, dtype=float)
     except (TypeError, ValueError):
@@ -92,7 +92,7 @@ def _by_number(relevance: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 
 def checked_relevance(relevance: Any) -> np.ndarray:
-    """Relevance as floats; what is missing, infinite or no number is refused."""
+    """Convert relevance to floats; raise InputError for missing, infinite or non-numeric values."""
     try:
         values = np.asarray(relevance, dtype=float)
     except (TypeError, ValueError):
@@ -106,20 +106,20 @@ def checked_relevance(relevance: Any) -> np.ndarray:
 
 
 class LevelOrder:
-    """Rows sorted by group and relevance: list ``q`` is ``lists[q]:lists[q + 1]``, made of whole levels.
+    """Rows sorted by group and relevance; list ``q`` is ``lists[q]:lists[q + 1]`` and consists of whole levels.
 
-    Left out are rows of weight 0, and groups that then have rows of one relevance only: they have no order to learn.
+    Rows of weight 0 are dropped, and so are groups that are left with a single relevance: they have no order to learn.
 
     Attributes
     ----------
     rows : array
-        Row numbers in that order.
+        Row numbers in this order.
     weight : array
-        Weight of each of ``rows``, one by default.
+        Weight of each of ``rows``, 1 by default.
     lists, levels : arrays
         Bounds of the lists and of the levels in ``rows``.
     group : array
-        For each list the number of its group in :func:`apexrank.validation.segment`.
+        Index of the group of each list in :func:`apexrank.validation.segment`.
     """
 
     def __init__(self, relevance: np.ndarray, groups: Any = None, weight: np.ndarray | None = None) -> None:
@@ -146,11 +146,11 @@ class LevelOrder:
         return np.add.reduceat(values, self.lists[:-1])
 
     def spread(self, per_list: np.ndarray) -> np.ndarray:
-        """A value per list, repeated for its rows."""
+        """Repeat a per-list value for each row of the list."""
         return np.repeat(per_list, np.diff(self.lists))
 
     def factors(self, normalize: bool, group_weight: ArrayLike | None) -> tuple[np.ndarray, float]:
-        """Factor of each list, and the weight of all lists: their number, without ``group_weight`` (one per row)."""
+        """Factor of each list, and the total weight of the lists: their number without ``group_weight`` (per row)."""
         factor = 1 / self.sums(self.weight) if normalize else np.ones(len(self))
         if group_weight is None:
             return factor, float(len(self))
@@ -161,28 +161,28 @@ class LevelOrder:
         return factor * own, float(own.sum())
 
     def sort(self, values: np.ndarray) -> np.ndarray:
-        """Positions that sort ``values`` inside each level, lowest first."""
+        """Positions that sort ``values`` within each level, lowest first."""
         return sort_inside(values, self.levels)
 
     def in_order_of_appearance(self) -> list[np.ndarray]:
-        """Row numbers of each list, as given; the list whose first row comes first stands first."""
+        """Row numbers of each list in the original order, with lists ordered by their first row."""
         lists = [np.sort(self.rows[first:last]) for first, last in pairwise(self.lists)]
         return sorted(lists, key=lambda rows: int(rows[0]))
 
     def lists_in_levels(self) -> np.ndarray:
-        """Bounds of the lists, counted in levels."""
+        """Bounds of the lists as indices of levels."""
         return np.searchsorted(self.levels, self.lists)
 
 
 def _changes(values: np.ndarray) -> np.ndarray:
-    """Mask of the values that differ from the one before; True at the start."""
+    """Mask of values that differ from their predecessor; True at the start."""
     return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
 
 
 def counted_weights(
     sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int
 ) -> np.ndarray | None:
-    """Weights of rows, 0 in groups of weight 0."""
+    """Row weights, set to 0 in groups of weight 0."""
     weight = None if sample_weight is None else _per_row("sample_weight", sample_weight, n)
     if group_weight is None:
         return weight
@@ -198,7 +198,7 @@ def _per_row(name: str, weight: ArrayLike, n: int) -> np.ndarray:
 
 
 class OrderedLists(Objective):
-    """Base class: sums over lists whose rows have an order, that of their relevance.
+    """Base class of objectives that sum over lists of rows ordered by relevance.
 
     Parameters
     ----------
@@ -207,14 +207,14 @@ class OrderedLists(Objective):
     normalize : bool
         Divide each list by its number of rows.
     nothing : str
-        Error message where no list has rows of different relevance.
+        Error message if no list has rows of different relevance.
 
     Attributes
     ----------
     order : LevelOrder
         The lists.
     factor, group_total : array and float
-        Factor of each list, and the weight of all lists together.
+        Factor of each list, and the total weight of all lists.
     """
 
     over_groups = "sum"
@@ -230,7 +230,7 @@ class OrderedLists(Objective):
     ) -> None:
         self.relevance = checked_relevance(relevance)
         self.n = len(self.relevance)
-        self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
+        self.positive = np.zeros(self.n, dtype=bool)  # there is no positive class
         self.weight = counted_weights(sample_weight, group_weight, self.n)
         self.order = LevelOrder(self.relevance, groups, self.weight)
         self.n_groups = len(self.order)
@@ -240,12 +240,12 @@ class OrderedLists(Objective):
 
     @property
     def lists(self) -> Any:
-        """Lists inside which a design measures the spread of its columns."""
+        """Lists within which a design measures the spread of its columns."""
         return self.order
 
     @property
     def count(self) -> float:
-        """Weight of the groups that say something: their number, without ``group_weight``."""
+        """Total weight of the informative groups: their number without ``group_weight``."""
         return self.group_total
 
     @property
@@ -265,7 +265,7 @@ class OrderedLists(Objective):
         held = np.zeros(len(rows), bool) if held is None else held
         size = np.bincount(block)
         own = np.where((size[block] > 1) & ~held, weight, 0.0)
-        # rows alone in their block have no column: there may be as many as rows
+        # rows alone in their block get no column: there may be as many as rows
         column = np.maximum(np.cumsum(size > 1) - 1, 0)[block]
         diagonal = self._by_row(rows, np.where(held, weight, own))
         return [(1.0, diagonal, *self._low_rank(rows, [(own, column, -1.0)]))]
@@ -273,7 +273,7 @@ class OrderedLists(Objective):
     def _low_rank(
         self, rows: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray, float]]
     ) -> tuple[Any, Any]:
-        """U and S of ``Σ sign·u·uᵀ/|u|`` over parts (u, the number of the column of each row, sign)."""
+        """U and S of ``Σ sign·u·uᵀ/|u|`` over parts (u, the column index of each row, sign)."""
         columns = [sparse.csr_array((u, (rows, k)), shape=(self.n, int(k[-1]) + 1)) for u, k, _ in parts]
         with np.errstate(divide="ignore"):
             scales = np.concatenate([sign / np.bincount(k, u) for u, k, sign in parts])
@@ -282,32 +282,32 @@ class OrderedLists(Objective):
 
 
 class Projection(NamedTuple):
-    """Targets nearest to the scores, everything sorted by list, level and (with hidden order) score."""
+    """Nearest targets to the scores, with everything sorted by list, level and (with hidden order) score."""
 
     rows: np.ndarray  # row numbers
     theta: np.ndarray  # their scores
     weight: np.ndarray
     target: np.ndarray  # in units of the scores
-    block: np.ndarray  # number of the pooled block
-    held: np.ndarray  # whether a bound holds the target
+    block: np.ndarray  # index of the pooled block
+    held: np.ndarray  # whether the target is at a bound
 
 
 class Margins:
-    """The targets allowed in each list, ``z_i − z_j ≥ o_i − o_j`` for i above j, and the way to the nearest of them.
+    """Feasible targets of each list, ``z_i − z_j ≥ o_i − o_j`` for i above j, and the projection onto them.
 
     Parameters
     ----------
     lists : LevelOrder
         The lists.
     offset : array
-        Offsets o of ``lists.rows``; kept counted from each list's lowest level.
+        Offsets o of ``lists.rows``; stored relative to the lowest level of each list.
     order : {"hidden", "blocks"}
-        Whether rows of a level have targets of their own or share one.
+        Whether rows of a level have separate targets ("hidden") or share one ("blocks").
     reward : float
-        Reward of each unit of gap between adjacent levels.
+        Reward per unit of gap between adjacent levels.
     exponential : bool
-        Whether the cost of a row is ``e^o·D(θ − o ‖ z − o)``, as for divergences whose link is the exponential. Then
-        PAV, which minimises ``Σ v_i·D(x_i ‖ y_i)`` for any divergence, needs the weights e^o.
+        Whether the cost of a row is ``e^o·D(θ − o ‖ z − o)``, as for divergences with an exponential link. PAV, which
+        minimises ``Σ v_i·D(x_i ‖ y_i)`` for any divergence, then needs the weights e^o.
     bounds : (float, float)
         Lowest and highest target.
     """
@@ -347,9 +347,9 @@ class Margins:
     def project(self, scores: np.ndarray, target_penalty: float = 0.0) -> Projection:
         """Minimise ``D(z ‖ θ) + C·D(z ‖ o) − reward·gaps`` over the targets z, C the penalty.
 
-        One sort inside the levels and one PAV of ``(θ + C·o)/(1 + C) − o`` (Lemma 9) plus the rewards. Targets less
-        their offsets are in order, so a bound on the lowest or the highest target bounds all of them. Clipping is then
-        exact: which rows are above a number b between the bounds depends on the slopes of the costs at b alone.
+        This takes one sort within the levels and one PAV of ``(θ + C·o)/(1 + C) − o`` (Lemma 9) plus the rewards.
+        Targets minus their offsets are ordered, so a bound on the lowest or highest target bounds all of them. Clipping
+        is then exact: the set of rows above a number b between the bounds depends only on the slopes of the costs at b.
         """
         lists = self.lists
         theta, weight, rows = scores[lists.rows], lists.weight, lists.rows
@@ -372,7 +372,7 @@ class Margins:
         """PAV of the level means."""
         starts, sizes = self.lists.levels[:-1], np.diff(self.lists.levels)
         total = np.add.reduceat(weight, starts)
-        nearby = wanted[starts]  # sums of distances to a value of the level keep the digits
+        nearby = wanted[starts]  # summing differences from a value of the level keeps the digits
         mean = nearby + np.add.reduceat(weight * (wanted - np.repeat(nearby, sizes)), starts) / total
         reward = np.add.reduceat(self.reward, starts) / ((1 + target_penalty) * total)
         fitted, block = pav_blocks(mean + reward, self.lists.lists_in_levels(), total * self.tilt[starts])

@@ -1,4 +1,4 @@
-"""Crucial pairs: a push on any pairs that matter, ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)`` (JMLR 2009, sec. 7)."""
+"""Crucial pairs: a push on arbitrary weighted pairs, ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)`` (JMLR 2009, sec. 7)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from apexrank.objectives.push import pair_sums
 from apexrank.prices import Price
 from apexrank.validation import segment
 
-MOST_LEVELS = 500  # of all groups together, for which a Hessian is written out
+MOST_LEVELS = 500  # maximum number of levels over all groups for an explicit Hessian
 
 
 class Pairs(Protocol):
-    """Pairs of items in their wanted order, and the heights that follow."""
+    """Pairs of items in their desired order, and the resulting heights."""
 
     loss: Loss
 
     def heights(self, scores: np.ndarray) -> tuple[np.ndarray, list[Any]]:
-        """``log r`` of each item, and what :meth:`pull` needs."""
+        """``log r`` of each item, and intermediate results for :meth:`pull`."""
 
     def pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
         """Gradient with respect to the scores, from ``mass = ∂/∂log r``."""
 
     def least_margins(self, scores: np.ndarray) -> np.ndarray:
-        """Smallest ``s_i − s_k`` over the items i that should stand above item k, for each k; ∞ without any."""
+        """Smallest ``s_i − s_k`` over the items i that should rank above item k, for each k; ∞ if there are none."""
 
 
 class ListedPairs:
-    """Pairs given one by one: item ``upper[j]`` should stand above item ``lower[j]``, with weight ``weight[j]``."""
+    """Explicit pairs: item ``upper[j]`` should rank above item ``lower[j]``, with weight ``weight[j]``."""
 
     def __init__(self, upper: np.ndarray, lower: np.ndarray, weight: np.ndarray | None, loss: Loss) -> None:
         order = np.argsort(lower, kind="stable")
@@ -56,7 +56,7 @@ class ListedPairs:
         return log_r, [margin]
 
     def pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
-        # in logarithms, because a tiny height has no inverse
+        # in logarithms, because the inverse of a tiny height overflows
         log_per_height = (np.log(mass) - np.where(mass > 0, log_r, 0.0))[self.lower]
         if isinstance(self.loss, Exponential):
             per_pair = -np.exp(self.by_item.log_weight - memory[0] + log_per_height)
@@ -75,9 +75,9 @@ class ListedPairs:
 class GradedPairs:
     """Every item of a group above all items of lower relevance in it, for any number of levels.
 
-    Number the levels of a group 0, 1, 2 …. Two items of different levels differ in their numbers' highest unequal bit,
-    so each pair is met exactly once, in the bipartite problem of that bit: those with the bit set above those without
-    it, among items that agree in all higher bits. L levels take log₂ L bipartite sums.
+    Number the levels of a group 0, 1, 2 …. Two items of different levels differ in the highest unequal bit of their
+    numbers, so each pair occurs exactly once, in the bipartite problem of that bit: items with the bit set above those
+    without it, among items that agree in all higher bits. L levels take log₂ L bipartite sums.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class GradedPairs:
         if isinstance(self.loss, Exponential):
             return self._exponential_pull(log_r, memory, mass)
         grad = np.zeros(len(mass))
-        # in logarithms, because a tiny height has no inverse
+        # in logarithms, because the inverse of a tiny height overflows
         per_height = np.exp(np.log(mass) - np.where(mass > 0, log_r, 0.0))
         for (above, below), (sums, weight, slope) in zip(self.problems, memory, strict=True):
             grad[below.rows] -= per_height[below.rows] * slope
@@ -137,7 +137,7 @@ class GradedPairs:
 
     @cached_property
     def is_coarse(self) -> bool:
-        """Whether the levels and the items above each are few enough to be written out for a Hessian."""
+        """Whether the levels and the items above each are few enough for an explicit Hessian."""
         n_levels = len(np.unique(np.column_stack([self.group, self.level]), axis=0))
         return n_levels <= MOST_LEVELS and sum(map(len, self.items_above)) <= 8 * len(self.level)
 
@@ -189,7 +189,7 @@ class GradedPairs:
 
 
 def _level_numbers(relevance: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Rank of each item's relevance among the different ones of its group: 0, 1, 2 …."""
+    """Rank of each item's relevance among the distinct values in its group: 0, 1, 2 …."""
     if relevance.dtype.kind == "f" and np.isnan(relevance).any():
         raise InputError(f"relevance is missing in row {int(np.isnan(relevance).argmax())}: fill or drop it")
     order = np.lexsort((relevance, group))
@@ -204,18 +204,18 @@ def _level_numbers(relevance: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 class CrucialPairs(PricedObjective):
-    """The push on graded relevance, or on pairs given one by one, as a convex function of the scores.
+    """Push on graded relevance, or on explicit pairs, as a convex function of the scores.
 
     Parameters
     ----------
     relevance : array, optional
-        Larger is more relevant; every item should stand above all items of lower relevance of its group.
+        Relevance (larger is better); every item should rank above all items of lower relevance in its group.
     pairs : tuple of arrays (upper, lower) or (upper, lower, weight), optional
-        Row numbers: ``upper[j]`` should stand above ``lower[j]``. Given instead of ``relevance``.
+        Row numbers: ``upper[j]`` should rank above ``lower[j]``. Used instead of ``relevance``.
     n : int, optional
-        Number of rows; needed with ``pairs``.
+        Number of rows; required with ``pairs``.
     loss, price, sample_weight, groups
-        As in :class:`Push`. A row's weight counts both as priced item and as item above others.
+        As in :class:`Push`. The weight of a row counts both as a priced item and as an item above others.
 
     Examples
     --------
@@ -242,7 +242,7 @@ class CrucialPairs(PricedObjective):
         size = len(relevance) if relevance is not None else n
         if size is None:
             raise InputError("pairs need n, the number of rows")
-        self.positive = np.zeros(size, dtype=bool)  # no item is positive as such
+        self.positive = np.zeros(size, dtype=bool)  # there is no positive class
         group = segment(groups, size).of_rows()
         self.pairs: Pairs
         if pairs is not None:
@@ -250,13 +250,13 @@ class CrucialPairs(PricedObjective):
             if self.log_weight is not None:
                 weight = np.exp(self.log_weight)[upper] * (1.0 if weight is None else weight)
             self.pairs = ListedPairs(upper, lower, weight, self.loss)
-            self.over_groups = ""  # pairs name rows by numbers that hold for all groups together
+            self.over_groups = ""  # pairs refer to row numbers across all groups
         else:
             self.pairs = GradedPairs(np.asarray(relevance), group, self.loss, self.log_weight)
         self._priced(group)
 
     def _priced(self, group: np.ndarray) -> None:
-        """Items with a height, sorted by group; groups without any have no voice."""
+        """Find the items with a height, sorted by group; groups without any are ignored."""
         weighty = np.ones(len(group), bool) if self.log_weight is None else self.log_weight > -np.inf
         has_height = np.isfinite(self.pairs.heights(np.zeros(len(group)))[0]) & weighty
         rows = np.flatnonzero(has_height)
@@ -278,7 +278,7 @@ class CrucialPairs(PricedObjective):
             return value, self.pairs.pull(log_r, memory, mass)
 
     def _evaluate(self, scores: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, list[Any]]:
-        """Value, ``∂/∂log r`` and ``log r`` of each item, and what :meth:`Pairs.pull` needs."""
+        """Value, ``∂/∂log r`` and ``log r`` of each item, and intermediate results for :meth:`Pairs.pull`."""
         scores, items = np.asarray(scores, dtype=float), self.items
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             log_r, memory = self.pairs.heights(scores)
@@ -292,7 +292,7 @@ class CrucialPairs(PricedObjective):
 
     @property
     def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether :meth:`hessian` can be used: exponential loss, and relevance of few grades in few groups."""
+        """Whether :meth:`hessian` is available: exponential loss, and relevance with few grades in few groups."""
         return (
             isinstance(self.loss, Exponential)
             and isinstance(self.pairs, GradedPairs)
@@ -300,10 +300,10 @@ class CrucialPairs(PricedObjective):
         )
 
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
-        """Hessian ``diag(d) + U·S·Uᵀ`` with respect to the scores, U and S sparse.
+        """Hessian ``diag(d) + U·S·Uᵀ`` with respect to the scores, with sparse U and S.
 
-        As for the bipartite push (:class:`~apexrank.objectives.push.ExponentialSide`), once for each level with the
-        items above it as inner ones; ``− p·∇∇ᵀ`` once for each group.
+        Like the Hessian of the bipartite push (:class:`~apexrank.objectives.push.ExponentialSide`), once per level with
+        the items above it as inner ones; ``− p·∇∇ᵀ`` once per group.
         """
         assert isinstance(self.pairs, GradedPairs)
         _, mass, log_r, memory = self._evaluate(scores)
@@ -319,12 +319,12 @@ class CrucialPairs(PricedObjective):
 
     @property
     def priced_weight(self) -> float:  # type: ignore[override]
-        """Weight of the priced items, mean over the groups."""
+        """Weight of the priced items, averaged over the groups."""
         return float(np.exp(self.items.log_weight).sum()) / self.n_groups
 
     @property
     def separable_below(self) -> float:  # type: ignore[override]
-        """Every value calls for a look at :meth:`separated`, unless the loss reaches zero."""
+        """Infinite, so that :meth:`separated` is always checked, unless the loss reaches zero."""
         return -np.inf if self.loss.reaches_zero else np.inf
 
     def separated(self, scores: np.ndarray) -> bool:

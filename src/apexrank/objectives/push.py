@@ -1,4 +1,4 @@
-"""Ranking with a push: ``R = Σ_k g(Σ_i ℓ(f_i − g_k))`` as a function of the scores (JMLR 2009, sec. 2)."""
+"""Push objective ``R = Σ_k g(Σ_i ℓ(f_i − g_k))`` as a function of the scores (JMLR 2009, sec. 2)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STREAMED_PRICES = ("power", "identity", "log1p")
 
 
 class Push(PricedObjective):
-    """The push as a convex function of the scores, near-linear in the number of rows.
+    """Push as a convex function of the scores, near-linear in the number of rows.
 
-    What is minimised is ``R = Σ_k g(Σ_i ℓ(f_i − g_k))`` in the form that is convex (:func:`form_of`): with the
-    exponential loss and the power price ``(1/p)·log R = LSE(−f) + (1/p)·LSE(p·g)``, with other losses ``R^{1/p}``.
+    It minimises ``R = Σ_k g(Σ_i ℓ(f_i − g_k))`` in its convex form (:func:`form_of`): with the exponential loss and the
+    power price ``(1/p)·log R = LSE(−f) + (1/p)·LSE(p·g)``, with other losses ``R^{1/p}``.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ class Push(PricedObjective):
         True for the positives.
     loss, price : str or atom
     side : {"top", "bottom", "both"}
-        ``top``: price on each negative's height; ``bottom``: on each positive's reverse height;
+        ``top``: price on the height of each negative; ``bottom``: on the reverse height of each positive;
         ``both``: top + ``balance`` · bottom (JMLR 2009, sec. 7).
     sample_weight : array, optional
         Weights count as repetitions of a row.
     groups : array, optional
-        The objective is the mean over the groups of each group's own objective. Groups that lack one of the two
-        classes have no pairs and are left out; ``n_groups_skipped`` counts them.
+        The objective is the mean of the objectives of the groups. Groups without one of the two classes have no pairs
+        and are skipped; ``n_groups_skipped`` counts them.
 
     Examples
     --------
@@ -88,10 +88,10 @@ class Push(PricedObjective):
 
     @property
     def noise(self) -> float:
-        """Variance of the mean over the groups of the difference between the mean positive and negative.
+        """Variance of the difference between the mean positive and the mean negative, averaged over the groups.
 
-        For rows of unit variance: ``1/n₊ + 1/n₋`` without groups. Weights count as repetitions; those that add up to
-        less than one row count as one.
+        For rows of unit variance: ``1/n₊ + 1/n₋`` without groups. Weights count as repetitions; a total weight below
+        one row counts as one.
         """
         side = self._sides[0][1]
         counts = [np.maximum(each.total(np.exp(each.log_weight)), 1) for each in (side.outer, side.inner)]
@@ -99,11 +99,11 @@ class Push(PricedObjective):
 
     @property
     def has_hessian(self) -> bool:  # type: ignore[override]
-        """Whether :meth:`hessian` can be used: exponential loss and one group."""
+        """Whether :meth:`hessian` is available: exponential loss and one group."""
         return self.n_groups == 1 and isinstance(self.loss, Exponential)
 
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
-        """Terms ``factor·(diag(d) + U·S·Uᵀ)`` whose sum is the Hessian, U with three columns."""
+        """Terms ``factor·(diag(d) + U·S·Uᵀ)`` whose sum is the Hessian; U has three columns."""
         scores = np.asarray(scores, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
             return [
@@ -112,11 +112,11 @@ class Push(PricedObjective):
 
     @property
     def streams(self) -> bool:  # type: ignore[override]
-        """Whether :meth:`stream` can be used: exponential loss, one group, a price that the row kernel knows."""
+        """Whether :meth:`stream` is available: exponential loss, one group, a price supported by the row kernel."""
         return self.has_hessian and self.n_groups_skipped == 0 and self.price.name in STREAMED_PRICES
 
     def stream(self, sums: RowSummer) -> tuple[float, np.ndarray]:
-        """Value and gradient for a model that can sum its rows by their scores."""
+        """Value and gradient for a model that can sum its rows by score."""
         parts = [(factor, *side.stream(sums)) for factor, side in self._sides]
         value = sum(factor * v for factor, v, _ in parts)
         return float(value), np.sum([factor * g for factor, _, g in parts], axis=0)
@@ -135,7 +135,7 @@ class Push(PricedObjective):
 
     @property
     def priced_weight(self) -> float:  # type: ignore[override]
-        """Weight of the priced rows, mean over the groups and sum over the sides."""
+        """Weight of the priced rows, averaged over the groups and summed over the sides."""
         return sum(
             factor * float(np.exp(side.outer.log_weight).sum()) / self.n_groups
             for factor, side in self._sides
@@ -144,15 +144,15 @@ class Push(PricedObjective):
     def example_weights(self, scores: np.ndarray) -> np.ndarray:
         """Weight of each example in the next round of boosting, summing to 1 in each class.
 
-        The papers' pair weights ``d̃_ik = d_ik·(Σ_i' d_i'k)^{p−1}`` (JMLR 2009, Fig. 2), summed over the other
-        class: for the exponential loss and the power price ``softmax(−f)`` and ``softmax(p·g)``.
+        These are the papers' pair weights ``d̃_ik = d_ik·(Σ_i' d_i'k)^{p−1}`` (JMLR 2009, Fig. 2), summed over the
+        other class: for the exponential loss and the power price ``softmax(−f)`` and ``softmax(p·g)``.
         """
         weight = np.abs(self.value_and_grad(scores)[1])
         return weight / np.where(self.positive, weight[self.positive].sum(), weight[~self.positive].sum())
 
     @property
     def separable_below(self) -> float:  # type: ignore[override]
-        """A value below this calls for a look at :meth:`separated`: it takes pairs that are no longer misranked."""
+        """Threshold on the value below which :meth:`separated` is checked."""
         return sum(factor * side.price_of_one_misrank() for factor, side in self._sides)
 
     def separated(self, scores: np.ndarray) -> bool:
@@ -163,14 +163,14 @@ class Push(PricedObjective):
 
 # ---------------------------------------------------------------- one side
 #
-# A side puts a price on each outer item's height over the inner items. Top: outer negatives, inner positives, sign +1.
-# Bottom is the same with the classes swapped and the scores negated, ``Σ_i g(Σ_k ℓ(f_i − g_k))``. With ``x = sign·s``
-# of the inner and ``t = sign·s`` of the outer items the height of an outer item is always
+# A side puts a price on the height of each outer item over the inner items. Top: outer negatives, inner positives, sign
+# +1. Bottom is the same with the classes swapped and the scores negated, ``Σ_i g(Σ_k ℓ(f_i − g_k))``. With
+# ``x = sign·s`` of the inner and ``t = sign·s`` of the outer items, the height of an outer item is always
 # ``r_k = Σ_i u_i ℓ(x_i − t_k)``.
 
 
 class State(NamedTuple):
-    """A side at given scores: value of each group, derivatives with respect to x and t, and ``log r``."""
+    """State of a side at given scores: value of each group, derivatives with respect to x and t, and ``log r``."""
 
     value: np.ndarray
     by_inner: np.ndarray
@@ -179,9 +179,9 @@ class State(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """A sum ``Σ c_i·(x_i − centre)(x_i − centre)ᵀ`` over the rows of one class.
+    """Sum ``Σ c_i·(x_i − centre)(x_i − centre)ᵀ`` over the rows of one class.
 
-    With t the exponent ``slope·s + shift``, c is ``u·e^t``, or ``u·σ(t)·σ(−t)`` for the softplus.
+    With the exponent t = ``slope·s + shift``, c is ``u·e^t``, or ``u·σ(t)·σ(−t)`` for the softplus.
     """
 
     label: int
@@ -193,7 +193,7 @@ class Scatter(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """Base class: what does not depend on the loss."""
+    """Base class of sides, independent of the loss."""
 
     outer: ClassRows
     inner: ClassRows
@@ -221,9 +221,9 @@ class Side:
         return value, self.price.log_slope(log_r) + self.outer.log_weight + self.outer.spread(log_factor)
 
     def price_of_one_misrank(self) -> float:
-        """``g(ℓ(0)) + Σ_k v_k·g(0)``, what a misranked pair of unit weight costs, in the form that is minimised.
+        """``g(ℓ(0)) + Σ_k v_k·g(0)``: the cost of a tied pair of unit weight, in the form that is minimised.
 
-        Minus infinity for a loss that reaches zero: its minimum is attained even when the data are separated.
+        Minus infinity for a loss that reaches zero: its minimum is attained even if the data are separated.
         """
         if self.loss.reaches_zero:
             return -np.inf
@@ -235,7 +235,7 @@ class Side:
 
 @dataclass(frozen=True)
 class ExponentialSide(Side):
-    """The exponential loss factorises, ``log r_k = LSE(−x) + t_k``: no sorting, and a Hessian of low rank."""
+    """Side with the exponential loss, which factorises, ``log r_k = LSE(−x) + t_k``: no sorting, low-rank Hessian."""
 
     def evaluate(self, scores: np.ndarray) -> State:
         outer, inner = self.outer, self.inner
@@ -248,7 +248,7 @@ class ExponentialSide(Side):
         return State(value, -inner.spread(outer.total(mass)) * softmax, mass, log_r)
 
     def hessian(self, state: State, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Hessian ``diag(d) + U·S·Uᵀ`` with respect to the scores; one group only.
+        """Hessian ``diag(d) + U·S·Uᵀ`` with respect to the scores; for one group only.
 
         With a the inner softmax, m the mass of the outer items, c = m·elasticity, M and C their sums and ∇ the
         gradient, it is ``diag(c) + M·diag(a) − caᵀ − acᵀ + (C − M)·aaᵀ``, and for ``log(R)/p`` also ``− p·∇∇ᵀ``.
@@ -263,7 +263,7 @@ class ExponentialSide(Side):
         return c + M * a, np.column_stack([c, a, self.gradient(state, n)]), S
 
     def stream(self, sums: RowSummer) -> tuple[float, np.ndarray]:
-        """Value and gradient from sums over rows, without holding the scores; one group only."""
+        """Value and gradient from sums over rows, without storing the scores; for one group only."""
         out, inn = int(self.outer_is_positive), int(not self.outer_is_positive)
         if self.form is log_form:
             slope = np.empty(2)
@@ -281,7 +281,7 @@ class ExponentialSide(Side):
         """Terms ``factor·Σ c·(x − centre)(x − centre)ᵀ`` of the Hessian with respect to the coefficients.
 
         With a the inner softmax, μ its mean row, c = mass · elasticity of the outer rows and M their mass, it is
-        ``M·Cov_a + Σ_k c_k·(x_k − μ)(x_k − μ)ᵀ``; with ``(1/p)·log R`` that is ``Cov_inner + p·Cov_outer``.
+        ``M·Cov_a + Σ_k c_k·(x_k − μ)(x_k − μ)ᵀ``; for ``(1/p)·log R`` this is ``Cov_inner + p·Cov_outer``.
         """
         out, inn = int(self.outer_is_positive), int(not self.outer_is_positive)
         if self.form is log_form:
@@ -304,7 +304,7 @@ class ExponentialSide(Side):
 
 @dataclass(frozen=True)
 class PairSumSide(Side):
-    """Any loss whose sums over pairs have a near-linear kernel: logistic, hinge, squared hinge."""
+    """Side with any loss that has a near-linear kernel for sums over pairs: logistic, hinge, squared hinge."""
 
     def evaluate(self, scores: np.ndarray) -> State:
         outer, inner = self.outer, self.inner
@@ -314,7 +314,7 @@ class PairSumSide(Side):
         r, slope = sums.forward(weight)
         with np.errstate(divide="ignore"):
             value, log_mass = self.risk(np.log(r))
-        # where r = 0 no pair has a loss, and 0·∞ stands for 0
+        # if r = 0 no pair has a loss, and 0·∞ must be 0
         mass = np.where(r > 0, np.exp(log_mass), 0.0)
         return State(value, weight * sums.backward(mass), -mass * slope, r)
 

@@ -1,4 +1,4 @@
-"""Monotone retargeting: the divergence of the scores from the nearest targets in the right order.
+"""Monotone retargeting: divergence of the scores from the nearest correctly ordered targets.
 
 S. Acharyya, *Learning to Rank in Supervised and Unsupervised Settings using Convexity and Monotonicity*,
 dissertation, 2013, chapter 3.
@@ -18,67 +18,68 @@ from apexrank.objectives.margins import Margins, Offsets, OrderedLists, Projecti
 from apexrank.validation import check_finite
 
 UNBOUNDED = -np.inf, np.inf
-TARGET_PENALTY = 99.0  # C_r of joint_convexity=True, which leaves C_w = 1/200
+TARGET_PENALTY = 99.0  # C_r of joint_convexity=True, which gives C_w = 1/200
 
 
 class Targets(NamedTuple):
-    """Targets of the rows in units of the scores, and as values of the divergence's first argument."""
+    """Targets of the rows in units of the scores, and as values of the first argument of the divergence."""
 
     natural: np.ndarray
     primal: np.ndarray
 
 
 class Retarget(OrderedLists):
-    """``Σ_q min_r D_φ(r ‖ link(θ_q))`` over targets r in the right order, with margins between levels of relevance.
+    """``Σ_q min_r D_φ(r ‖ link(θ_q))`` over correctly ordered targets r, with margins between relevance levels.
 
-    Scores θ are the natural parameters of the divergence. A list's targets z, in units of the scores, lie in
+    Scores θ are the natural parameters of the divergence. The targets z of a list, in units of the scores, lie in
 
-        C = {z : z_i − z_j ≥ margin·(o_i − o_j) wherever i is more relevant than j},  o the offsets of the levels,
+        C = {z : z_i − z_j ≥ margin·(o_i − o_j) whenever i is more relevant than j},  o the offsets of the levels,
 
     and r is their link. "squared" gives ``½·dist²(θ_q, C)``: a convex function with gradient ``θ − Π_C(θ)``. Π_C is
-    exact: subtract the offsets, sort inside the levels, pool adjacent violators (PAV), add the offsets.
+    exact: subtract the offsets, sort within the levels, pool adjacent violators (PAV), and add the offsets back.
 
-    With "kl" r is on the simplex and z a logarithm, so that a margin m asks for e^m times the probability; the targets
-    are ``softmax(o + PAV(θ − o))``, PAV with weights e^o (each level's cost is ``e^o·D(θ − o ‖ z − o)``). The
-    I-divergence needs a group offset β, since ``D(e^z ‖ e^θ)`` falls to 0 with θ; with the sum of a list's targets
-    fixed at ``Σ e^o`` (o counted from the lowest level) the best β leaves that sum times the KL divergence. The
-    shifted I-divergence is the same function, its targets are larger by 1. No other divergence has an exact
-    projection with margins.
+    With "kl", r is on the simplex and z is a logarithm, so a margin m requires e^m times the probability; the targets
+    are ``softmax(o + PAV(θ − o))``, with PAV weights e^o (the cost of a level is ``e^o·D(θ − o ‖ z − o)``). The
+    I-divergence needs a group offset β, because ``D(e^z ‖ e^θ)`` falls to 0 with θ; with the sum of the targets of a
+    list fixed at ``Σ e^o`` (o relative to the lowest level), the best β leaves that sum times the KL divergence. The
+    shifted I-divergence is the same function, with targets larger by 1. No other divergence has an exact projection
+    with margins.
 
     Parameters
     ----------
     relevance : array-like of shape (n,)
-        Larger is more relevant.
+        Relevance of each row (larger is better).
     groups : array-like of shape (n,), optional
-        One id per row; only rows of a group are compared. One list of all rows by default. Groups of one relevance
-        say nothing.
+        One id per row; only rows of the same group are compared. By default all rows form one list. Groups with a
+        single relevance are ignored.
     divergence : {"squared", "kl", "i-divergence", "shifted-i-divergence"} or atom
-        D_φ; "squared" and "kl" are the same for all scores of a group moved by one number, the others are made so.
+        D_φ; "squared" and "kl" are invariant to a shift of all scores of a group, the others are made so.
     order : {"hidden", "blocks"}
-        Rows of a group of equal relevance have targets of their own, in any order, or share one target.
+        Whether rows of equal relevance in a group have separate targets in any order ("hidden"), or share one
+        ("blocks").
     margin : float
-        Unit of the margins; 0 asks for the order only, which equal scores of all rows satisfy.
+        Unit of the margins; 0 requires only the order, which equal scores of all rows satisfy.
     offsets : {"linear", "gain", "sqrt", "binary"}, array or callable
         See :func:`apexrank.objectives.margins.level_offsets`.
     reward : float
-        c in ``− c·Σ gap`` (3.23), the gap being that between the lowest target of a level and the highest of the
-        level below it. One PAV of ``θ + Gᵀc``, G the differences, is the minimiser. A reward on the largest target
-        with only an upper bound on it (3.24) has no minimum and is not offered. The objective may be negative, and
-        needs a penalty on w.
+        c in ``− c·Σ gap`` (3.23), where the gap is between the lowest target of a level and the highest of the level
+        below. One PAV of ``θ + Gᵀc``, with G the difference operator, gives the minimiser. A reward on the largest
+        target with only an upper bound on it (3.24) has no minimum and is not available. The objective may be negative
+        and needs a penalty on w.
     bounds : (float or None, float or None), optional
-        Lowest and highest target of every list (3.21, 3.22), with "squared" only: C is then also bounded, and Π_C clips
-        the targets. A shift of the scores is no longer free. As far apart as the widest margins, they make the targets
-        of a list with these margins low + o, which is regression.
+        Lowest and highest target of every list (3.21, 3.22), for "squared" only: C is then also bounded, and Π_C clips
+        the targets. The objective is then no longer shift-invariant. If the bounds are exactly as far apart as the
+        largest margins, the targets of a list with these margins are low + o, which is regression.
     normalize : bool
         Divide each list by its number of rows.
     joint_convexity : bool or (C_r, C_w)
-        Lemma 8, for divergences that are not squared: add ``C_r·D_φ(r ‖ link(o))`` and ``C_w/2·|θ − mean|²``. The
-        function of r and θ is jointly convex if ``s·(C_r + 1)·C_w ≥ 1``, φ being s-strongly convex, and so is the
-        function of θ. On the simplex s = 2, because the covariance of a distribution is at most 1/2. True stands for
-        (99, 1/200), which holds the targets close to the offsets; a larger list feels more of C_w. Rows of weight below
-        1 count as 1 in its term. Without it only a stationary point can be certified, see :attr:`is_convex`.
+        Lemma 8, for divergences other than "squared": add ``C_r·D_φ(r ‖ link(o))`` and ``C_w/2·|θ − mean|²``. The
+        function of r and θ is jointly convex if ``s·(C_r + 1)·C_w ≥ 1`` with φ s-strongly convex, and then so is the
+        function of θ. On the simplex s = 2, because the covariance of a distribution is at most 1/2. True means
+        (99, 1/200), which keeps the targets close to the offsets; C_w has more effect on larger lists. Rows of weight
+        below 1 count as 1 in its term. Without it only a stationary point can be certified, see :attr:`is_convex`.
     sample_weight : array-like of shape (n,), optional
-        Rows of weight 2 count as two equal rows.
+        Weights; a row of weight 2 counts as two equal rows.
     group_weight : array-like of shape (n,), optional
         Weight of the row's group, the same for all of its rows.
 
@@ -154,18 +155,18 @@ class Retarget(OrderedLists):
 
     @property
     def smoothness(self) -> float:
-        """Bound on the curvature with respect to the scores, in every direction."""
+        """Upper bound on the curvature with respect to the scores, in every direction."""
         curvature = self.order.weight
         if not self.is_squared:  # the covariance of a distribution is at most 1/2
             curvature = 0.5 + self.score_penalty * np.maximum(curvature, 1.0)
         return float((self.order.spread(self.factor) * curvature).max())
 
     def project(self, scores: np.ndarray) -> Projection:
-        """Nearest targets of all lists: one sort inside the levels and one PAV."""
+        """Nearest targets of all lists: one sort within the levels and one PAV."""
         return self.margins.project(np.asarray(scores, dtype=float), self.target_penalty)
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """Objective and its gradient with respect to the scores: that of the divergence, the targets held fixed."""
+        """Objective and its gradient with respect to the scores, which is that of the divergence at fixed targets."""
         at = self.project(scores)
         value, slope = self._squared_cost(at) if self.is_squared else self._simplex_cost(at)
         return value, self._by_row(at.rows, slope)
@@ -187,7 +188,7 @@ class Retarget(OrderedLists):
             cost += self.target_penalty * at.weight * (log_r - log_q)
         value = (factor * r) @ cost
         if self.score_penalty:
-            count = np.maximum(at.weight, 1.0)  # less would lose the bound of Lemma 8
+            count = np.maximum(at.weight, 1.0)  # smaller values would violate the bound of Lemma 8
             mean = lists.sums(count * at.theta) / lists.sums(count)
             centred = at.theta - lists.spread(mean)
             pull = self.score_penalty * count * centred
@@ -202,11 +203,11 @@ class Retarget(OrderedLists):
         return moved - lists.spread(np.log(lists.sums(weight * np.exp(moved))))
 
     def targets(self, scores: np.ndarray) -> Targets:
-        """Targets of the rows, in the order of the rows.
+        """Targets of the rows, in row order.
 
-        ``natural`` are in units of the scores (free up to a number per group where the divergence is not squared),
-        ``primal`` their link: the same for "squared", probabilities for "kl". Rows without a say have their own scores,
-        and no probability (nan).
+        ``natural`` are in units of the scores (free up to a constant per group if the divergence is not squared),
+        ``primal`` their link: the same for "squared", probabilities for "kl". Rows that do not enter the objective keep
+        their own scores and have no probability (nan).
         """
         scores = np.asarray(scores, dtype=float)
         at = self.project(scores)
@@ -221,12 +222,12 @@ class Retarget(OrderedLists):
         return Targets(natural, primal)
 
     def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
-        """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change (3.20).
+        """``diag(d) + U·S·Uᵀ`` with respect to the scores, valid away from changes of the pooled blocks (3.20).
 
-        The targets move with the mean of their block, but for those that a bound holds. "squared": identity minus those
-        means. Otherwise, with p the
-        softmax of the scores and r the targets, ``diag(p) − p·pᵀ − (Σ_B r_B·r_Bᵀ/|r_B| − r·rᵀ)/(1 + C_r)`` and the
-        curvature of Lemma 8's term; it may have negative eigenvalues where the objective is not convex.
+        The targets move with the mean of their block, except those at a bound. For "squared" it is identity minus block
+        means. Otherwise, with p the softmax of the scores and r the targets, it is
+        ``diag(p) − p·pᵀ − (Σ_B r_B·r_Bᵀ/|r_B| − r·rᵀ)/(1 + C_r)`` plus the curvature of Lemma 8's term; it may have
+        negative eigenvalues where the objective is not convex.
         """
         at, factor = self.project(scores), self.order.spread(self.factor)
         if self.is_squared:
@@ -243,7 +244,7 @@ class Retarget(OrderedLists):
 
     @property
     def value_unit(self) -> float:
-        """Unit of the gap: margins set the size of a squared distance, distributions have a size of their own."""
+        """Natural unit of the duality gap: set by the margins for a squared distance, 1 for distributions."""
         return self.total if self.is_squared else 1.0
 
     @property
@@ -253,12 +254,12 @@ class Retarget(OrderedLists):
 
     @property
     def collapses(self) -> bool:
-        """Whether equal scores of all rows are a minimum: no margin and no reward."""
+        """Whether equal scores of all rows are a minimum, without margin and reward."""
         return not (self.margins.offset.any() or self.margins.reward.any())
 
 
 def checked_bounds(bounds: Any) -> tuple[float, float]:
-    """Lowest and highest target, infinite where there is no bound.
+    """Lowest and highest target, infinite if unbounded.
 
     Examples
     --------
@@ -277,7 +278,7 @@ def checked_bounds(bounds: Any) -> tuple[float, float]:
 
 
 def known_divergence(divergence: str | Divergence) -> Divergence:
-    """The divergence, if it has an exact projection with margins on the natural parameter."""
+    """Return the divergence if it has an exact projection with margins on the natural parameter."""
     atom = DIVERGENCES.get(divergence)
     if not isinstance(atom, Squared | KL | IDivergence | ShiftedIDivergence):
         reason = {

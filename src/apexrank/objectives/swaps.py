@@ -1,7 +1,7 @@
-"""Likelihood of the orders of judged lists as a convex function of the scores (Iyer and Bilmes 2013, eq. 28 and 29).
+"""Likelihood of the order of judged lists as a convex function of the scores (Iyer and Bilmes 2013, eq. 28 and 29).
 
-In the model ``p(σ|z) ∝ exp(Σ_r δ_r·z[σ(r)])``, where δ are the gains of a function of the size, the order of the scores
-z is the most likely one. Its normaliser is a permanent, except where only the first rank counts.
+In the model ``p(σ|z) ∝ exp(Σ_r δ_r·z[σ(r)])``, where δ are the gains of a cardinality-based function, the order of the
+scores z is the most likely one. Its normaliser is a permanent, unless only the first rank counts.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from apexrank.validation import Segments
 if TYPE_CHECKING:
     from apexrank.submodular import SetFunction
 
-MOST_TERMS = 10_000_000  # rows of all pairs of levels together, beyond which swaps are refused
+MOST_TERMS = 10_000_000  # maximum number of rows over all pairs of levels
 
 
 class SwapLikelihood(Objective):
-    """Mean negative log-likelihood of all swaps of two documents, of an order against the same with the two swapped.
+    """Composite likelihood of an order: mean negative log-likelihood over all swaps of two documents.
 
-    For documents a above b at ranks r < s the odds are ``exp((δ_r − δ_s)(z_a − z_b))`` in the model, whose normaliser
-    they do not contain: a composite likelihood, convex in the scores z. Documents of equal relevance have the mean h
-    of the gains of their ranks, as everywhere with tied orders, so that the objective is
+    For documents a above b at ranks r < s, the odds of the order against the same order with the two swapped are
+    ``exp((δ_r − δ_s)(z_a − z_b))`` in the model. They do not contain its normaliser, and the likelihood is convex in
+    the scores z. Documents of equal relevance get the mean h of the gains of their ranks, as for all ties, so the
+    objective is
 
     ``mean over lists of the mean over pairs y_a > y_b of log(1 + exp(−(h_a − h_b)(z_a − z_b)))``.
 
-    All pairs of two levels share one difference of gains, so they are a bipartite problem of
+    All pairs of two levels have the same difference of gains, so they form a bipartite problem of
     :class:`~apexrank.objectives.push.Push` with the logistic loss: L levels take ``L(L − 1)/2`` near-linear sums.
 
     Parameters
@@ -41,9 +42,9 @@ class SwapLikelihood(Objective):
     relevance : array of shape (n,)
         Relevance of each document.
     f : SetFunction
-        Function of the size, or a sum of such functions, which gives the gains.
+        Cardinality-based function, or a sum of such functions, that provides the gains.
     lists : Segments
-        The documents of each list, all of which tell some documents apart (:func:`telling_lists`).
+        Documents of each list; every list must have documents of different relevance (:func:`telling_lists`).
 
     Examples
     --------
@@ -56,11 +57,11 @@ class SwapLikelihood(Objective):
     """
 
     has_hessian = False
-    total = float(np.log(2))  # the value of all-equal scores
-    separable_below = np.inf  # every value calls for a look at `separated`
+    total = float(np.log(2))  # the value at equal scores
+    separable_below = np.inf  # always check `separated`
 
     def __init__(self, relevance: np.ndarray, f: SetFunction, lists: Segments) -> None:
-        self.positive = np.zeros(len(relevance), dtype=bool)  # no document is positive as such
+        self.positive = np.zeros(len(relevance), dtype=bool)  # there is no positive class
         self.n_groups = len(lists)
         of_lists = [lists.rows(q) for q in range(self.n_groups)]
         size = sum(len(rows) * (len(np.unique(relevance[rows])) - 1) for rows in of_lists)
@@ -75,7 +76,7 @@ class SwapLikelihood(Objective):
             )
         self.rows, above, self.gain, share = (np.concatenate(part) for part in zip(*terms, strict=True))
         block = np.repeat(np.arange(len(terms)), [len(term[0]) for term in terms])
-        # the push is a mean over blocks of sums over pairs; a pair counts the product of its weights
+        # the push is a mean over blocks of sums over pairs; the weight of a pair is the product of its weights
         weight = np.where(above, share * len(terms) / self.n_groups, 1.0)
         self.push = Push(above, loss="logistic", price="identity", sample_weight=weight, groups=block)
 
@@ -90,7 +91,7 @@ class SwapLikelihood(Objective):
 
 
 def _terms(relevance: np.ndarray, f: SetFunction, rows: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Pairs of levels: rows, which are above, the difference of gains, and one over the list's pairs."""
+    """Pairs of levels: rows, mask of the upper level, difference of gains, and one over the list's number of pairs."""
     y = relevance[rows]
     gains = f.subgradient(y)
     levels = [rows[y == value] for value in np.unique(y)]
@@ -107,10 +108,10 @@ def _terms(relevance: np.ndarray, f: SetFunction, rows: np.ndarray) -> Iterator[
 def order_likelihood(
     relevance: np.ndarray, f: SetFunction, lists: Segments
 ) -> SoftmaxTargets | SwapLikelihood:
-    """Negative log-likelihood of judged lists: the exact one where only the first rank counts, else that of swaps.
+    """Negative log-likelihood of judged lists: exact if only the first rank counts, else that of swaps.
 
-    The exact one is a softmax whose targets share 1 among the most relevant documents of a list; it is for a first rank
-    with the gain 1.
+    The exact one is a softmax whose targets are shared equally by the most relevant documents of a list; it requires
+    gain 1 for the first rank.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def _is_first_only(deltas: np.ndarray) -> bool:
 
 
 def telling_lists(relevance: np.ndarray, lists: Segments) -> tuple[np.ndarray, Segments]:
-    """Rows of the lists with documents of different relevance, and these lists of those rows.
+    """Select the lists with documents of different relevance; returns the kept rows and the lists of those rows.
 
     Examples
     --------

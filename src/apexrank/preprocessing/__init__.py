@@ -1,4 +1,4 @@
-"""Transformers for what rankers need of their columns: scaling inside queries, and ramps for additive scores."""
+"""Transformers for ranking: scaling of features within queries, and ramp features for additive scores."""
 
 from typing import TYPE_CHECKING
 

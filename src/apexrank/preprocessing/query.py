@@ -1,4 +1,4 @@
-"""Scaling of features inside each query, as learning to rank needs it."""
+"""Per-query feature scaling for learning to rank."""
 
 from __future__ import annotations
 
@@ -21,56 +21,56 @@ _LEARNT = ("offset_", "scale_", "values_")
 
 @dataclass(eq=False, repr=False)
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale every feature inside each query, so that values of different queries compare.
+    """Scale every feature within each query, so that values of different queries are comparable.
 
-    Documents are only ever ranked against the others of their query, yet a feature such as a BM25 score has a scale of
-    its own in every query. With the values ``x_1, ..., x_n`` of one feature in one query, a document's value x becomes
+    Documents are ranked only against others of the same query, but a feature such as a BM25 score has a different scale
+    in each query. With the values ``x_1, ..., x_n`` of one feature in one query, the value x of a document becomes
 
     ============== ================================================== ========
     method         value                                              range
     ============== ================================================== ========
-    ``"minmax"``   ``(x − min)/(max − min)``, as LETOR's own files    [0, 1]
+    ``"minmax"``   ``(x − min)/(max − min)``, as in the LETOR files   [0, 1]
     ``"standard"`` ``(x − mean)/sd``, sd with 1/n                     any
     ``"max"``      ``x/max|x_i|``, keeps zeros and sparsity           [−1, 1]
     ``"rank"``     ``#{i : x_i < x}/(n − 1)``                         [0, 1]
     ============== ================================================== ========
 
-    and 0 where that is 0/0: a feature that is constant in a query says nothing about its order (Qin and Liu,
+    and 0 where that is 0/0: a feature that is constant in a query has no influence on its order (Qin and Liu,
     "Introducing LETOR 4.0 Datasets", 2013, for min and max).
 
-    With groups nothing is learnt from the training rows: ``transform`` scales the queries it is given, each with all
-    its documents. Fitted **without** groups it scales like scikit-learn's own scalers: ``fit`` learns minimum and
-    range, mean and deviation, or largest absolute value of all training rows, and ``transform`` without groups applies
+    With groups nothing is learned from the training rows: ``transform`` scales each query it is given, which must be
+    complete. Fitted **without** groups it behaves like scikit-learn's scalers: ``fit`` learns minimum and range, mean
+    and standard deviation, or the largest absolute value of all training rows, and ``transform`` without groups applies
     them to any rows; a feature that is constant in training becomes 0, whatever its new value. ``"rank"`` is then
-    ``#{i : x_i < x}/n``, the share of the n training rows with a smaller value. Nothing is clipped: a row beyond the
-    training rows leaves the range above (``"rank"`` cannot).
+    ``#{i : x_i < x}/n``, the share of the n training rows with a smaller value. Nothing is clipped: rows outside the
+    range of the training rows exceed the ranges above (``"rank"`` cannot).
 
     Parameters
     ----------
     method : {"minmax", "standard", "max", "rank"}, default="minmax"
-        See the table. Sparse X works with ``"max"`` only, the others would fill its zeros.
+        See the table. Sparse X works only with ``"max"``; the others would make it dense.
     missing : {"raise", "keep"}, default="raise"
-        Whether NaN is refused, or stays NaN and counts neither in minimum nor mean nor rank.
+        Whether NaN raises an error, or stays NaN and is ignored in minimum, mean and rank.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when they had any.
+        Names of the features, if they have names.
     offset_, scale_ : ndarrays of shape (n_features_in_,)
         Without groups a value becomes ``(x − offset_)/scale_``, and 0 where ``scale_`` is 0: minimum and range, mean
-        and deviation, or 0 and largest absolute value. Only when fitted without groups, and not with ``"rank"``.
+        and standard deviation, or 0 and largest absolute value. Only if fitted without groups, and not with ``"rank"``.
     values_ : ndarray of shape (n, n_features_in_)
-        Each column of the training rows in increasing order, NaN last. Only when fitted without groups with ``"rank"``.
+        Each column of the training rows in increasing order, NaN last. Only if fitted without groups, with ``"rank"``.
 
     Notes
     -----
-    In a pipeline ``groups`` travel by scikit-learn's metadata routing: after
+    In a pipeline, ``groups`` are passed by scikit-learn's metadata routing: after
     ``sklearn.set_config(enable_metadata_routing=True)`` both ``pipe.fit(X, y, groups=q)`` and
-    ``pipe.predict(X, groups=q)`` hand them to this step, which asks for them by default; a ranker that takes groups has
-    to ask with ``set_fit_request(groups=True)``. Without routing the step sees no groups in ``predict``, which is an
-    error when it was fitted with groups: one scaling for all queries is not what the ranker was trained on.
+    ``pipe.predict(X, groups=q)`` pass them to this step, which requests them by default; a ranker that uses groups must
+    request them with ``set_fit_request(groups=True)``. Without routing, this step gets no groups in ``predict``, which
+    is an error if it was fitted with groups, because the ranker was not trained on one scaling for all queries.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> QueryNormalizer().fit_transform(X, groups=["a", "a", "b", "b", "b"]).tolist()
     [[0.0, 0.0], [1.0, 0.0], [1.0, 0.5], [0.0, 0.0], [0.5, 1.0]]
 
-    Without groups, a scaling learnt from the training rows:
+    Without groups, a scaling learned from the training rows:
 
     >>> QueryNormalizer().fit([[1.0], [3.0]]).transform([[2.0], [4.0]]).tolist()
     [[0.5], [1.5]]
@@ -101,7 +101,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
-    # groups are what this step is for: they are asked for unless somebody says otherwise
+    # this step is useless without groups, so it requests them by default
     __metadata_request__fit: ClassVar[dict] = {"groups": True}
     __metadata_request__transform: ClassVar[dict] = {"groups": True}
 
@@ -117,7 +117,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
-        """Learn the scaling of all rows; with groups only check them, each query will be scaled by itself.
+        """Learn the scaling of all rows; with groups, only validate them, because each query is scaled separately.
 
         Parameters
         ----------
@@ -141,18 +141,18 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any, groups: ArrayLike | None = None) -> Any:
-        """Scale the rows ``X`` inside each query; without groups, as learnt from the training rows.
+        """Scale the rows ``X`` within each query or, without groups, as learned from the training rows.
 
         Parameters
         ----------
         X : array, frame, or sparse matrix with ``method="max"``
             One row per document.
         groups : array, optional
-            Query id of each row, in any order; may be left out only when ``fit`` had no groups either.
+            Query id of each row, in any order; may be omitted only if ``fit`` had no groups either.
 
         Returns
         -------
-        array of the shape and floating-point type of X
+        array of the same shape and floating-point type as X
             A CSR array or matrix for a sparse X.
         """
         check_is_fitted(self)
@@ -166,7 +166,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _METHODS[self.method](wide, segments).astype(rows.dtype, copy=False)
 
     def fit_transform(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Any:
-        """Fit and scale the same rows; see :meth:`transform`."""
+        """Fit to the rows and scale them; see :meth:`transform`."""
         return self.fit(X, y, groups=groups).transform(X, groups=groups)
 
     def _as_learnt(self, rows: Any) -> Any:
@@ -203,17 +203,17 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _reduced(operation: np.ufunc, rows: np.ndarray, segments: Segments) -> np.ndarray:
-    """Result of the operation over the rows of each query, one row a query."""
+    """Reduce the rows of each query with the operation, to one row per query."""
     return operation.reduceat(rows[segments.order], segments.indptr[:-1], axis=0)
 
 
 def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """``part/whole``, and 0 where the whole is 0; NaN stays."""
+    """``part/whole``, and 0 where ``whole`` is 0; NaN is kept."""
     return np.divide(part, whole, out=np.where(np.isnan(part), part, 0.0), where=whole != 0)
 
 
 def _extent(rows: np.ndarray, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
-    """Minimum and range of each query, one row a query."""
+    """Minimum and range of each query, one row per query."""
     low, high = _reduced(np.fmin, rows, segments), _reduced(np.fmax, rows, segments)
     with np.errstate(over="ignore"):
         span = high - low
@@ -231,7 +231,7 @@ def _minmax(rows: np.ndarray, segments: Segments) -> np.ndarray:
 def _moments(
     unit: np.ndarray, segments: Segments, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each query, one row a query; weights count as repetitions."""
+    """Mean and standard deviation of each query, one row per query; weights count as repetitions."""
     each = ~np.isnan(unit) * (1.0 if weight is None else weight[:, None])
     count = _reduced(np.add, each, segments)
     mean = _over(_reduced(np.add, each * np.nan_to_num(unit), segments), count)
@@ -240,7 +240,7 @@ def _moments(
 
 
 def standardised(rows: np.ndarray, segments: Segments, weight: np.ndarray | None = None) -> np.ndarray:
-    """``(x − mean)/sd`` in each query, mean and deviation of the rows repeated as their weights say.
+    """``(x − mean)/sd`` in each query; weights count as repetitions.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def standardised(rows: np.ndarray, segments: Segments, weight: np.ndarray | None
     >>> standardised(rows, segment([0, 0, 1], 3), weight).round(3).ravel().tolist()
     [-0.577, 1.732, 0.0]
     """
-    # from 0 to 1 first: the answer is the same, constants become exact zeros and squares cannot overflow
+    # scale to [0, 1] first: the result is the same, constants become exact zeros and squares cannot overflow
     unit = _minmax(rows, segments)
     mean, deviation = _moments(unit, segments, weight)
     query = segments.of_rows()
@@ -269,7 +269,7 @@ def _rank(rows: np.ndarray, segments: Segments) -> np.ndarray:
 
 
 def _number_below(column: np.ndarray, query: np.ndarray, segments: Segments) -> np.ndarray:
-    """Count of smaller values in the query of each value; NaN is larger than all."""
+    """Number of smaller values in the query of each value; NaN is larger than all."""
     order = np.lexsort((column, query))
     value, owner = column[order], query[order]
     place = np.arange(len(column))
@@ -294,12 +294,12 @@ def _sparse_over_max(rows: Any, segments: Segments) -> Any:
 
 def _learn_minmax(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, span = _extent(rows, segment(None, len(rows)))
-    # a feature that is NaN in all rows has neither: 0, as for a constant
+    # a feature that is NaN in all rows has neither: use 0, as for a constant
     return np.nan_to_num(low[0]), np.nan_to_num(span[0])
 
 
 def learn_standard(rows: np.ndarray, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column, of the rows repeated as their weights say."""
+    """Mean and standard deviation of each column; weights count as repetitions."""
     low, span = _learn_minmax(rows)
     mean, deviation = _moments(_over(rows - low, span), segment(None, len(rows)), weight)
     return low + mean[0] * span, deviation[0] * span
@@ -317,7 +317,7 @@ def _learn_max(rows: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rescaled(rows: np.ndarray, offset: np.ndarray | float, scale: np.ndarray) -> np.ndarray:
-    """``(rows − offset)/scale`` in the type of the rows, and 0 where the scale is 0."""
+    """``(rows − offset)/scale`` in the dtype of the rows, and 0 where the scale is 0."""
     with np.errstate(over="ignore"):
         scaled = _over(rows - offset, scale).astype(rows.dtype, copy=False)
     if np.isinf(scaled).any():
@@ -328,7 +328,7 @@ def rescaled(rows: np.ndarray, offset: np.ndarray | float, scale: np.ndarray) ->
 
 
 def _share_below(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Share of the training values of a column, sorted with NaN last, that are smaller; NaN stays."""
+    """Share of the training values of a column (sorted, NaN last) that are smaller; NaN is kept."""
     known = np.count_nonzero(~np.isnan(values), axis=0)
     below = [np.searchsorted(values[:n, j], rows[:, j]) for j, n in enumerate(known)]
     share = np.column_stack(below) / np.maximum(known, 1)

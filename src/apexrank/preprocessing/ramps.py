@@ -1,4 +1,4 @@
-"""Ramps between quantiles, which make additive functions of what is linear."""
+"""Ramp features between quantiles, which turn linear models into additive ones."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ from apexrank.problem.ramps import RampBasis, RampRows
 from apexrank.rankers.base import validated_weight
 from apexrank.validation import check_count, check_frame, is_missing
 
-MOST_LEVELS = 1000  # of a column of text
+MOST_LEVELS = 1000  # maximum number of levels of a text column
 
 
 class RampEncoder(TransformerMixin, BaseEstimator):
-    """Turn every column into ramps between its quantiles, so that a linear model of them is an additive one.
+    """Encode every column as ramps between its quantiles, so that a linear model on them is additive in the columns.
 
-    A column with knots ``k_0 < … < k_M`` becomes M features ``clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)/√M``, each less
-    its value at the knot next to the median. A linear function of them is any function of the column that is linear
-    between the knots and constant outside; it rises from one knot to the next exactly if its coefficients are at least
-    0, and a ridge on them is one on its slopes. Columns with at most ``n_knots`` different values have a knot at each.
-    A missing value (NaN) stands at the median and has a feature of its own where training has one. A column of text in
-    a data frame has a feature for each of its values; a value that training had not counts as missing.
+    A column with knots ``k_0 < … < k_M`` becomes M features ``clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)/√M``, each
+    minus its value at the knot next to the median. Linear functions of these features are exactly the functions of the
+    column that are linear between the knots and constant outside; such a function is non-decreasing exactly if its
+    coefficients are non-negative, and a ridge on them penalises its slopes. Columns with at most ``n_knots`` distinct
+    values have a knot at each. A missing value (NaN) is placed at the median and has a separate feature if training has
+    missing values. A text column of a data frame has one feature per value; a value not seen in training counts as
+    missing.
 
     Parameters
     ----------
     n_knots : int
-        Most knots of a column, at least 2.
+        Maximum number of knots of a column, at least 2.
 
     Attributes
     ----------
     knots_ : list of arrays
-        Knots of each column; the positions of the levels for a column of text.
+        Knots of each column; the positions of the levels for a text column.
     levels_ : dict
-        Values of each column of text, by its place.
+        Values of each text column, by position.
     basis_ : RampBasis
-        The functions that the features are.
+        The functions that define the features.
 
     Notes
     -----
-    ``transform`` gives a dense array. :meth:`rows` gives the same rows by the place of every value between its knots,
-    9 or 10 bytes a value, which the additive rankers work on.
+    ``transform`` returns a dense array. :meth:`rows` returns the same rows as positions between knots, 9 or 10 bytes
+    per value; the additive rankers use this form.
 
     Examples
     --------
@@ -82,19 +83,19 @@ class RampEncoder(TransformerMixin, BaseEstimator):
         return self.rows(X).dense(slice(None))
 
     def rows(self, X: Any) -> RampRows:
-        """The same features as places between knots."""
+        """The same features, stored as positions between knots."""
         check_is_fitted(self)
         return RampRows(self.numbers(X, reset=False), self.basis_)
 
     def numbers(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Checked rows as numbers, text by the place of its value among the levels, missing ones as NaN."""
+        """Validated numeric rows, with text encoded by its position among the levels and missing values as NaN."""
         check_frame(X)
         X, self.levels_ = coded(X, None if reset else self.levels_)
         options: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
         return validate_data(self, X, reset=reset, **options)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Names such as ``age 20 to 35``, ``city Oslo`` and ``age missing``."""
+        """Feature names such as ``age 20 to 35``, ``city Oslo`` and ``age missing``."""
         check_is_fitted(self)
         given = (
             getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features)
@@ -115,7 +116,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
 def learn_basis(
     rows: np.ndarray, weight: np.ndarray | None, n_knots: int, levels: Mapping[int, Sequence[str]]
 ) -> RampBasis:
-    """Choose the knots of every column of numbers (:func:`knots_of`); columns of codes have one at each level."""
+    """Choose the knots of every numeric column (:func:`knots_of`); columns of codes have a knot at each level."""
     check_count("n_knots", n_knots, 2)
     weight = np.ones(len(rows)) if weight is None else weight
     found = [
@@ -129,10 +130,10 @@ def learn_basis(
 
 
 def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict[int, Sequence[str]]]:
-    """A frame whose columns of text are codes, the places of their values among the ``levels``, and these levels.
+    """Encode the text columns of a frame by the positions of their values among ``levels``; returns frame and levels.
 
-    Levels that are not given are learnt. Missing values and those that are no level become NaN. Anything but a frame is
-    returned as it is.
+    Levels that are not given are learned. Missing values and unknown levels become NaN. Anything but a frame is
+    returned unchanged.
     """
     found: dict[int, Sequence[str]] = {} if levels is None else dict(levels)
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
@@ -173,12 +174,12 @@ def _is_text(values: Any) -> bool:
 
 
 def knots_of(values: np.ndarray, weight: np.ndarray, most: int) -> tuple[np.ndarray, int]:
-    """Knots of a column, and which of them is next to its median.
+    """Knots of a column, and the index of the knot next to its median.
 
-    All different values where they are few. Otherwise values that are as frequent as what lies between two knots are
-    knots, and the other rows have theirs at quantiles, so that a column of zeros for nine rows in ten still has as many
-    knots. Quantiles are values of the column (the inverse of its distribution function): rows that are repeated or
-    weigh twice give the same ones.
+    All distinct values if there are few. Otherwise values that are as frequent as the rows between two knots become
+    knots, and the other knots are at quantiles of the remaining rows, so a column that is zero in nine rows out of ten
+    still has as many knots. Quantiles are values of the column (the inverse of its distribution function), so repeated
+    and weighted rows give the same ones.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Linear problems: a design (the rows) times an objective of the scores times a penalty.
+"""Linear problems, composed of a design (the rows), an objective of the scores and a penalty.
 
-Designs are rows in memory (:class:`DenseDesign`, :class:`SparseDesign`), in blocks on disk or on Dask workers
-(:class:`BlockDesign` over :class:`Blocks`), or on a device (:mod:`.device`). :class:`Problem` composes a design, an
-objective and a penalty, and certifies how far a point is from the minimum.
+Designs hold rows in memory (:class:`DenseDesign`, :class:`SparseDesign`), in blocks on disk or on Dask workers
+(:class:`BlockDesign` over :class:`Blocks`), or on a device (:mod:`.device`). :class:`Problem` combines a design, an
+objective and a penalty, and bounds the distance of a point from the minimum.
 """
 
 from apexrank.problem.block_design import BlockDesign

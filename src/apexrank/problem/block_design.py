@@ -1,7 +1,7 @@
-"""Designs of rows in blocks.
+"""Designs of rows stored in blocks.
 
-What a block gives for given coefficients, scores or sums, is put together in the order of the blocks, whoever computed
-it: the sums of a push are the same to the last bit in one process and on many workers.
+The scores or sums of the blocks are combined in block order, regardless of which worker computed them: the sums of a
+push are bit-identical in one process and on many workers.
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ Request = tuple[str, tuple[float, ...], tuple[bool, ...], float]  # sum, slopes,
 
 
 class Part(NamedTuple):
-    """A block as kernels read it; label 1 for positives where the labels are of two classes."""
+    """A block in the form that kernels read; label 1 marks positives if there are two classes."""
 
     X: np.ndarray
     label: np.ndarray
     log_weight: np.ndarray | None
     threads: int | None
-    objective: Objective | None = None  # of the groups of this block
+    objective: Objective | None = None  # objective of the groups of this block
 
 
 class OfBlock(NamedTuple):
-    """The objective of the groups of a block alone, or None where they say nothing."""
+    """Objective of the groups of a single block, or None if they contain no pairs."""
 
     make: Make
-    positive: Any  # None for relevance
+    positive: Any  # None if y is relevance
 
     def __call__(self, block: Block) -> Objective | None:
         y, weight, groups = columns_of(block)
         try:
             return self.make(y if self.positive is None else y == self.positive, weight, groups)
         except InputError:
-            # no group has two rows to compare: the objective of all rows has found no other fault
+            # no group has two rows to compare; other errors were already found by the objective of all rows
             return None
 
 
 def make_part(block: Block, positive: Any, threads: int | None, objective_of: OfBlock | None = None) -> Part:
-    """Rows of a block in double or single precision, row by row in memory."""
+    """Convert the rows of a block to row-major double or single precision."""
     X = block.X if block.X.dtype in (np.float64, np.float32) else np.asarray(block.X, dtype=np.float64)
     label = (labels_of(block) == positive).astype(np.uint8)
     own = objective_of(block) if objective_of is not None and len(label) else None
@@ -83,7 +83,7 @@ def _move_part(part: Part, shift: np.ndarray) -> Part:
 
 
 class _Reweighted(Blocks):
-    """Parts with other weights, which are given to each part in every pass: the parts stay where they are."""
+    """Parts with replaced weights, passed to each part in every pass; the parts themselves do not move."""
 
     def __init__(self, parts: Blocks, weights: list[np.ndarray]) -> None:
         self.parts, self.weights = parts, weights
@@ -102,24 +102,25 @@ def _reweigh(part: Part, own: tuple[np.ndarray, Any], function: Callable[..., An
 
 
 class BlockDesign(Design):
-    """Rows in :class:`Blocks`, one block at a time in memory, or wherever the blocks are.
+    """Rows in :class:`Blocks`, loaded one block at a time or processed where the blocks are.
 
-    An objective of two rows, a positive and a negative that weigh as much as all of theirs, is evaluated by sums over
-    the blocks alone: weights count as repetitions, so that its natural units are those of the whole. Value and gradient
-    take one pass for the forms ``(1/p)·log R``, also of both sides. The log1p price takes two, as it needs the sum over
-    the inner class before it can price a row of the outer one. An objective that adds up over groups is evaluated
-    where the blocks are, if they stay there between passes and no group is cut. Any other one is evaluated in memory on
-    the scores of all rows, with one pass for the scores and one for the gradient.
+    An objective of two rows, one positive and one negative that carry the total weight of their class, is evaluated
+    from sums over the blocks alone: weights count as repetitions, so its natural units are those of all rows. Value and
+    gradient take one pass for the forms ``(1/p)·log R``, also for both sides. The log1p price takes two, because it
+    needs the sum over the inner class before it can price a row of the outer one. An objective that is a sum over
+    groups is evaluated where the blocks are, if they stay there between passes and no group is split between blocks.
+    Any other objective is evaluated in memory on the scores of all rows, with one pass for the scores and one for the
+    gradient.
 
     Parameters
     ----------
     blocks : Blocks
     found : Survey
-        Of the blocks.
+        Survey of the blocks.
     positive
-        The value of y that is the positive class, for an objective of two rows.
+        Value of y that is the positive class, for an objective of two rows.
     objective_of : callable, optional
-        From a block to the objective of its groups.
+        Function that returns the objective of a block's groups.
 
     Examples
     --------
@@ -136,18 +137,18 @@ class BlockDesign(Design):
         self, blocks: Blocks, found: Survey, positive: Any = None, objective_of: OfBlock | None = None
     ) -> None:
         self.parts = blocks.prepared(make_part, positive, blocks.threads, objective_of)
-        self.shared: Objective | None = None  # the objective that adds up from those of the blocks
+        self.shared: Objective | None = None  # objective that is the sum of those of the blocks
         self.labelled = positive is not None
         self.found = found
         self.n_rows, self.n_features = found.n_rows, found.n_features
         self._latest: BlockSums | None = None
 
     def _each(self, method: str, *args: Any, own: list[Any] | None = None) -> list[Any]:
-        """Answers of the designs of all parts; ``own`` is the first argument where each part has its own."""
+        """Call a method of each part's design; ``own`` holds a separate first argument for each part."""
         return self.parts.map_with(_ask, own, method, *args)
 
     def _at(self, rows: np.ndarray, method: str, *args: Any) -> np.ndarray:
-        """Answers about some rows, in their order."""
+        """Call a method for selected rows and return the results in their order."""
         block = np.searchsorted(self._bounds, rows, side="right") - 1
         own = [rows[block == k] - first for k, first in enumerate(self._bounds[:-1])]
         values = np.concatenate(self._each(method, *args, own=own))
@@ -177,7 +178,7 @@ class BlockDesign(Design):
         return self._at(rows, "scores_at", W)
 
     def reweighted(self, weight: np.ndarray) -> Self:
-        """The same rows with other weights."""
+        """The same rows with different weights."""
         other = copy(self)
         other.parts, other._latest = _Reweighted(self.parts, self._split(weight)), None
         return other
@@ -201,7 +202,7 @@ class BlockDesign(Design):
         return other
 
     def sums(self, objective: Objective, w: np.ndarray) -> Any:
-        """Sums at ``w``; those of the last point are remembered, because Newton asks for it twice."""
+        """Sums at ``w``; those of the last point are cached, because Newton requests them twice."""
         if not self.labelled:
             return None
         if self._latest is None or not np.array_equal(self._latest.w, w):
@@ -211,7 +212,7 @@ class BlockDesign(Design):
         return self._latest
 
     def share(self, objective: Objective) -> None:
-        """Evaluate the objective where the blocks are, if their own ones see the same groups."""
+        """Evaluate the objective where the blocks are, if the blocks' own objectives see the same groups."""
         if sum(self.parts.map(_part_groups)) == objective.n_groups:
             self.shared = objective
 
@@ -237,9 +238,9 @@ class BlockDesign(Design):
 
 
 class BlockSums:
-    """The sums of :class:`apexrank.kernels.rows.RowSummer` over all blocks, each computed once.
+    """Sums of :class:`apexrank.kernels.rows.RowSummer` over all blocks, each computed once.
 
-    ``ahead`` names sums that will be asked for: they take one pass together.
+    ``ahead`` lists sums that will be requested; they are computed in a single pass.
     """
 
     def __init__(self, parts: Blocks, w: np.ndarray, ahead: list[Request]) -> None:
@@ -266,7 +267,7 @@ class BlockSums:
 
 
 class _Asked:
-    """Notes which sums an objective asks for whatever the answers are."""
+    """Record the sums that an objective requests regardless of the values returned."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -298,7 +299,7 @@ def _part_groups(part: Part) -> int:
 
 
 def _part_evaluate(part: Part, w: np.ndarray) -> tuple[float, np.ndarray]:
-    """Sum over the groups of the part, and its gradient with respect to w."""
+    """Sum of the objective over the groups of the part, and its gradient with respect to w."""
     if part.objective is None:
         return 0.0, np.zeros(part.X.shape[1])
     n = part.objective.group_divisor
@@ -337,7 +338,7 @@ def _merge(kind: str, parts: list[RowSums]) -> RowSums:
     value, mass, rows = (np.array(field) for field in zip(*parts, strict=True))
     if kind == "softplus":
         return RowSums(value.sum(axis=0), mass.sum(axis=0), rows.sum(axis=0))
-    present = value > -np.inf  # blocks without a row of the class have no mean
+    present = value > -np.inf  # blocks without rows of the class have no mean
     return merge_log_sums(value, present, np.where(present[:, :, None], rows, 0.0))
 
 
@@ -374,14 +375,14 @@ def _tied_scores(block: Block, w: np.ndarray) -> np.ndarray:
 
 
 class BlockTraining(Training):
-    """Rows in blocks; their labels come to memory only for an objective that does not stream.
+    """Training rows in blocks; labels are loaded into memory only for an objective that does not stream.
 
-    ``classes`` are the two values of y, or None where y is relevance.
+    ``classes`` are the two values of y, or None if y is relevance.
     """
 
     def __init__(self, blocks: Blocks, found: Survey, classes: list[Any] | None) -> None:
         self.blocks, self.found, self.classes = blocks, found, classes
-        self.weight = None  # the survey has the units of the columns
+        self.weight = None  # the survey provides the units of the columns
         self._columns: tuple[np.ndarray, np.ndarray | None, Any] | None = None
         self._designs: dict[bool, BlockDesign] = {}
         self._other_weight: np.ndarray | None = None
@@ -396,7 +397,7 @@ class BlockTraining(Training):
             if objective.streams:
                 return self.design(labelled=True), objective
         objective = make(*self.columns())
-        # blocks know their own weights alone, so that their groups cannot take others
+        # blocks know only their own weights, so their groups cannot use replaced ones
         adds_up = objective.over_groups and objective.n_groups > 1 and self.blocks.persist and not whole
         adds_up = adds_up and self._other_weight is None
         if not adds_up or cut_group(self.blocks.map(groups_in)) is not None:
@@ -407,7 +408,7 @@ class BlockTraining(Training):
         return design, objective
 
     def design(self, *, labelled: bool = False) -> BlockDesign:
-        """The design, made once; ``labelled`` for an objective of two rows."""
+        """Design of the blocks, built once; ``labelled`` for an objective of two rows."""
         if labelled not in self._designs:
             positive = self.classes[1] if labelled and self.classes is not None else None
             self._designs[labelled] = BlockDesign(self.blocks, self.found, positive)
@@ -415,7 +416,7 @@ class BlockTraining(Training):
         return design if weight is None else design.reweighted(weight)
 
     def _totals(self) -> tuple[float, float]:
-        """Weight of the positives and of the negatives."""
+        """Total weights of the positives and the negatives."""
         if self._other_weight is None:
             low, high = self.classes or []
             return self.found.labels[high], self.found.labels[low]

@@ -1,4 +1,4 @@
-"""Rows in blocks, from disk one after another or from the workers of a cluster, and the survey of them before a fit."""
+"""Rows in blocks, read from disk one at a time or held by the workers of a cluster, and their survey before a fit."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from apexrank.validation import (
     weight_range,
 )
 
-ROWS_BYTES = 2**26  # of X in a block, where nobody says
+ROWS_BYTES = 2**26  # default size of X in a block
 MIXED_LABELS = "y has both words and numbers: give labels of one kind"
 
 
 class Block(NamedTuple):
-    """Some rows: features, labels or relevance (not of ballots), and where given weights and group ids."""
+    """Rows of features, with labels or relevance (None for ballots), and optional weights and group ids."""
 
     X: np.ndarray
     y: Any = None
@@ -34,17 +34,17 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """Blocks of rows that can be gone through any number of times, always in the same order.
+    """Blocks of rows that can be iterated any number of times, always in the same order.
 
-    A subclass has ``__iter__``, which reads one block at a time; or, where blocks live elsewhere, ``map`` and
+    A subclass defines ``__iter__``, which reads one block at a time, or, if blocks are stored elsewhere, ``map`` and
     ``prepared``.
 
     Attributes
     ----------
     threads : int, optional
-        Threads that the work on one block may use; None for all.
+        Number of threads for the work on one block; None for all.
     persist : bool
-        Whether what is made of blocks is kept between passes.
+        Whether prepared blocks are kept between passes.
     names : sequence of str, optional
         Names of the columns of X.
     """
@@ -57,21 +57,21 @@ class Blocks:
         raise NotImplementedError
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(block, *args)`` of every block, in their order."""
+        """Apply ``function(block, *args)`` to every block, in order."""
         return self.map_with(_without_own, None, function, *args)
 
     def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
-        """``function(block, own[k], *args)`` of every block k, in their order."""
+        """Apply ``function(block, own[k], *args)`` to every block k, in order."""
         results: list[Any] = []
         for block in self:
             results.append(function(block, None if own is None else own[len(results)], *args))
-            del block  # or two would be in memory while the next one is read
+            del block  # otherwise two blocks would be in memory during the next read
         return results
 
     def prepared(self, function: Callable[..., Any], *args: Any) -> Blocks:
         """Blocks of ``function(block, *args)``, to be used instead of these.
 
-        What is kept in memory is prepared once, what is read in every pass is prepared in every pass.
+        Blocks in memory are prepared once, blocks that are read in every pass are prepared in every pass.
         """
         return _Prepared(self, function, args)
 
@@ -94,21 +94,21 @@ def _without_own(block: Any, _: None, function: Callable[..., Any], *args: Any) 
 
 
 class ArrayBlocks(Blocks):
-    """Slices of an array, which may be a memory-mapped file larger than memory.
+    """Slices of an array, which may be a memory map of a file larger than memory.
 
-    Pages of a memory map that was opened with mode "r" or "r+" are given back after each block, so that no more than
-    one block of X is in memory.
+    Pages of a memory map opened with mode "r" or "r+" are released after each block, so that at most one block of X is
+    in memory.
 
     Parameters
     ----------
     X : array of shape (n, d), or path of a ``.npy`` file
         The rows; a file is memory-mapped.
     y : array of shape (n,), optional
-        Labels or relevance, which a fit of linear models needs and ballots do not have.
+        Labels or relevance; required to fit linear models, absent for ballots.
     sample_weight, groups : arrays of shape (n,), optional
-        With groups, whose rows have to stand together, no block ends inside one.
+        Rows of a group must be contiguous; no block ends inside a group.
     rows : int, optional
-        Rows of a block; by default those of 64 MiB.
+        Number of rows per block; by default as many as fit in 64 MiB.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class ArrayBlocks(Blocks):
 
 
 def block_rows(rows: Any, n_features: int) -> int:
-    """Rows of a block: the number asked for, or those of 64 MiB in double precision."""
+    """Number of rows per block: the requested number, or as many as fit in 64 MiB in double precision."""
     if rows is None:
         return max(1, ROWS_BYTES // (8 * max(1, n_features)))
     check_count("rows", rows)
@@ -160,14 +160,14 @@ def _mapped(path: Any) -> np.ndarray:
     except (OSError, ValueError, EOFError) as error:
         reason = getattr(error, "strerror", None) or "it is no .npy file of numbers"
         raise InputError(f"cannot read {str(path)!r} as an array: {reason}") from None
-    if not isinstance(found, np.ndarray):  # an archive of several
+    if not isinstance(found, np.ndarray):  # an archive of several arrays
         found.close()
         raise InputError(f"{str(path)!r} holds several arrays: save X alone as .npy")
     return found
 
 
 def _bounds(n: int, rows: int, groups: np.ndarray | None) -> np.ndarray:
-    """Bounds of blocks of about so many rows, moved back to where a group begins."""
+    """Bounds of blocks of about ``rows`` rows, moved back to the start of a group."""
     bounds = np.append(np.arange(0, n, rows), n)
     if groups is None:
         return bounds
@@ -176,7 +176,7 @@ def _bounds(n: int, rows: int, groups: np.ndarray | None) -> np.ndarray:
 
 
 def _give_back(X: Any) -> None:
-    """Let the pages of a shared memory map go; those that a copy-on-write map has changed exist nowhere else."""
+    """Release the pages of a shared memory map; modified pages of a copy-on-write map exist nowhere else."""
     if getattr(X, "mode", None) not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
         return
     base = X.base
@@ -187,7 +187,7 @@ def _give_back(X: Any) -> None:
 
 
 def merge_moments(a: Moments, b: Moments) -> Moments:
-    """Moments of the rows of both; squares are of numbers of at most 1, as those of huge ones would overflow."""
+    """Moments of the rows of both, computed on values scaled to at most 1, because large squares would overflow."""
     weight = a.weight + b.weight
     largest = np.maximum(a.largest, b.largest)
     if weight == 0:
@@ -202,7 +202,7 @@ def merge_moments(a: Moments, b: Moments) -> Moments:
 
 
 def column_moments(X: np.ndarray, weight: np.ndarray | None) -> Moments:
-    """Moments of the columns of finite rows, from a few megabytes of them at a time."""
+    """Moments of the columns, computed from a few megabytes of rows at a time; all entries must be finite."""
     parts = (
         _checked_moments(X[some], None if weight is None else weight[some], some.start)
         for some in row_slices(X)
@@ -221,14 +221,14 @@ def _checked_moments(rows: np.ndarray, weight: np.ndarray | None, first: int) ->
 
 
 class Survey(NamedTuple):
-    """What has to be known of all rows before a fit, from one pass over the blocks."""
+    """Statistics of all rows needed before a fit, from one pass over the blocks."""
 
     n_rows: int
     moments: Moments
-    labels: dict[Any, float]  # weight of each value of y; empty for relevance
-    sizes: tuple[int, ...]  # rows of each block
-    label_type: np.dtype = np.dtype(object)  # of y
-    weights: tuple[float, float] = (np.inf, 0.0)  # the smallest that is not 0, and the largest
+    labels: dict[Any, float]  # total weight of each value of y; empty for relevance
+    sizes: tuple[int, ...]  # number of rows per block
+    label_type: np.dtype = np.dtype(object)  # dtype of y
+    weights: tuple[float, float] = (np.inf, 0.0)  # the smallest positive and the largest
     grouped: bool = False  # whether there are group ids
 
     @property
@@ -237,7 +237,7 @@ class Survey(NamedTuple):
 
 
 def survey(blocks: Blocks, *, binary: bool) -> Survey:
-    """Count and check the rows of all blocks; ``binary`` also sums the weight of each label.
+    """Count and validate the rows of all blocks; ``binary`` also sums the weight of each label.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
     lightest, heaviest = zip(*(part.weights for part in parts), strict=True)
     check_weight_range(min(lightest), max(heaviest))
     moments = reduce(merge_moments, (part.moments for part in parts))
-    usable_units(moments.unit, lambda: moments.varies)  # or the fit is refused
+    usable_units(moments.unit, lambda: moments.varies)  # raises if no column can be used
     return Survey(
         sum(part.n_rows for part in parts),
         moments,
@@ -272,7 +272,7 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
 
 
 def gathered(blocks: Blocks) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Labels, weights and group ids of all rows in memory; weights that some blocks lack are 1."""
+    """Labels, weights and group ids of all rows in memory; blocks without weights get 1."""
     return joined_columns(blocks.map(columns_of))
 
 
@@ -298,14 +298,14 @@ def columns_of(block: Block) -> tuple[Any, Any, Any]:
 
 
 def labels_of(block: Block) -> np.ndarray:
-    """Labels of a block, which it has to have."""
+    """Labels of a block; InputError if it has none."""
     if block.y is None:
         raise InputError("a block has no y: give one label per row")
     return np.asarray(block.y)
 
 
 def cut_group(groups: list[np.ndarray]) -> tuple[Any, int, int] | None:
-    """A group of which two blocks have rows, and these, given the groups of each block."""
+    """First group that is split between two blocks, and these blocks, given the groups of each block."""
     names = np.concatenate(groups)
     block = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
     order = np.argsort(names, kind="stable")
@@ -317,7 +317,7 @@ def cut_group(groups: list[np.ndarray]) -> tuple[Any, int, int] | None:
 
 
 def check_whole(groups: list[np.ndarray]) -> None:
-    """Refuse a group of which two blocks have rows."""
+    """Raise InputError if a group is split between two blocks."""
     cut = cut_group(groups)
     if cut is not None:
         raise InputError(
@@ -327,12 +327,12 @@ def check_whole(groups: list[np.ndarray]) -> None:
 
 
 def groups_in(block: Block) -> np.ndarray:
-    """Group ids of a block, each once."""
+    """Distinct group ids of a block."""
     return np.unique(np.asarray(block.groups))
 
 
 def classes_of(found: Survey) -> list[Any]:
-    """The two values of y, the positive one last; more or fewer are refused."""
+    """The two values of y, the positive one last; InputError if there are more or fewer."""
     try:
         classes = sorted(found.labels)
     except TypeError:
@@ -342,7 +342,7 @@ def classes_of(found: Survey) -> list[Any]:
 
 
 def _common_type(types: list[np.dtype]) -> np.dtype:
-    """The type that all labels fit in; words and numbers have none, and are told apart by their values later."""
+    """Common dtype of all labels; object if words and numbers are mixed, which is detected by their values later."""
     if len({kind.kind in "SU" for kind in types}) > 1:
         return np.dtype(object)
     return np.result_type(*types)
@@ -359,10 +359,10 @@ def _survey_block(block: Block, binary: bool) -> Survey:
         nothing = np.zeros(block.X.shape[1])
         return Survey(0, Moments(0.0, nothing, nothing, nothing), {}, ())
     weights = weight_range(weight)
-    # small weights may stand beside larger ones of other blocks
+    # small weights are fine next to larger ones in other blocks
     check_weight_range(np.inf, max(weights[1], 1.0))
     labels = _label_weights(y, weight) if binary else {}
-    # huge numbers are refused once they are known to be finite
+    # huge values raise an error only after all values are known to be finite
     with np.errstate(over="ignore", invalid="ignore"):
         moments = column_moments(block.X, weight)
     check_not_huge("X", block.X)
@@ -370,7 +370,7 @@ def _survey_block(block: Block, binary: bool) -> Survey:
 
 
 def _label_weights(y: np.ndarray, weight: np.ndarray | None) -> dict[Any, float]:
-    """Weight of each value of y."""
+    """Total weight of each value of y."""
     missing = np.array([is_missing(value) for value in y]) if y.dtype == object else y != y
     if missing.any():
         raise InputError(f"row {int(missing.argmax())} of a block has no y: fill it in or drop the row")

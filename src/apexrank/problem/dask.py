@@ -1,4 +1,4 @@
-"""Blocks of rows that are partitions of Dask collections."""
+"""Blocks of rows from the partitions of Dask collections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNEVEN = "cut X, y, groups and sample_weight into the same partitions (rechunk, 
 
 
 def dask_module() -> Any:
-    """Dask, or one line that says how to get it."""
+    """Import Dask, or raise MissingExtraError with the install command."""
     try:
         import dask
     except ImportError as error:
@@ -24,10 +24,10 @@ def dask_module() -> Any:
 
 
 def current_client() -> Any:
-    """The Client of ``dask.distributed`` in use, or None."""
+    """Current ``dask.distributed`` Client, or None."""
     try:
         from distributed import get_client
-    except ImportError:  # Dask alone has the schedulers of one machine
+    except ImportError:  # Dask without distributed has only local schedulers
         return None
     try:
         return get_client()
@@ -36,9 +36,9 @@ def current_client() -> Any:
 
 
 class Caught:
-    """A function that gives the InputError it raises, or that it is given, instead of its result.
+    """Wrapper that returns an InputError, raised or passed as an argument, instead of a result.
 
-    Then no task fails, workers write no traceback, and of several errors the first in the order of the rows is raised.
+    No task fails then, workers log no traceback, and of several errors the first in row order is raised.
 
     Examples
     --------
@@ -48,7 +48,9 @@ class Caught:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.__name__ = getattr(function, "__name__", type(function).__name__)  # which Dask shows of a task
+        self.__name__ = getattr(
+            function, "__name__", type(function).__name__
+        )  # shown by Dask as the task name
 
     def __call__(self, *args: Any) -> Any:
         for value in args:
@@ -57,11 +59,11 @@ class Caught:
         try:
             return self.function(*args)
         except InputError as error:
-            return error.with_traceback(None)  # which would keep the rows in memory
+            return error.with_traceback(None)  # a traceback would keep the rows in memory
 
 
 def checked_results(results: Sequence[Any]) -> list[Any]:
-    """The results, unless one of them is an error: the first one is raised.
+    """Return the results, or raise the first one that is an error.
 
     Examples
     --------
@@ -78,20 +80,20 @@ PATIENCE = 30.0  # seconds
 
 
 class DaskBlocks(Blocks):
-    """Blocks that are computed, and kept, by Dask.
+    """Blocks that Dask computes and stores.
 
-    With a Client every pass is one task per thread of a worker, over the blocks it has. What comes back is merged here
-    in the order of the blocks, so that the number of workers does not change the answer beyond the rounding of BLAS
-    (L-BFGS on a push, which needs no BLAS, has the same bits). A block that dies with its worker is computed again
-    from its source. Without a Client the scheduler that Dask is set to runs the tasks, threads by default.
+    With a Client, every pass is one task per worker thread over the blocks on that worker. Results are merged here in
+    block order, so the number of workers changes the result only by the rounding of BLAS (L-BFGS on a push, which does
+    not use BLAS, is bit-identical). A block lost with its worker is recomputed from its source. Without a Client the
+    tasks run on the configured Dask scheduler, by default threads.
 
     Parameters
     ----------
     parts : list of Delayed
         One :class:`apexrank.problem.blocks.Block` each.
     persist : bool, optional
-        Keep the blocks in memory between passes instead of computing them in every pass. By default with a Client
-        only.
+        Keep the blocks in memory between passes instead of recomputing them in every pass. By default only with a
+        Client.
     names : sequence of str, optional
         Names of the columns.
 
@@ -103,7 +105,7 @@ class DaskBlocks(Blocks):
     [30.0, 60.0]
     """
 
-    threads = 1  # one task, one thread: Dask runs as many tasks as it has threads
+    threads = 1  # one thread per task: Dask runs as many tasks as it has threads
 
     def __init__(
         self, parts: Sequence[Any], *, persist: bool | None = None, names: Sequence[str] | None = None
@@ -126,7 +128,7 @@ class DaskBlocks(Blocks):
         return iter(self.map(_itself))
 
     def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
-        """``function(block, own[k], *args)`` of every block k, in their order, each where the block is."""
+        """Apply ``function(block, own[k], *args)`` to every block k, in order, each where the block is stored."""
         if self.client is None:
             return checked_results(dask_module().compute(*self._tasks(function, own, args)))
         if not self.persist:
@@ -136,7 +138,7 @@ class DaskBlocks(Blocks):
     def _by_worker(
         self, function: Callable[..., Any], own: Sequence[Any] | None, args: tuple[Any, ...]
     ) -> list[Any]:
-        """One task for each thread of a worker, over all blocks it has: a task costs milliseconds, a block not more."""
+        """Run one task per worker thread over its blocks: the overhead of a task is as large as the work on a block."""
         homes = self._homes()
         shares: dict[Any, list[int]] = {}
         for number, home in enumerate(homes):
@@ -163,8 +165,8 @@ class DaskBlocks(Blocks):
         return results
 
     def _homes(self) -> list[str | None]:
-        """The worker that has each block."""
-        if not self.parts:  # let go for another fit
+        """Worker that stores each block."""
+        if not self.parts:  # released by an earlier fit
             self.parts = self._keep(self._source)
         self._wait(self.parts)
         known = self.client.who_has(self.parts)
@@ -175,7 +177,7 @@ class DaskBlocks(Blocks):
         return self.client.gather(tasks)
 
     def _wait(self, futures: list[Any]) -> None:
-        """Wait for futures as long as any worker is at work: where all have died, Dask would wait for ever."""
+        """Wait for futures while any worker is active: if all workers died, Dask would wait forever."""
         from distributed import wait
 
         idle = 0
@@ -192,7 +194,7 @@ class DaskBlocks(Blocks):
 
     def _task(self, home: str | None, *call: Any) -> Any:
         workers = None if home is None else [home]
-        # a worker that has died by then must not hold up the rest
+        # a worker that has died in the meantime must not block the rest
         return self.client.submit(*call, pure=False, workers=workers, allow_other_workers=home is not None)
 
     def _tasks(
@@ -203,7 +205,7 @@ class DaskBlocks(Blocks):
         return [task(part, share, *args) for part, share in zip(self.parts, shares, strict=True)]
 
     def prepared(self, function: Callable[..., Any], *args: Any) -> DaskBlocks:
-        """Blocks of ``function(block, *args)``; the blocks themselves are let go, and computed again if asked for."""
+        """Blocks of ``function(block, *args)``; the original blocks are released and recomputed on demand."""
         blocks = DaskBlocks.__new__(DaskBlocks)
         blocks.client, blocks.persist, blocks.names = self.client, self.persist, self.names
         blocks.n_threads, blocks._source = self.n_threads, []
@@ -232,7 +234,7 @@ def _each(function: Callable[..., Any], blocks: list[Any], own: list[Any] | None
 def collection_blocks(
     X: Any, y: Any, groups: Any = None, sample_weight: Any = None, *, persist: bool | None = None
 ) -> DaskBlocks:
-    """Blocks of Dask arrays or data frames that are cut at the same rows."""
+    """Blocks of Dask arrays or data frames that are partitioned at the same rows."""
     dask = dask_module()
     given = _named(y, sample_weight, groups)
     if hasattr(X, "columns") and all(column is None or hasattr(column, "partitions") for _, column in given):
@@ -255,7 +257,7 @@ def collection_blocks(
 
 
 def _frame_blocks(X: Any, given: list[tuple[str, Any]], persist: bool | None) -> DaskBlocks:
-    """Blocks of one data frame with all columns: read apart, files are not always cut into the same partitions."""
+    """Blocks of a single data frame with all columns: separate reads may partition the files differently."""
     others = {f"apexrank {name}": column for name, column in given if column is not None}
     try:
         whole = X.assign(**others)
@@ -277,7 +279,7 @@ def _named(y: Any, sample_weight: Any, groups: Any) -> list[tuple[str, Any]]:
 
 
 def _whole_rows(X: Any) -> Any:
-    """A collection whose partitions have all columns."""
+    """Rechunk a collection so that each partition has all columns."""
     if not hasattr(X, "to_delayed"):
         raise InputError(
             f"X must be a Dask array or data frame, got {type(X).__name__}: other data are for apexrank.rankers"
@@ -290,7 +292,7 @@ def _whole_rows(X: Any) -> Any:
 
 
 def _like(X: Any, name: str, column: Any) -> Any:
-    """A column cut at the rows of X where both know their rows."""
+    """Rechunk a column like the rows of X, if the chunk sizes of both are known."""
     if column is None:
         return None
     if not hasattr(column, "to_delayed"):
@@ -313,7 +315,7 @@ def _delayed(collection: Any) -> list[Any]:
 
 def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
     rows = frame_rows(X) if hasattr(X, "columns") else np.asarray(X)
-    if rows.dtype.kind == "c":  # which astype would cut to its real part, with a warning
+    if rows.dtype.kind == "c":  # astype would keep only the real part, with a warning
         raise InputError("Complex data not supported: X must be of real numbers")
     try:
         rows = rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
@@ -333,7 +335,7 @@ def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
 
 
 def frame_rows(frame: Any) -> np.ndarray:
-    """Rows of a pandas data frame whose columns hold numbers of any kind; missing ones are NaN.
+    """Rows of a pandas data frame with numeric columns of any dtype; missing values become NaN.
 
     Examples
     --------
@@ -359,7 +361,7 @@ def _floats(column: Any) -> np.ndarray:
 
 
 def repartition_by_group(frame: Any, groups: str, npartitions: int | None = None) -> Any:
-    """Move rows so that every group is whole in one partition.
+    """Shuffle rows so that every group lies within one partition.
 
     Parameters
     ----------
@@ -368,12 +370,12 @@ def repartition_by_group(frame: Any, groups: str, npartitions: int | None = None
     groups : str
         The column of group ids.
     npartitions : int, optional
-        As many as there are by default.
+        Number of partitions; unchanged by default.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        The same rows; all of a group in one partition, whichever the order they came in.
+        The same rows, with all rows of a group in one partition, in whatever order they came.
 
     Examples
     --------
@@ -385,7 +387,7 @@ def repartition_by_group(frame: Any, groups: str, npartitions: int | None = None
     """
     if not hasattr(frame, "shuffle") or groups not in frame.columns:
         raise InputError(f"a Dask data frame with the column {groups!r} is needed to bring groups together")
-    # the only method whose rows come in the same order every time
+    # the only method with a reproducible row order
     return frame.shuffle(groups, npartitions=npartitions or frame.npartitions, shuffle_method="tasks")
 
 
@@ -409,14 +411,14 @@ def lazy(estimator: Any, method: str, X: Any, dtype: Any) -> Any:
 
 
 def _nameless(estimator: Any) -> Any:
-    """The estimator for plain rows, of which no names of columns are known."""
+    """Copy of the estimator without feature names, for plain arrays."""
     other = copy(estimator)
     other.__dict__.pop("feature_names_in_", None)
     return other
 
 
 def _plain_rows(frame: Any) -> Any:
-    """A data frame as an array whose chunks are its partitions."""
+    """Convert a data frame to an array whose chunks are its partitions."""
     import dask.array as da
 
     read = dask_module().delayed(frame_rows, pure=False)
@@ -429,14 +431,14 @@ def _apply(rows: np.ndarray, ranker: Any, method: str, dtype: Any) -> np.ndarray
 
 
 def accuracy(ranker: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """Share of the rows whose class ``predict`` finds, by weight, computed by the workers."""
+    """Weighted share of rows whose class is predicted correctly, computed by the workers."""
     blocks = collection_blocks(X, y, None, sample_weight, persist=False)
     right, total = np.sum(blocks.map(_hits, _nameless(ranker)), axis=0)
     return float(right / total)
 
 
 def _hits(block: Block, ranker: Any) -> tuple[float, float]:
-    """Weight of the rows whose class is found, and of all rows."""
+    """Weight of the correctly predicted rows, and of all rows."""
     weight = np.ones(len(block.y)) if block.weight is None else np.asarray(block.weight, dtype=float)
     if not len(weight):
         return 0.0, 0.0

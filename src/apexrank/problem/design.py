@@ -1,4 +1,4 @@
-"""Rows of linear models in memory: scores ``X·w`` and what problems take from them."""
+"""Designs of linear models in memory: scores ``X·w``, gradients and curvature products."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from apexrank.validation import SMALLEST, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
 Make = Callable[[np.ndarray, np.ndarray | None, Any], Objective]
-"""``make(labels, sample_weight, groups)``, the labels being a mask of positives, relevance or values."""
+"""``make(labels, sample_weight, groups)``, where labels are a mask of positives, relevance or values."""
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
-FAR = 1e4  # spreads from zero at which a column is moved there, in a copy of X
-WIDEST_HESSIAN = 2000  # features
-SEEN = 1e-13  # of the largest eigenvalue: below it rounding is all there is to see
+FAR = 1e4  # distance from zero, in spreads, beyond which a column is centred in a copy of X
+WIDEST_HESSIAN = 2000  # maximum number of features
+SEEN = 1e-13  # relative to the largest eigenvalue: anything smaller is rounding error
 
 
 class Design:
-    """Base class: rows of which linear scores are taken, wherever they are.
+    """Base class of designs: rows with linear scores, wherever they are stored.
 
-    A subclass has ``scores``, ``pull_back``, ``curvature``, ``column``, ``take``, ``units``, ``varies`` and
-    ``moved``; where an objective streams, ``sums`` may give value and gradient in one pass. An objective that does not
-    stream is evaluated here, in memory, on the scores of all rows (8 bytes a row).
+    A subclass defines ``scores``, ``pull_back``, ``curvature``, ``column``, ``take``, ``units``, ``varies`` and
+    ``moved``; for an objective that streams, ``sums`` may provide value and gradient in one pass. An objective that
+    does not stream is evaluated here, in memory, on the scores of all rows (8 bytes per row).
 
     Attributes
     ----------
     n_rows, n_features : int
     shift : array, optional
-        What was subtracted from the rows as given.
+        Vector that was subtracted from the original rows.
     is_rough : bool
         Whether sums are in single precision.
     has_span : bool
-        Whether :meth:`span` can be used.
+        Whether :meth:`span` is available.
     """
 
     n_rows: int
@@ -56,11 +56,11 @@ class Design:
 
     @property
     def hessian_work(self) -> float:
-        """Multiplications that a Hessian takes."""
+        """Number of multiplications for a Hessian."""
         return float(self.n_rows) * self.n_features**2
 
     def scores(self, w: np.ndarray) -> np.ndarray:
-        """Scores of the rows as kept, in double precision."""
+        """Scores of the stored rows, in double precision."""
         raise NotImplementedError
 
     def pull_back(self, r: np.ndarray) -> np.ndarray:
@@ -76,48 +76,48 @@ class Design:
         raise NotImplementedError
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Some rows, in memory and in double precision."""
+        """Selected rows, in memory and in double precision."""
         raise NotImplementedError
 
     def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """Scores of some rows for each column of W."""
+        """Scores of selected rows for each column of W."""
         step, found = max(1, BLOCK_BYTES // (8 * self.n_features)), np.empty((len(rows), W.shape[1]))
 
         def score(first: int) -> None:
             some = slice(first, first + step)
             found[some] = self.take(rows[some]) @ W
 
-        # products are small: threads of BLAS would wait for each other
+        # products are small, so BLAS threads would only wait for each other
         with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
             threads.map(score, range(0, len(rows), step))
         return found
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of each column, the units in which a solver works and stops."""
+        """Mean and standard deviation of each column, the units of the solver and its stopping rule."""
         raise NotImplementedError
 
     def varies(self) -> np.ndarray:
-        """Whether a column has different values."""
+        """Whether each column has different values."""
         raise NotImplementedError
 
     def whitening(self, scale: np.ndarray, ridge: float) -> Any:
-        """Matrix P of coordinates ``w = P·x`` that suit L-BFGS better than ``w = x/scale``, or None."""
+        """Matrix P such that L-BFGS converges faster in ``w = P·x`` than in ``w = x/scale``, or None."""
         return None
 
     def moved(self, shift: np.ndarray) -> Self:
-        """The same rows less ``shift``."""
+        """The same rows minus ``shift``."""
         raise NotImplementedError
 
     def sums(self, objective: Objective, w: np.ndarray) -> Any:
-        """Sums over the rows for the objective's ``stream``, or None where there are none."""
+        """Sums over the rows for the objective's ``stream``, or None if not available."""
         return None
 
     def span(self) -> Span:
-        """The rows in as many coordinates as there are rows, in memory; only for rows that are there."""
+        """The rows in as many coordinates as there are rows; only for rows in memory."""
         raise NotImplementedError
 
     def offset(self, w: np.ndarray) -> float:
-        """What the scores of the rows as given have more than those of the rows as kept."""
+        """Difference between the scores of the original rows and those of the stored rows."""
         return 0.0 if self.shift is None else float(self.shift @ w)
 
     def evaluate(self, objective: Objective, w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -129,7 +129,7 @@ class Design:
         return value, self.pull_back(slope)
 
     def hessian(self, objective: Objective, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
-        """Hessian of the objective with respect to w; ``centre`` is what keeps products of the rows small."""
+        """Hessian of the objective with respect to w; ``centre`` keeps the products of the rows small."""
         total = np.zeros((self.n_features, self.n_features))
         for factor, diagonal, U, S in objective.hessian(self.scores(w)):
             gram, V = self.curvature(centre, diagonal, U)
@@ -137,7 +137,7 @@ class Design:
         return total
 
     def separated(self, objective: Objective, w: np.ndarray) -> bool:
-        """Whether the objective calls the scores separated."""
+        """Whether the objective considers the scores separated."""
         return objective.separated(self.scores(w))
 
 
@@ -150,9 +150,9 @@ class Span(NamedTuple):
 
 
 class DenseDesign(Design):
-    """Rows in an array.
+    """Rows in a dense array.
 
-    Row-major rows and an objective that streams need one pass for value and gradient; everything else takes two.
+    Row-major rows with a streaming objective need one pass for value and gradient; all other cases need two.
     """
 
     has_span = True
@@ -198,7 +198,7 @@ class DenseDesign(Design):
 
 
 class SparseDesign(DenseDesign):
-    """Rows in a SciPy sparse matrix in CSR format; they are never moved, which would fill them."""
+    """Rows in a SciPy CSR matrix; they are never centred, which would make them dense."""
 
     can_move = False
 
@@ -207,7 +207,7 @@ class SparseDesign(DenseDesign):
         return column.toarray().ravel().astype(np.float64)
 
     def span(self) -> Span:
-        # of X·Xᵀ, as Q itself would be dense: with X·Xᵀ = U·S²·Uᵀ, L = U·S and Q = Xᵀ·U·S⁻¹
+        # from the eigenvectors of X·Xᵀ, as Q itself would be dense: with X·Xᵀ = U·S²·Uᵀ, L = U·S and Q = Xᵀ·U·S⁻¹
         squares, U = np.linalg.eigh((self.X @ self.X.T).toarray())
         seen = squares > SEEN * squares[-1]
         U, S = U[:, seen], np.sqrt(squares[seen])
@@ -218,7 +218,7 @@ class SparseDesign(DenseDesign):
 
 
 def design_of(X: Matrix) -> Design:
-    """The design of rows in memory, checked: dense, sparse, or those of an additive model."""
+    """Validated design of rows in memory: dense, sparse, or those of an additive model."""
     if hasattr(X, "basis"):
         from apexrank.problem.ramps import RampDesign
 
@@ -228,7 +228,7 @@ def design_of(X: Matrix) -> Design:
 
 
 class Training:
-    """Rows in memory with their labels, weights and group ids."""
+    """Training rows in memory with labels, weights and group ids."""
 
     def __init__(self, X: Matrix, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> None:
         self.X, self.labels, self.weight, self.groups = X, labels, weight, groups
@@ -238,9 +238,9 @@ class Training:
         return self.X.shape[1]
 
     def compose(self, make: Make, whole: bool = False) -> tuple[Design, Objective]:
-        """The design, and the objective on it that ``make`` makes of the labels.
+        """Design and the objective that ``make`` builds from the labels.
 
-        ``whole``: of the scores of all rows, also where sums over the rows would do.
+        ``whole`` requests an objective of the scores of all rows even if sums over the rows would suffice.
         """
         return design_of(self.X), make(*self.columns())
 
@@ -249,7 +249,7 @@ class Training:
         return self.labels, self.weight, self.groups
 
     def variances(self) -> np.ndarray:
-        """Variance of each column, by weight, over all rows; 0 where rounding is all there is to see."""
+        """Weighted variance of each column over all rows; 0 if it is only rounding error."""
         X = self.X
         weight = np.ones(X.shape[0]) if self.weight is None else self.weight
         if sparse.issparse(X):
@@ -265,25 +265,25 @@ class Training:
         return tied_scores(self.X, w)
 
     def reweighted(self, weight: np.ndarray) -> Training:
-        """The same rows with other weights; rows of weight 0 do not count."""
+        """The same rows with different weights; rows of weight 0 are ignored."""
         return Training(self.X, self.labels, weight, self.groups)
 
     def take(self, rows: np.ndarray) -> Training:
-        """Some of the rows."""
+        """Selected rows."""
         labels, *others = self.columns()
         weight, groups = (None if part is None else part[rows] for part in others)
         return Training(self.X[rows], labels[rows], weight, groups)
 
 
 def of_two_rows(make: Make, up: float, down: float) -> Objective:
-    """The objective of a positive and a negative that weigh as much as all of their class."""
+    """Objective of one positive and one negative row that carry the total weight of their class."""
     if up == 0 or down == 0:
         raise InputError("ranking needs rows of both classes, with positive weight, in at least one group")
     return make(np.array([True, False]), np.array([up, down]), None)
 
 
 def row_slices(X: np.ndarray) -> Iterator[slice]:
-    """Slices of rows of a few megabytes each, an empty one where there are no rows."""
+    """Slices of a few megabytes of rows each; a single empty slice if there are no rows."""
     rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
     return (slice(a, a + rows) for a in range(0, max(1, X.shape[0]), rows))
 
@@ -296,10 +296,10 @@ def scores_of(X: Matrix, w: np.ndarray) -> np.ndarray:
 
 
 def tied_scores(X: Matrix, w: np.ndarray) -> np.ndarray:
-    """``X @ w`` where equal rows have equal scores to the last bit, which BLAS does not promise.
+    """``X @ w`` with bit-identical scores for equal rows, which BLAS does not guarantee.
 
-    Measures of tied rows and isotonic regression are not continuous there: rounding that tells equal rows apart would
-    change the one and give the rows different values in the other.
+    Metrics of tied rows and isotonic regression are discontinuous at ties: rounding that separates equal rows would
+    change the metric, or give equal rows different fitted values.
 
     Examples
     --------
@@ -321,8 +321,8 @@ def curvature_products(
 ) -> tuple[np.ndarray, np.ndarray]:
     """``Z.T @ diag(weight) @ Z`` and ``Z.T @ U`` for ``Z = X − centre`` and weights >= 0, block by block.
 
-    An objective that does not see a shift of the scores has the same Hessian for Z as for X, but far from zero X's
-    products would cancel. A sparse X is taken as it is.
+    A shift-invariant objective has the same Hessian for Z as for X, but far from zero the products of X would cancel. A
+    sparse X is not centred.
     """
     if sparse.issparse(X):
         V = X.T @ U
@@ -339,10 +339,10 @@ def curvature_products(
 
 
 def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column, from 16,000 random rows of a dense X that has more.
+    """Mean and standard deviation of each column, from a random sample of 16,000 rows of a larger dense X.
 
-    They only set the units in which a solver works and stops. A column that looks constant is looked at in full; one
-    that is gets its own size as unit.
+    They only set the units of the solver and its stopping rule. A column that is constant in the sample is checked in
+    full; one that is really constant gets its magnitude as unit.
     """
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
@@ -362,7 +362,7 @@ def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarra
 
 
 class Moments(NamedTuple):
-    """Weight, mean, standard deviation and largest size of each column."""
+    """Weight, mean, standard deviation and largest absolute value of each column."""
 
     weight: float
     mean: np.ndarray
@@ -371,17 +371,17 @@ class Moments(NamedTuple):
 
     @property
     def unit(self) -> np.ndarray:
-        """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
+        """Unit of a column: its standard deviation, or its magnitude if that is only rounding error."""
         return np.where(self.varies, self.spread, np.where(self.largest > 0, self.largest, 1.0))
 
     @property
     def varies(self) -> np.ndarray:
-        """Whether there is more to see of a column than rounding."""
+        """Whether a column varies by more than rounding error."""
         return self.spread > 1e-12 * self.largest
 
 
 def moments_of(rows: np.ndarray, weight: np.ndarray | None) -> Moments:
-    """Moments of the columns of some rows, in double precision."""
+    """Moments of the columns of the given rows, in double precision."""
     total = float(len(rows) if weight is None else np.sum(weight))
     if total == 0:
         zero = np.zeros(rows.shape[1])
@@ -398,15 +398,15 @@ def moments_of(rows: np.ndarray, weight: np.ndarray | None) -> Moments:
 
 
 def _unit_of(variance: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
+    """Unit of a column: its standard deviation, or its magnitude if that is only rounding error."""
     spread = np.sqrt(np.maximum(variance, 0.0))
     return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
 
 
 def spread_inside(design: Design, lists: Any) -> np.ndarray:
-    """Standard deviation of each column around the means of its lists, which are all an objective of lists can see.
+    """Standard deviation of each column around its list means; a listwise objective depends on nothing else.
 
-    Of many lists random ones of about 16,000 rows are taken.
+    For many lists, a random sample of about 16,000 rows is used.
     """
     rows, bounds, weight = lists.rows, lists.lists, lists.weight
     sizes = np.diff(bounds)
@@ -427,9 +427,9 @@ def spread_inside(design: Design, lists: Any) -> np.ndarray:
 
 
 def usable_units(spread: np.ndarray, varying: Callable[[], np.ndarray]) -> np.ndarray:
-    """Units of the columns, 1 for those that differ by too little to be computed with, as for columns of zeros.
+    """Units of the columns, with 1 for columns that vary too little to compute with.
 
-    Such columns get a coefficient of about 0. Where no other column varies, nothing could be ranked: that is refused.
+    Such columns get a coefficient of about 0, like columns of zeros. If no other column varies, InputError is raised.
 
     Examples
     --------
@@ -446,7 +446,7 @@ def usable_units(spread: np.ndarray, varying: Callable[[], np.ndarray]) -> np.nd
 
 
 def varies(X: Matrix) -> np.ndarray:
-    """Whether a column has different values.
+    """Whether each column has different values.
 
     Examples
     --------

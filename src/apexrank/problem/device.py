@@ -1,7 +1,7 @@
-"""Rows on a device as a design: PyTorch tensors, CuPy arrays, and others that follow the array API standard.
+"""Designs of rows on a device: PyTorch tensors, CuPy arrays, and other arrays of the array API standard.
 
-Only w, the gradient and a few numbers cross, or the scores of all rows. The solvers are those of the host; they see
-NumPy vectors of one entry per feature.
+Only w, the gradient and a few numbers are transferred, or the scores of all rows. The solvers run on the host, on NumPy
+vectors with one entry per feature.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from apexrank.validation import (
 
 Array = Any  # of any array library
 
-BLOCK_BYTES = 2**28  # of rows in double precision that are worked on at once
+BLOCK_BYTES = 2**28  # size of the rows, in double precision, processed at once
 
 
 def namespace(X: Array) -> Any:
-    """The functions of the array API standard for arrays like X."""
+    """Array API functions for arrays like X."""
     return _compat().array_namespace(X)
 
 
@@ -53,19 +53,19 @@ def _compat() -> Any:
 
 
 def to_device(values: Any, like: Array, dtype: Any = None) -> Array:
-    """Values as an array beside ``like``, on its device."""
+    """Convert values to an array on the device of ``like``."""
     xp = namespace(like)
     if is_device_array(values) and namespace(values) is not xp:
         values = to_host(values)
     if is_tensor(values):
-        values = values.detach()  # nothing is differentiated here
+        values = values.detach()  # no gradients are needed here
     moved = values if is_device_array(values) else xp.asarray(np.array(values, order="C"))
     moved = _compat().to_device(moved, _compat().device(like))
     return moved if dtype is None else xp.astype(moved, dtype)
 
 
 def to_host(values: Any) -> np.ndarray:
-    """A NumPy array of the values of an array of any library.
+    """Convert an array of any library to NumPy.
 
     Examples
     --------
@@ -76,13 +76,13 @@ def to_host(values: Any) -> np.ndarray:
 
 
 def row_blocks(X: Array) -> Iterator[slice]:
-    """Slices of rows of which a copy in double precision fits."""
+    """Slices of rows small enough to copy in double precision."""
     rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
     return (slice(a, min(a + rows, X.shape[0])) for a in range(0, X.shape[0], rows))
 
 
 def checked_matrix(X: Array) -> Array:
-    """X itself, without its gradient, if it is a dense matrix of finite floating point numbers."""
+    """Check that X is a dense matrix of finite floating point numbers, and detach it from its gradient."""
     if is_tensor(X):
         X = X.detach()
         if str(X.layout) != "torch.strided":
@@ -94,14 +94,14 @@ def checked_matrix(X: Array) -> Array:
         raise InputError(f"X needs shape (n_samples, n_features), both at least 1, got {tuple(X.shape)}")
     if X.dtype not in (xp.float32, xp.float64):
         raise InputError(f"X on a device must be float32 or float64, got {X.dtype}: convert it first")
-    # the sum is one pass without a copy; only where it is not finite the entries are looked at
+    # the sum takes one pass without a copy; entries are checked only if it is not finite
     if not bool(xp.isfinite(xp.sum(X))) and not all(bool(xp.all(xp.isfinite(X[b]))) for b in row_blocks(X)):
         raise InputError("Input X contains NaN or infinity: fill or drop those rows")
     return X
 
 
 def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
-    """The two classes, and which rows are of the second one, on the device of X."""
+    """The two classes, and the mask of the second one on the device of X."""
     n = X.shape[0]
     values = _one_column(y) if is_device_array(y) else column_or_1d(np.asarray(y), warn=True)
     if tuple(values.shape) != (n,):
@@ -109,7 +109,7 @@ def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
     if is_device_array(values):
         values = to_device(values, X)
     elif values.dtype.kind == "O":
-        check_classification_targets(values)  # text is one type of labels, numbers as objects are not
+        check_classification_targets(values)  # text labels are valid, numbers stored as objects are not
     xp = namespace(values)
     low, high = _ends(values, xp)
     if not bool(xp.all((values == low) | (values == high))):
@@ -127,7 +127,7 @@ def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
 
 
 def _one_column(y: Array) -> Array:
-    """Labels of shape (n,), from a column too, with the warning that NumPy's arrays get from scikit-learn."""
+    """Flatten a column of labels to shape (n,), with the warning that scikit-learn gives for NumPy arrays."""
     if y.ndim != 2 or y.shape[1] != 1:
         return y
     message = "a column-vector y was passed where a 1d array was expected: use y[:, 0]"
@@ -136,7 +136,7 @@ def _one_column(y: Array) -> Array:
 
 
 def _ends(values: Array, xp: Any) -> tuple[Any, Any]:
-    """Lowest and highest label, of any type."""
+    """Lowest and highest label, of any dtype."""
     if isinstance(values, np.ndarray) and values.dtype.kind not in "biuf":
         found = np.unique(values)
         return found[0], found[-1]
@@ -149,7 +149,7 @@ def _ends(values: Array, xp: Any) -> tuple[Any, Any]:
 
 
 def checked_weights(sample_weight: Any, X: Array) -> Array:
-    """Weights in double precision on the device of X: one finite number of at least 0 per row, or one for all."""
+    """Weights in double precision on the device of X: one finite non-negative number per row, or one for all."""
     xp, n = namespace(X), X.shape[0]
     needed = f"sample_weight needs one number for each of the {n} rows of X"
     if not is_device_array(sample_weight):
@@ -170,7 +170,7 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
 
 
 def scores_on_device(X: Array, w: np.ndarray) -> Array:
-    """``X @ w`` in double precision, where X is."""
+    """``X @ w`` in double precision, on the device of X."""
     xp, v = namespace(X), to_device(w, X)
     if (kernels := _row_kernels(X)) is not None:
         return kernels.row_scores(X, v)
@@ -178,13 +178,13 @@ def scores_on_device(X: Array, w: np.ndarray) -> Array:
 
 
 def tied_scores_on_device(X: Array, w: np.ndarray) -> Array:
-    """``X @ w`` where equal rows have equal scores to the last bit, where X is."""
+    """``X @ w`` on the device of X, with bit-identical scores for equal rows."""
     xp, v = namespace(X), to_device(w, X)
     return xp.concat([xp.sum(xp.astype(X[block], xp.float64) * v, axis=1) for block in row_blocks(X)])
 
 
 def pulled_back(X: Array, r: Array) -> Array:
-    """``Xᵀ @ r`` in double precision, for one column r or several, where X is."""
+    """``Xᵀ @ r`` in double precision on the device of X, for one column r or several."""
     if r.ndim == 1 and (kernels := _row_kernels(X)) is not None:
         return kernels.row_sum(X, r)
     xp = namespace(X)
@@ -192,7 +192,7 @@ def pulled_back(X: Array, r: Array) -> Array:
 
 
 def _row_kernels(X: Array) -> Any:
-    """The module of kernels that read X once, if they can."""
+    """Module of single-pass kernels for X, if available."""
     if not (is_tensor(X) and X.is_cuda):
         return None
     from apexrank.problem import triton_rows
@@ -201,7 +201,7 @@ def _row_kernels(X: Array) -> Any:
 
 
 def chosen_classes(classes: np.ndarray, above: Array) -> Any:
-    """The second class where ``above``, as an array of the same library; NumPy's for classes that are no numbers."""
+    """Class of each row, the second where ``above``, as an array of the same library; NumPy if not numeric."""
     if classes.dtype.kind not in "biuf":
         return classes[to_host(above).astype(int)]
     xp, pair = namespace(above), to_device(classes, above)
@@ -209,7 +209,7 @@ def chosen_classes(classes: np.ndarray, above: Array) -> Any:
 
 
 def column_units(X: Array, weight: Array | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column, as :func:`apexrank.problem.design.column_units`, on the device."""
+    """Mean and standard deviation of each column on the device; see :func:`apexrank.problem.design.column_units`."""
     n = X.shape[0]
     if n <= SCALE_ROWS:
         return _moments(X, weight)[:2]
@@ -238,9 +238,9 @@ def _moments(rows: Array, weight: Array | None) -> tuple[np.ndarray, np.ndarray,
 
 
 class DeviceRows:
-    """Sums over the rows of a matrix on a device, in two passes over it: scores, then the weighted sum of rows.
+    """Sums over the rows of a device matrix in two passes: scores, then the weighted sum of rows.
 
-    Everything is in double precision; of a matrix in single precision one block at a time is converted.
+    Everything is in double precision; a single-precision matrix is converted one block at a time.
     """
 
     is_rough = False
@@ -259,7 +259,7 @@ class DeviceRows:
             return RowSums(top + np.log(total), np.ones(2), sums.T / total[:, None])
 
     def _softmaxes(self, w: np.ndarray, slope: tuple[float, float]) -> tuple[Array, Array]:
-        """Highest exponent of each class, and ``exp(exponent − highest)`` as columns, 0 outside the class."""
+        """Maximum exponent of each class, and ``exp(exponent − maximum)`` as columns, 0 outside the class."""
         xp = self.xp
         s = scores_on_device(self.X, w)
         tops, columns = [], []
@@ -286,7 +286,7 @@ class DeviceRows:
         return RowSums(to_host(xp.stack(values)), to_host(xp.sum(shares, axis=0)), rows)
 
     def scatter(self, w: np.ndarray, terms: list[Scatter]) -> np.ndarray:
-        """Sums of outer products of rows less their centre, stacked."""
+        """Sums of outer products of centred rows, stacked."""
         xp, s = self.xp, scores_on_device(self.X, w)
         total = np.zeros((len(terms), self.X.shape[1], self.X.shape[1]))
         for number, term in enumerate(terms):
@@ -311,7 +311,7 @@ def _weighted_gram(Z: Array, weight: Array) -> Array:
 
 
 class DeviceSums:
-    """The sums of :class:`apexrank.kernels.rows.RowSummer` at one point, on a device."""
+    """Sums of :class:`apexrank.kernels.rows.RowSummer` at one point, on a device."""
 
     def __init__(self, rows: Any, exact: DeviceRows, w: np.ndarray) -> None:
         self.rows, self.exact, self.w = rows, exact, w
@@ -328,21 +328,22 @@ class DeviceSums:
 
 
 class DeviceDesign(Design):
-    """Rows of a PyTorch tensor, CuPy array, or array of another library that follows the array API standard.
+    """Rows of a PyTorch tensor, a CuPy array, or another array of the array API standard.
 
-    With labels, an objective of two rows that stream (see :class:`~apexrank.problem.block_design.BlockDesign`) is
-    evaluated on the device: only w, the gradient and a few numbers cross. A row-major CUDA matrix of up to 1024 columns
-    is then read once per value and gradient where Triton is there (:mod:`apexrank.problem.triton_rows`); everything
-    else takes two passes. On such a matrix retargeting and the logistic push are evaluated on the device too
-    (:mod:`apexrank.problem.device_objectives`). All others are evaluated on the host, on the scores of all rows.
+    With labels, a streaming objective of two rows (see :class:`~apexrank.problem.block_design.BlockDesign`) is
+    evaluated on the device: only w, the gradient and a few numbers are transferred. If Triton is installed, a row-major
+    CUDA matrix of up to 1024 columns is read once per value and gradient (:mod:`apexrank.problem.triton_rows`); all
+    other cases take two passes. On such a matrix, retargeting and the logistic push are also evaluated on the device
+    (:mod:`apexrank.problem.device_objectives`). All other objectives are evaluated on the host, on the scores of all
+    rows.
 
     Parameters
     ----------
     X : array of shape (n, d)
     positive, weight : arrays on the device of X, optional
-        Which rows are positive, and their weights.
+        Mask of the positive rows, and the weights of the rows.
     fused : bool
-        False: two passes also where one would do.
+        False forces two passes even if one would suffice.
 
     Examples
     --------
@@ -362,7 +363,9 @@ class DeviceDesign(Design):
         self.X, self.positive, self.weight, self.fused = X, positive, weight, fused
         self.n_rows, self.n_features = X.shape
         xp = namespace(X)
-        self.ends = to_host(xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)]))  # of each column
+        self.ends = to_host(
+            xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)])
+        )  # minimum and maximum of each column
         check_not_huge("X", self.ends)
         self._objective: tuple[Objective | None, Any] = None, None
         self._set_rows()
@@ -392,7 +395,7 @@ class DeviceDesign(Design):
         return float(found[0]), to_host(pulled_back(self.X, found[1]))
 
     def _moved_objective(self, objective: Objective) -> Any:
-        """The objective for scores on the device, if there is one; made once."""
+        """Device version of the objective, built once, or None."""
         if objective is not self._objective[0]:
             from apexrank.problem.device_objectives import objective_on_device
 
@@ -400,7 +403,7 @@ class DeviceDesign(Design):
         return self._objective[1]
 
     def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
-        """As everywhere; a sparse U is multiplied on the host, block by block."""
+        """Curvature products as in the base class; a sparse U is multiplied on the host, block by block."""
         xp, middle, c = namespace(self.X), to_device(centre, self.X), to_device(weight, self.X)
         on_host = sparse.issparse(U)
         U = U.tocsr() if on_host else to_device(U, self.X)
@@ -452,7 +455,7 @@ class DeviceDesign(Design):
 
 
 def rows_of(X: Array, positive: Array, weight: Array | None, fused: bool = True) -> Any:
-    """Sums over rows in one pass where there is a kernel for X, in two elsewhere."""
+    """Sums over rows, in one pass if there is a kernel for X, otherwise in two."""
     if fused and (X.is_cuda if is_tensor(X) else hasattr(X, "__cuda_array_interface__")):
         from apexrank.problem.triton_rows import fused_rows
 
@@ -463,7 +466,7 @@ def rows_of(X: Array, positive: Array, weight: Array | None, fused: bool = True)
 
 
 class DeviceTraining(Training):
-    """Rows on a device, with labels and weights there; ``binary`` where the labels are a mask of positives."""
+    """Training rows on a device, with labels and weights there; ``binary`` if labels are a mask of positives."""
 
     def __init__(self, X: Any, labels: Any, weight: Any, groups: Any, binary: bool) -> None:
         super().__init__(X, labels, weight, groups)

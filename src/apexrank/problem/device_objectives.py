@@ -1,11 +1,11 @@
-"""Objectives of scores that are evaluated on a CUDA device by Triton kernels, scores and gradient staying there.
+"""Triton kernels that evaluate objectives on a CUDA device, where scores and gradient stay.
 
-* Retargeting: a list is read into registers by one program. Rows of a level are free among themselves, so the nearest
-  targets are ``clip(y, t_a, t_{a+1})`` in level a, y being the scores less their offsets, with thresholds t that rise
-  with the levels. Each threshold minimises a convex function of the two levels it divides, and thresholds that fall
-  are pooled as in isotonic regression: no sort.
+* Retargeting: each program loads one list into registers. Rows of a level are unordered among themselves, so the
+  nearest targets in level a are ``clip(y, t_a, t_{a+1})``, where y are the scores minus their offsets and the
+  thresholds t increase with the level. Each threshold minimises a convex function of the two levels it separates, and
+  decreasing thresholds are pooled as in isotonic regression. No sort is needed.
 * The push with the logistic loss: the panels of :mod:`apexrank.kernels.pairsums`. The rows of a panel become Chebyshev
-  moments, one product takes these to Chebyshev series on all panels, and each row reads off its sums there.
+  moments, one matrix product maps these to Chebyshev series on all panels, and each row evaluates its series.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Tensor = Any
 
 LONGEST_LIST = 4096
 SHORTEST_TILE = 32
-MOST_PANELS = 128  # a product of (28·panels) × (14·panels) numbers
-TILE = 2048  # scores of a program
+MOST_PANELS = 128  # the product has (28·panels) × (14·panels) entries
+TILE = 2048  # scores per program
 MOST_PROGRAMS = 2048
-MOMENTS = 16  # NODES, filled up to a power of two
+MOMENTS = 16  # NODES, padded to a power of two
 
 
 def objective_on_device(objective: Objective, X: Any) -> Any:
-    """A function of scores on the device of X that gives value and gradient, or None where the host has to do it."""
+    """Function from scores on the device of X to value and gradient, or None if the host must evaluate it."""
     if not has_kernel(X):
         return None
     kinds: tuple[Any, ...] = (DeviceRetarget, DeviceLogisticPush)
@@ -47,7 +47,7 @@ def objective_on_device(objective: Objective, X: Any) -> Any:
 
 
 class DeviceRetarget:
-    """:class:`~apexrank.objectives.retarget.Retarget` of a tensor of scores, its rows of a level in any order."""
+    """:class:`~apexrank.objectives.retarget.Retarget` of a tensor of scores; rows of a level may be in any order."""
 
     def __init__(self, objective: Retarget, device: Any) -> None:
         import torch
@@ -85,7 +85,7 @@ class DeviceRetarget:
         )
 
     def value_and_grad(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Value and gradient, as tensors."""
+        """Value and gradient as tensors."""
         slope, value = scores.new_zeros(self.n), scores.new_empty(self.n_lists)
         for tile, lists in self.lists.items():
             _retarget_lists[(len(lists),)](
@@ -110,11 +110,11 @@ class DeviceRetarget:
 
 @jit
 def _threshold(y, weight, level, low, high):
-    """The t that divides level ``low - 1`` from level ``high``, all levels between being at t.
+    """Threshold t between level ``low - 1`` and level ``high``, with all levels in between at t.
 
-    Rows below t in the lower level and above it in the upper one cost nothing, so that t is the mean of the others.
-    That is Newton's method for an increasing function of t that is piecewise linear, kept inside a bracket as it may go
-    round in circles; differences to t keep the digits of scores far from zero.
+    Rows of the lower level below t and rows of the upper level above t cost nothing, so t is the mean of the others.
+    This is Newton's method for an increasing piecewise linear function of t, kept inside a bracket because it may
+    cycle; working with differences from t preserves the digits of scores far from zero.
     """
     lower = level == low - 1
     upper = level == high
@@ -181,10 +181,10 @@ def _retarget_lists(  # type: ignore[no-untyped-def]
     score_penalty = tl.load(constants + 1)
     y = (theta - offset) / (1.0 + target_penalty)
     top_level = tl.max(level, axis=0)
-    # a stack of pooled thresholds: the number of the first one in a pool, and its value
+    # stack of pooled thresholds: the index of the first threshold of a pool, and the pooled value
     begins = tl.zeros([L], tl.int32)
     heights = tl.zeros([L], tl.float64)
-    count = tl.sum(begins, axis=0)  # 0, of the type that sums have
+    count = tl.sum(begins, axis=0)  # 0, with the type of sums
     a = count + 1
     while a <= top_level:
         begin = a
@@ -221,7 +221,9 @@ def _retarget_lists(  # type: ignore[no-untyped-def]
         log_q = _log_softmax(offset, weight, there)
         r = tl.exp(log_r)
         cost = weight * (log_r - log_p) + target_penalty * weight * (log_r - log_q)
-        count_of = tl.where(there, tl.maximum(weight, 1.0), 0.0)  # less would lose the bound of Lemma 8
+        count_of = tl.where(
+            there, tl.maximum(weight, 1.0), 0.0
+        )  # smaller values would violate the bound of Lemma 8
         mean = tl.sum(count_of * theta, axis=0) / tl.sum(count_of, axis=0)
         pull = score_penalty * count_of * (theta - mean)
         value = factor * tl.sum(tl.where(there, r * cost + 0.5 * pull * (theta - mean), 0.0), axis=0)
@@ -231,7 +233,7 @@ def _retarget_lists(  # type: ignore[no-untyped-def]
 
 
 class DeviceLogisticPush:
-    """:class:`~apexrank.objectives.push.Push` with the logistic loss and a power as price, of a tensor of scores."""
+    """:class:`~apexrank.objectives.push.Push` of a tensor of scores, with the logistic loss and a power price."""
 
     def __init__(self, objective: Push, device: Any) -> None:
         import torch
@@ -257,7 +259,7 @@ class DeviceLogisticPush:
         )
 
     def value_and_grad(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Value and gradient, as tensors; None where scores are spread over too many panels, or infinite."""
+        """Value and gradient as tensors; None if scores are infinite or span too many panels."""
         import torch
 
         low, high = (float(end) for end in torch.aminmax(scores))
@@ -268,7 +270,7 @@ class DeviceLogisticPush:
         for factor, sign, outer, v, inner, u in self.sides:
             x, t = scores[inner], scores[outer]
             r, pull = self._sums(x, u, t, sign, lowest, highest)
-            top = r.max()  # heights are above 0, and powers of their shares of the highest at most 1
+            top = r.max()  # heights are positive, so powers of ratios to the maximum are at most 1
             power = (r / top) ** self.p
             norm = top * (power if v is None else v * power).sum() ** (1 / self.p)
             mass = (r / norm) ** (self.p - 1)
@@ -282,8 +284,8 @@ class DeviceLogisticPush:
     def _sums(
         self, x: Tensor, weight: Tensor | None, t: Tensor, sign: float, lowest: int, highest: int
     ) -> tuple[Tensor, Tensor]:
-        """``Σ_i w_i softplus(±(t_k − x_i))`` and the same of the sigmoid, for each t."""
-        if sign < 0:  # panels of −s, which are not those of s where a score is a whole number
+        """``Σ_i w_i softplus(±(t_k − x_i))`` and the same with the sigmoid, for each t."""
+        if sign < 0:  # panels of −s; they differ from those of s if a score is a whole number
             lowest, highest = -highest - 1, -lowest
         panels = highest - lowest + 1
         series = (
@@ -294,7 +296,7 @@ class DeviceLogisticPush:
 
 @lru_cache(maxsize=8)
 def _between_panels(panels: int, device: Any) -> Tensor:
-    """Matrix from the moments of all panels to the coefficients of softplus and sigmoid on all panels."""
+    """Matrix that maps the moments of all panels to the coefficients of softplus and sigmoid on all panels."""
     import torch
 
     table = chebyshev_between(np.arange(-panels + 1, panels))
@@ -327,7 +329,7 @@ def panel_moments(x: Tensor, weight: Tensor | None, sign: float, lowest: int, pa
 
 
 def panel_series(t: Tensor, sign: float, lowest: int, series: Tensor) -> tuple[Tensor, Tensor]:
-    """The two series of its panel at each point ``±t``."""
+    """Evaluate both series of its panel at each point ``±t``."""
     value, slope = t.new_empty(len(t)), t.new_empty(len(t))
     if len(t):
         _evaluate_series[(-(-len(t) // TILE),)](

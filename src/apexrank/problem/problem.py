@@ -1,4 +1,4 @@
-"""A linear problem: a design, an objective of its scores and a penalty, with certificates of its minimum."""
+"""Linear problem: a design, an objective of its scores and a penalty, with certificates of optimality."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from apexrank.problem.design import (
     usable_units,
 )
 
-LEAST_TOTAL = 1e-290  # with its inverse, the range of an objective at equal scores
-CLOSE = 1e-6  # values between which rounding in single precision may hide the difference
+LEAST_TOTAL = 1e-290  # an objective at equal scores must lie between this and its inverse
+CLOSE = 1e-6  # largest difference of values that single-precision rounding may hide
 
 
 class Certificate(NamedTuple):
-    """Bounds on the distance from the minimum: scaled gradient norm, duality gap, and the gap's natural unit."""
+    """Optimality certificate: scaled gradient norm, duality gap, and the natural unit of the gap."""
 
     grad_norm: float
     gap: float
@@ -36,19 +36,19 @@ class Certificate(NamedTuple):
 class Problem:
     """``min_w objective(X·w)/count + penalty(w)``.
 
-    ``value_and_grad`` and ``hessian`` are those of the smooth part, which is all but the L1 norm and the bounds of
-    the penalty; solvers take those from ``penalty``.
+    ``value_and_grad`` and ``hessian`` cover the smooth part, which excludes the L1 norm and the bounds of the penalty;
+    solvers take those from ``penalty``.
 
     Parameters
     ----------
     design : Design or matrix
-        The rows; a matrix stands for its :class:`DenseDesign` or :class:`SparseDesign`.
+        The rows; a matrix is converted to a :class:`DenseDesign` or :class:`SparseDesign`.
     objective : Objective
-        A function of the scores of all rows, which is divided by its ``count``.
+        Function of the scores of all rows; it is divided by its ``count``.
     penalty : Penalty or float
         A number is the alpha of a :class:`~apexrank.penalties.Ridge`.
     sample_weight : array, optional
-        Weights of the rows, for the units of the columns only.
+        Weights of the rows, used only for the units of the columns.
 
     Attributes
     ----------
@@ -79,57 +79,57 @@ class Problem:
         self.n_repeated = 0.0 if sample_weight is None else float(sample_weight.sum())
         self.penalty.check(self.n_features)
         self.objective, self.count, total = objective, objective.count, objective.total
-        if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:  # its squares are taken
+        if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:  # it is squared later
             raise InputError(
                 f"at equal scores the objective is {total:.3g}, out of the range of computation: "
                 "divide the weights by their mean, or scale the target"
             )
         self.total = total / self.count
-        # what a unit of the scores changes: the value itself, unless the objective is quadratic
+        # effect of a unit change of the scores: the value itself, unless the objective is quadratic
         self.curvature = objective.curvature / self.count
         self.grad_unit = np.sqrt(self.total * self.curvature)
         self.value_unit = objective.value_unit / self.count
         self._last: tuple[np.ndarray, float, np.ndarray] | None = None
         centre, spread = self.design.units(sample_weight)
-        if not objective.shift_invariant:  # the Hessian is that of the rows as they are, and so is their size
+        if not objective.shift_invariant:  # the Hessian and the units refer to uncentred rows
             centre, spread = 0 * centre, np.hypot(centre, spread)
         elif objective.lists is not None and self.design.can_move:
             spread = spread_inside(self.design, objective.lists)
         self.spread = usable_units(spread, self.design.varies)
         unseen = objective.shift_invariant and self.design.can_move and self.design.shift is None
         if unseen and np.any(np.abs(centre) > FAR * self.spread):
-            # so far from zero that scores would lose the digits that rank: the objective does not see the shift
+            # so far from zero that scores would lose significant digits; the objective is invariant to the shift
             self.design, centre = self.design.moved(centre), 0 * centre
-            if objective.lists is None:  # from there rounding no longer hides the spread of a column
+            if objective.lists is None:  # after centring, rounding no longer hides the spread
                 self.spread = usable_units(self.design.units(sample_weight)[1], self.design.varies)
         self.centre = centre
         self.scale = np.hypot(self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature))
 
     def in_span(self) -> SpanProblem | None:
-        """The problem in the span of its rows where that has fewer variables and a ridge keeps the minimiser there."""
-        # a row of weight 3 is three rows, so that repeated rows take the same way to the minimum
+        """Problem in the span of its rows, if that has fewer variables and a ridge keeps the minimiser there."""
+        # a row of weight 3 counts as three rows, so that weighted and repeated rows take the same path
         n = max(self.design.n_rows, self.n_repeated)
         ridge = self.penalty.convexity > 0 and not self.needs - {"limit"}
-        # Newton's steps are the same in any coordinates; those of L-BFGS depend on which basis the span gets
+        # Newton's steps do not depend on the coordinates; those of L-BFGS depend on the basis of the span
         ridge = ridge and (self.objective.has_hessian or "limit" in self.needs)
         narrow = n < self.n_features and n <= WIDEST_HESSIAN
         return SpanProblem(self) if ridge and narrow and self.design.has_span else None
 
     def with_objective(self, objective: Objective) -> Self:
-        """The same problem with another objective of the same kind, in the same units."""
+        """Copy of the problem with another objective of the same kind, in the same units."""
         other = copy(self)
         other.objective, other.count = objective, objective.count
         return other
 
     def with_penalty(self, penalty: Penalty) -> Self:
-        """The same problem with another penalty."""
+        """Copy of the problem with another penalty."""
         other = copy(self)
         other.penalty, other._last = penalty, None
         other.scale = np.hypot(self.spread, np.sqrt(penalty.diagonal(self.n_features) / self.curvature))
         return other
 
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """Smooth part and its gradient; not finite, without a word, where the scores are beyond all bounds."""
+        """Smooth part and its gradient; non-finite, without a warning, if the scores overflow."""
         value, grad = self._evaluate(w)
         return self._steadied(w, value, grad) if self.design.is_rough else value, grad
 
@@ -143,10 +143,10 @@ class Problem:
             return value + own, grad + slope
 
     def _steadied(self, w: np.ndarray, value: float, grad: np.ndarray) -> float:
-        """The value, without rounding noise relative to that of the point before if the two are close.
+        """Value corrected for rounding noise relative to the previous point, if the two are close.
 
-        In single precision the value is known to about 1e-8, which hides what a step close to the minimum gains. The
-        gradient still tells: the gain is ``½·(∇ + ∇before)·step``, up to the third power of the step.
+        In single precision the value is accurate to about 1e-8, which hides the gain of a step near the minimum. The
+        gradient still shows it: the gain is ``½·(∇ + ∇before)·step``, up to third order in the step.
         """
         if self._last is not None:
             before, value_before, grad_before = self._last
@@ -157,13 +157,13 @@ class Problem:
         return value
 
     def penalised(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """The whole value, and the gradient of the smooth part."""
+        """Full value, and the gradient of the smooth part."""
         value, grad = self.value_and_grad(w)
         return value + self.penalty.rough(w), grad
 
     @property
     def needs(self) -> set[str]:
-        """What a solver must know besides a ridge: "l1", "groups", "bounds", "quadratic" or "limit"."""
+        """Features that a solver must support besides a ridge: "l1", "groups", "bounds", "quadratic" or "limit"."""
         penalty, grouped = self.penalty, self.penalty.is_grouped
         found = {"l1": penalty.l1 > 0 and not grouped, "groups": grouped, "bounds": penalty.is_bounded}
         found["limit"] = self.objective.is_smoothed
@@ -172,13 +172,13 @@ class Problem:
 
     @property
     def hessian_cost(self) -> float:
-        """Multiplications that :meth:`hessian` takes; infinite without a formula, and for too many features."""
+        """Number of multiplications for :meth:`hessian`; infinite without a formula or with too many features."""
         known = self.objective.has_hessian and self.n_features <= WIDEST_HESSIAN
         return self.design.hessian_work if known else np.inf
 
     @remembered
     def hessian(self, w: np.ndarray) -> np.ndarray:
-        """Hessian of the smooth part: a dense n_features x n_features matrix."""
+        """Hessian of the smooth part, a dense n_features x n_features matrix."""
         return self.penalty.hessian(self.n_features) + (
             self.design.hessian(self.objective, w, self.centre) / self.count
         )
@@ -188,24 +188,24 @@ class Problem:
         return self.design.pull_back(self.objective.value_and_grad(self.design.scores(w))[1]) / self.count
 
     def scores(self, w: np.ndarray) -> np.ndarray:
-        """Scores of the rows as they were given."""
+        """Scores of the original rows."""
         scores = self.design.scores(w)
         return scores if self.design.shift is None else scores + self.design.offset(w)
 
     def grad_norm(self, grad: np.ndarray) -> float:
         """Largest gradient entry in units of its column's standard deviation.
 
-        For ``log R`` without penalty it is how far, in standard deviations, the weighted means of the positives and
-        of the negatives still are from each other. A penalty adds its own curvature to the unit.
+        For ``log R`` without penalty, it is the remaining distance, in standard deviations, between the weighted means
+        of the positives and the negatives. A penalty adds its own curvature to the unit.
         """
         return float(np.abs(grad / self.scale).max(initial=0.0)) / self.grad_unit
 
     def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
-        """Certificate at ``w``, for the whole value and the gradient of the smooth part there.
+        """Certificate at ``w``, given the full value and the gradient of the smooth part there.
 
-        Without an L1 norm w = 0, where all rows are tied, has only the columns' spread as unit: a penalty does not
-        excuse a gradient. Without a quadratic part everything is relative to the objective, which may be far below
-        the one at w = 0.
+        Without an L1 norm, the unit at w = 0, where all rows are tied, is only the spread of the columns: a penalty
+        must not hide a nonzero gradient. Without a quadratic part everything is relative to the objective, which may be
+        far below its value at w = 0.
         """
         penalty = self.penalty
         slope = penalty.subgradient(w, grad)
@@ -221,10 +221,10 @@ class Problem:
         return Certificate(norm * self.total / unit, gap, unit)
 
     def dual_gap(self, w: np.ndarray, value: float, grad: np.ndarray) -> float:
-        """Upper bound on value − minimum, from the dual point that is the objective's gradient; nan if there is none.
+        """Upper bound on value − minimum, using the gradient of the objective as dual point; nan if there is none.
 
-        A lasso needs a dual point in its box ``|Xᵀθ| ≤ l1``, so θ is scaled down to ``s·θ``; an objective F ≥ 0 makes
-        ``−F*(sθ) ≥ s·dual``, and one that is an exponential has ``−F*(sθ) = s·dual − s·log(s)·F``.
+        A lasso needs a dual point in its box ``|Xᵀθ| ≤ l1``, so θ is scaled down to ``s·θ``; an objective F ≥ 0 gives
+        ``−F*(sθ) ≥ s·dual``, and an exponential one gives ``−F*(sθ) = s·dual − s·log(s)·F``.
         """
         penalty, objective = self.penalty, self.objective
         if not objective.is_convex:
@@ -239,7 +239,7 @@ class Problem:
         return max(value - (s * dual - s * np.log(s) * exponential - penalty.conjugate(-s * grad)), 0.0)
 
     def dual_bound(self, dual: float, slope: np.ndarray) -> float:
-        """Lower bound of the minimum from a dual point of the objective, of value ``dual`` and with ``Xᵀθ = slope``."""
+        """Lower bound on the minimum from a dual point of the objective with value ``dual`` and ``Xᵀθ = slope``."""
         penalty = self.penalty
         if not np.isscalar(penalty.curvature):
             definite = penalty.convexity > 0 and not penalty.is_bounded
@@ -254,7 +254,7 @@ class Problem:
         return s * dual - penalty.conjugate(-s * slope)
 
     def unbounded(self, value: float, w: np.ndarray) -> bool:
-        """Whether w separates the classes while no penalty holds it back."""
+        """Whether w separates the classes and no penalty bounds it."""
         return (
             value * self.count < self.objective.separable_below
             and self.penalty.value(w) == 0
@@ -262,13 +262,13 @@ class Problem:
         )
 
     def held_by_penalty(self, value: float, w: np.ndarray) -> bool:
-        """Whether w proves that an objective over groups has no minimum but for the penalty, with ``value`` at w.
+        """Whether w proves that an objective over groups has no minimum without the penalty; ``value`` is that at w.
 
-        ``(1/p)·log R`` of a group is at least minus the smallest margin of its pairs. Where the mean over the groups is
-        below 0 the mean margin is therefore above 0, and the objective falls for ever along w
-        (:meth:`~apexrank.objectives.base.PricedObjective.falls_forever`). Where it is below 0 with the penalty added,
-        the coefficients are of the order of one over its strength. That is so for any strength at p = inf, where the
-        penalty sets the scale of the scores alone, not their order.
+        ``(1/p)·log R`` of a group is at least minus the smallest margin of its pairs. If the mean over the groups is
+        below 0, the mean margin is therefore above 0, and the objective decreases without bound along w
+        (:meth:`~apexrank.objectives.base.PricedObjective.falls_forever`). If it is below 0 including the penalty, the
+        coefficients are of the order of one over its strength. At p = inf this holds for any strength: there the
+        penalty sets only the scale of the scores, not their order.
         """
         objective = self.objective
         unbounded = not (objective.bounded_below or objective.is_smoothed) and objective.n_groups > 1
@@ -276,18 +276,18 @@ class Problem:
 
 
 class SpanProblem(Problem):
-    """A problem of n rows with a ridge in n variables: its minimiser is a combination of the rows.
+    """Ridge problem of n rows in n variables, since its minimiser is a linear combination of the rows.
 
-    With ``X = L·Qᵀ`` and ``w = Q·v`` scores and norms are the same, and so are value and duality gap: the design is L,
-    and certificates are those of the problem in the columns of X. An objective that does not see a shift of the scores
-    has its minimiser in the span of the rows less their mean.
+    With ``X = L·Qᵀ`` and ``w = Q·v``, scores and norms are unchanged, and so are value and duality gap: the design is
+    L, and certificates are those of the problem in the columns of X. A shift-invariant objective has its minimiser in
+    the span of the centred rows.
 
     Attributes
     ----------
     full : Problem
         The problem in the columns of X.
     to_w, to_v : callables
-        Coefficients of the columns from the variables and back.
+        Maps from the variables to the coefficients of the columns and back.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""Rows of additive models: of every column a place between two knots, instead of a number for each ramp.
+"""Designs of additive models: each value is stored as a position between two knots instead of one number per ramp.
 
-A function of a column that is linear between knots is ``f = Σ_m β_m·φ_m`` with ramps
-``φ_m(x) = clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)``: β_m is its rise from one knot to the next. The coefficients here
-are ``√M·β`` for M ramps, so that a plain ridge on all of them costs a function of one column ``M·Σ β²``, which for a
-straight line is the square of its rise however many knots there are. f counts from the knot next to the median, and a
-missing value has a coefficient of its own on top of it.
+A piecewise linear function of a column is ``f = Σ_m β_m·φ_m`` with ramps
+``φ_m(x) = clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)``: β_m is its increment from one knot to the next. The coefficients
+here are ``√M·β`` for M ramps, so that a plain ridge on all of them penalises a function of one column by ``M·Σ β²``;
+for a straight line this is the square of its total rise, regardless of the number of knots. f is 0 at the knot next to
+the median, and a missing value has a separate coefficient.
 
-Of a pair of columns a :class:`RampBasis` has functions that are bilinear between a few knots each and have no part that
-depends on one of the two alone, with the ridge ``θ'(D'D ⊗ 1 + 1 ⊗ D'D + 1)θ`` of their values θ at the knots.
+For a pair of columns, a :class:`RampBasis` has functions that are bilinear between a few knots of each column and have
+no part that depends on one column alone, with the ridge ``θ'(D'D ⊗ 1 + 1 ⊗ D'D + 1)θ`` on their values θ at the knots.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, SMALL
 from apexrank.parallel import Threads, n_threads
 from apexrank.problem.design import SCALE_ROWS, Design, Span
 
-GRAM_CHUNKS = 4  # each with a matrix of its own
-WEAKEST = 1e-8  # eigenvalue of a correlation that counts as one, in a change of coordinates
-SCATTER = 4.0  # multiplications of a product of matrices in the time of one addition to a place in memory
-CHUNK = 4096  # rows that are written out at a time
+GRAM_CHUNKS = 4  # each with its own matrix
+WEAKEST = (
+    1e-8  # smallest eigenvalue of a correlation matrix that is not treated as 0 in a change of coordinates
+)
+SCATTER = 4.0  # multiplications of a matrix product per scattered addition to memory, in equal time
+CHUNK = 4096  # rows expanded at a time
 
 
 class Places:
-    """Slots and fractions of the values of columns between their knots."""
+    """Slots and fractions that locate values of columns between their knots."""
 
     def __init__(self, X: np.ndarray, knots: Sequence[np.ndarray]) -> None:
         self.widths = np.array([len(own) for own in knots], dtype=np.int64)
@@ -60,24 +62,24 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class RampBasis:
-    """Functions of columns, and of pairs of them, of which scores are sums.
+    """Functions of columns and of pairs of columns whose sum is the score.
 
     Parameters
     ----------
     knots : sequence of arrays
-        Of each column, rising; of a column of levels 0, 1, 2, ….
+        Increasing knots of each column; 0, 1, 2, … for a column of levels.
     middle : sequence of int
-        The knot of each column from which its function counts.
+        Knot of each column at which its function is 0.
     missing, levels : sequences of bool
-        Whether a missing value has a coefficient, and whether every knot has one instead of every ramp.
+        Whether missing values have a coefficient, and whether there is a coefficient per knot instead of per ramp.
     pairs : sequence of (int, int)
         Pairs of columns.
     pair_knots : dict of arrays
         Knots of each column in pairs.
     pair_weights : dict of arrays
-        Weight of the training rows at these knots.
+        Weight of the training rows at each of these knots.
     pair_strength : float
-        How much more the ridge on a pair counts than that on a column.
+        Strength of the ridge on pairs relative to that on columns.
     """
 
     knots: Sequence[np.ndarray]
@@ -91,7 +93,7 @@ class RampBasis:
 
     @cached_property
     def blocks(self) -> list[np.ndarray]:
-        """For each column and pair the values at its slots of the functions that its coefficients multiply."""
+        """Values at the slots of each column and pair of the functions that its coefficients multiply."""
         found = [self._of_column(j) for j in range(len(self.knots))]
         return found + [self._of_pair(j, k) for j, k in self.pairs]
 
@@ -107,11 +109,11 @@ class RampBasis:
 
     @cached_property
     def matrix(self) -> Any:
-        """Values at all slots, and one more that is never used, of the function of each coefficient."""
+        """Values at all slots, plus one unused slot, of the function of each coefficient."""
         return sparse.csr_array(sparse.block_diag([*self.blocks, np.zeros((1, 0))]))
 
     def combine(self, values: np.ndarray) -> np.ndarray:
-        """``values @ matrix``, block by block: for many rows faster than the sparse product."""
+        """``values @ matrix``, block by block; faster than the sparse product for many rows."""
         bounds = pairwise(self.starts.tolist())
         return np.hstack([values[:, i:j] @ block for (i, j), block in zip(bounds, self.blocks, strict=True)])
 
@@ -143,9 +145,9 @@ class RampBasis:
 
 
 class RampRows:
-    """Rows of an additive model, of shape (n_rows, n_coefficients) without holding that many numbers.
+    """Rows of an additive model as an implicit matrix of shape (n_rows, n_coefficients).
 
-    ``places`` are those of the values between the knots of single columns, where they are known.
+    ``places`` are the positions of the values between the knots of single columns, if already known.
 
     Examples
     --------
@@ -169,7 +171,7 @@ class RampRows:
         self.threads = 1 if X.size < SMALL else n_threads()
 
     def gather(self, v: np.ndarray) -> np.ndarray:
-        """Sum over columns and pairs of the values of v at the places of each row."""
+        """Sum over columns and pairs of the values of v at the positions of each row."""
         out, d = np.zeros(self.shape[0]), len(self.basis.knots)
         code, fraction, starts = self.places.code, self.places.fraction, self.basis.starts
         two = self.pair_places
@@ -211,7 +213,7 @@ class RampRows:
         return out.sum(axis=0)
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
-        """``Σ weight·x·xᵀ`` over the rows x, as values at the slots."""
+        """``Σ weight·x·xᵀ`` over the rows x, in the basis of slots."""
         size, chunk = int(self.basis.starts[-1]) + 1, max(MIN_CHUNK_ROWS, -(-self.shape[0] // GRAM_CHUNKS))
         n_chunks = -(-self.shape[0] // chunk)
         out = np.zeros((n_chunks, size, size))
@@ -223,7 +225,7 @@ class RampRows:
         return total + np.triu(total, 1).T
 
     def moments(self, sample_weight: np.ndarray | None) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Mean of every coefficient's function, and the covariances inside each column and pair; of some rows."""
+        """Mean of each coefficient's function and covariances within each column and pair, from a sample of rows."""
         n, some = self.shape[0], min(self.shape[0], SCALE_ROWS // 4)
         chosen = np.arange(n) if some == n else np.random.default_rng(0).integers(0, n, some)
         weight = np.ones(some) if sample_weight is None else np.asarray(sample_weight, dtype=float)[chosen]
@@ -236,17 +238,17 @@ class RampRows:
             if block.shape[1]:  # a constant column has no coefficient
                 gram = sums[first:last].reshape(len(block), -1)
                 gram = gram + np.triu(gram, 1).T
-                mean = gram.sum(axis=1)  # the values of a row in a column or pair are 1 in sum
+                mean = gram.sum(axis=1)  # the values of a row in a column or pair sum to 1
                 means.append(mean @ block)
                 found.append(block.T @ (gram - np.outer(mean, mean)) @ block)
         return np.concatenate(means), found
 
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Some of the rows as an array."""
+        """Selected rows as a dense array of coefficients."""
         return self.basis.combine(self.slots(rows))
 
     def slots(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Some of the rows by slots."""
+        """Selected rows as a dense array of slots."""
         parts = self._parts(rows)
         out = np.zeros((len(parts[0]), int(self.basis.starts[-1]) + 1))
         expand(*parts, out)
@@ -259,7 +261,7 @@ class RampRows:
 
 
 class RampDesign(Design):
-    """Design of :class:`RampRows`: scores, their transpose and Hessians without the matrix."""
+    """Matrix-free design of :class:`RampRows`: scores, their transpose and Hessians."""
 
     can_move = False
     has_span = True
@@ -275,12 +277,12 @@ class RampDesign(Design):
         return self.X.basis.matrix.T @ self.X.scatter(r)
 
     def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
-        # nothing is far from zero here, so that the centre can be taken off afterwards
+        # no column is far from zero here, so the centre can be subtracted afterwards
         combine = self.X.basis.combine
         gram, mean = combine(combine(self.X.gram(weight)).T), self.pull_back(weight)
         gram += np.outer(weight.sum() * centre - mean, centre) - np.outer(centre, mean)
         if sparse.issparse(U):
-            # a column for each pooled block of rows: thousands, of few rows each
+            # one column per pooled block of rows: thousands, with few rows each
             chunks = (slice(i, i + CHUNK) for i in range(0, self.n_rows, CHUNK))
             V = sum(U[rows].T @ self.X.dense(rows) for rows in chunks).T
         else:
@@ -301,14 +303,14 @@ class RampDesign(Design):
         mean, self._covariances = self.X.moments(sample_weight)
         variance = np.concatenate([np.zeros(0), *map(np.diag, self._covariances)])
         size = np.hypot(mean, np.sqrt(np.maximum(variance, 0.0)))
-        # what rounding leaves of a variance is none
+        # a variance at the level of rounding error counts as zero
         spread = np.where(variance > 1e-12 * size**2, np.sqrt(np.maximum(variance, 0.0)), size)
         return mean, np.where(spread > 0, spread, 1.0)
 
     def whitening(self, scale: np.ndarray, ridge: float) -> Any:
         """Sparse matrix P of coordinates ``w = P·x`` in which the coefficients of each function are uncorrelated.
 
-        Neighbouring ramps differ by little: in the units of single coefficients L-BFGS takes several times as long.
+        Neighbouring ramps are highly correlated: in the original coordinates L-BFGS takes several times as long.
         """
         parts, first = [], 0
         for covariance in self._covariances:

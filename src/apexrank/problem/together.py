@@ -1,9 +1,9 @@
-"""Rows of many fits at once: sums over the rows for many vectors of coefficients from one reading of X.
+"""Joint fits: sums over the rows for many coefficient vectors from a single pass over X.
 
-The fits of a search differ in p, alpha and the fold that they leave out. A fold is a weight of 0 for the rows held out,
-so that all fits share the rows: ``X @ W`` has the scores of all of them, some rows at a time, and what is kept of a
-row are its contributions to the sums. The sums are those of cells, rows that count equally often in every fold, so that
-the sums of one point give the value, the gradient and the Hessian of each fold there.
+The fits of a search differ in p, alpha and the fold left out. A fold gives weight 0 to its held-out rows, so all fits
+share the rows: ``X @ W`` holds the scores of all of them, computed a few rows at a time, and only the contributions of
+the rows to the sums are kept. Sums are taken per cell, a set of rows that count equally often in every fold, so that
+the sums at one point give the value, the gradient and the Hessian of each fold there.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from apexrank.problem.design import Design, Training, design_of
 from apexrank.problem.device import BLOCK_BYTES as DEVICE_BYTES
 from apexrank.problem.device import DeviceDesign, DeviceTraining, namespace, to_device, to_host
 
-SLICE_ROWS, MOST_SLICES = 2**15, 128  # rows whose sums one thread adds up
-CHUNK_NUMBERS = 2**16  # of X or of scores, which should stay in cache
-SAMPLED = 2**15  # rows of a class, on average, that a Hessian is made of at least
-SCATTER_COLUMNS = 32  # of a pass, which cost as much as a Hessian may
-SCATTER_BYTES = 2**24  # of Hessians that one pass gives
-HESSIAN_BYTES = 2**26  # of the Hessians of all fits, beyond which they do without
-FEWER = 3.0  # the logarithm of a share of the weight below which rows need a sample of their own
-ABSENT = -1e30  # the logarithm of a weight of 0, which products with 0 do not make nan
-MOST_CELLS, KNOWN_BYTES = 32, 2**26  # of sums of cells that are kept
-EVERYTHING = -1  # the fold of a fit on all rows
+SLICE_ROWS, MOST_SLICES = 2**15, 128  # rows summed by one thread
+CHUNK_NUMBERS = 2**16  # entries of X or of scores that should stay in cache
+SAMPLED = 2**15  # minimum average number of rows per class for a Hessian
+SCATTER_COLUMNS = 32  # columns of a pass with the cost allowed for a Hessian
+SCATTER_BYTES = 2**24  # size of the Hessians computed in one pass
+HESSIAN_BYTES = 2**26  # maximum size of the Hessians of all fits; larger ones are not computed
+FEWER = 3.0  # log of the share of weight below which rows need a sample of their own
+ABSENT = -1e30  # log of a weight of 0; unlike -inf, its product with 0 is not nan
+MOST_CELLS, KNOWN_BYTES = 32, 2**26  # limits on the cached sums of cells
+EVERYTHING = -1  # fold number of a fit on all rows
 
 
 class Columns(NamedTuple):
     """Exponents ``slope_c·x·w + log u`` of many columns w: W by columns, slopes of the two classes, and folds.
 
-    ``group`` is the number of the :class:`Cells` that have the fold of each column, ``times`` of shape (n_cells, n)
-    how often their rows count.
+    ``group`` is the index of the :class:`Cells` that contain the fold of each column, and ``times``, of shape
+    (n_cells, n), the number of times their rows count.
     """
 
     W: np.ndarray
@@ -58,7 +58,7 @@ class Columns(NamedTuple):
 
 
 class LogSums(NamedTuple):
-    """Of each class (of each cell) and column: highest exponent, sums of ``exp(t − highest)`` and rows so weighted."""
+    """Maximum exponent, sums of ``exp(t − maximum)`` and weighted sums of rows, per class (and cell) and column."""
 
     top: np.ndarray
     mass: np.ndarray
@@ -74,7 +74,7 @@ class Scatters(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Cell of each row for some folds: rows of a cell count equally often, ``times`` of shape (n_folds, n_cells)."""
+    """Cell of each row for some folds; rows of a cell count equally often, ``times`` of shape (n_folds, n_cells)."""
 
     folds: range
     of_rows: np.ndarray
@@ -82,9 +82,9 @@ class Cells(NamedTuple):
 
 
 def cells_of(times: np.ndarray, first: int = 0) -> list[Cells]:
-    """Cells of all folds, or of some folds each where all of them would have many cells.
+    """Cells of all folds together, or of subsets of folds if there would be too many cells.
 
-    Of k folds that share out the rows there are k cells.
+    If k folds partition the rows there are k cells.
 
     Examples
     --------
@@ -107,20 +107,20 @@ def cells_of(times: np.ndarray, first: int = 0) -> list[Cells]:
 
 
 class JointRows:
-    """Rows that many fits read together.
+    """Rows shared by many fits.
 
     Parameters
     ----------
     parts : Blocks
         The rows, as one :class:`~apexrank.problem.block_design.Part` or many.
     sizes : sequence of int
-        Rows of each part.
+        Number of rows of each part.
     design : Design
-        The rows as given, for the units of the columns.
+        Design of the original rows, for the units of the columns.
     weight : array, optional
-        Weights of the rows, for these units.
+        Weights of the rows, for the same units.
     times : array of shape (n_folds, n), optional
-        How often each row counts in the fits of a fold.
+        Number of times each row counts in the fits of a fold.
     """
 
     def __init__(
@@ -129,18 +129,18 @@ class JointRows:
         self.parts, self.design = parts, design
         self.n_rows, self.n_features, self.varies = design.n_rows, design.n_features, design.varies
         mean, self.spread = design.units(weight)
-        self.centre = mean if design.can_move else 0 * mean  # far from zero scores would lose digits
+        self.centre = mean if design.can_move else 0 * mean  # far from zero, scores would lose digits
         self.cells = cells_of(np.zeros((1, self.n_rows), np.uint8) if times is None else times)
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         self._own = [[cells.of_rows[a:b] for cells in self.cells] for a, b in pairwise(bounds)]
         self._known: dict[tuple[Any, ...], LogSums] = {}
         self._grams: dict[tuple[Any, ...], tuple[float, np.ndarray]] = {}
-        # a sample of the rows is enough for a Hessian, unless there are few: heavy rows are in it for certain
+        # a sample of the rows suffices for a Hessian unless there are few; heavy rows are always included
         sampled = max(SAMPLED, SCATTER_COLUMNS * self.n_rows / self.n_features)
         self.rate = sampled if self.n_rows > 4 * SAMPLED else np.inf
 
     def columns(self, W: np.ndarray, slope: np.ndarray, fold: Sequence[int]) -> Columns:
-        """Columns of coefficients with their folds."""
+        """Columns of coefficients with their folds and cells."""
         group = [next((g for g, cells in enumerate(self.cells) if f in cells.folds), 0) for f in fold]
         times = np.zeros((max(cells.times.shape[1] for cells in self.cells), len(fold)))
         for k, (f, g) in enumerate(zip(fold, group, strict=True)):
@@ -149,7 +149,7 @@ class JointRows:
         return Columns(W, slope, np.array(fold), np.array(group), times)
 
     def log_sums(self, columns: Columns) -> LogSums:
-        """Sums of all columns over each cell that counts, negatives and positives by turns."""
+        """Sums of all columns over each active cell, alternating negatives and positives."""
         return reduce(_merged, self.parts.map_with(_part_log_sums, self._own, columns, self.centre))
 
     def grams(self, terms: Scatters) -> np.ndarray:
@@ -157,7 +157,7 @@ class JointRows:
         return sum(self.parts.map_with(_part_grams, self._own, terms, self.centre, self.rate))
 
     def knows_folds(self, n: int) -> bool:
-        """Whether the Hessians of folds follow from those on all rows, which have n terms."""
+        """Whether the Hessians of the folds follow from those on all rows, which have n terms."""
         return len(self.cells) == 1 and n * self._gram_bytes <= HESSIAN_BYTES
 
     @property
@@ -165,7 +165,7 @@ class JointRows:
         return 8 * max(cells.times.shape[1] for cells in self.cells) * (self.n_features + 1) ** 2
 
     def answer(self, requests: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Answers to what columns ask (:class:`ColumnSums`), all in one pass over the rows, or one a kind."""
+        """Answer the requests of :class:`ColumnSums` in one pass over the rows, or one pass per kind."""
         answers: list[Any] = [None] * len(requests)
         for kind, give in (("sums", self._sums), ("scatter", self._scatter)):
             own = [k for k, request in enumerate(requests) if request[0] == kind]
@@ -175,7 +175,7 @@ class JointRows:
         return answers
 
     def _sums(self, asked: list[tuple[Any, ...]]) -> list[RowSums]:
-        """Sums for coefficients, fold and slopes, unless those of the cells of all rows are known from before."""
+        """Sums for coefficients, fold and slopes, using cached sums of the cells where available."""
         w, fold, slope = zip(*asked, strict=True)
         columns = self.columns(np.column_stack(w), np.column_stack(slope), fold)
         keys = [(*key, group) for key, group in zip(map(_key, w, slope), columns.group, strict=True)]
@@ -199,12 +199,12 @@ class JointRows:
         return merge_log_sums(top, sums.mass.reshape(-1, 2), sums.rows.reshape(*top.shape, -1))
 
     def _scatter(self, asked: list[tuple[Any, ...]]) -> list[np.ndarray]:
-        """Sums of outer products for coefficients, fold and terms, unless those of all cells are known from before."""
+        """Sums of outer products for coefficients, fold and terms, using cached sums of the cells where available."""
         w, fold, terms = zip(*((w, f, term) for w, f, own in asked for term in own), strict=True)
         columns = self.columns(np.column_stack(w), np.array([[term.slope] * 2 for term in terms]).T, fold)
         keys = [(*_key(w[k], (term.slope,)), term.label, columns.group[k]) for k, term in enumerate(terms)]
         known = [self._grams.get(key, (-np.inf, np.empty(0))) for key in keys]
-        # of rows that count little among all a sample has few
+        # a sample has few of the rows with a small share of the weight
         new = [k for k, (shift, _) in enumerate(known) if terms[k].shift > shift + FEWER]
         at_once = max(1, SCATTER_BYTES // self._gram_bytes)
         for first in range(0, len(new), at_once):
@@ -237,7 +237,7 @@ def _key(w: np.ndarray, slope: tuple[float, ...]) -> tuple[bytes, tuple[float, .
 
 
 def _keep_latest(known: dict[Any, Any], size: int, limit: int) -> None:
-    """Forget the oldest entries, each of ``size`` bytes, beyond a limit."""
+    """Drop the oldest entries, each of ``size`` bytes, beyond a limit."""
     for key in list(known)[: max(0, len(known) - limit // size)]:
         del known[key]
 
@@ -276,7 +276,7 @@ def _part_log_sums(part: Part, own: list[np.ndarray], columns: Columns, centre: 
 def _log_sums(
     part: Part, numbers: np.ndarray, W: np.ndarray, centre: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Highest exponent of each column, and the rows ``(x, 1)`` summed with the exponentials of the others."""
+    """Maximum exponent of each column, and the sums of ``(x, 1)`` weighted by ``exp(exponent − maximum)``."""
     d, n = W.shape
     top, sums = np.full(n, -np.inf), np.zeros((d + 1, n))
     factor = np.concatenate([W, np.zeros((1, n)), np.ones((1, n))])
@@ -285,12 +285,12 @@ def _log_sums(
         factor[d] = -base
         T = Z @ factor[: Z.shape[1]]
         peak = T.max(axis=0)
-        # as in kernels.rows: the maximum moves only when it is passed by far
+        # as in kernels.rows, the maximum moves only when exceeded by a wide margin
         moves = peak > np.where(top > -np.inf, HEADROOM, ABSENT / 2)
         if moves.any():
             step = np.where(moves, peak, 0.0)
             T -= step
-            sums *= np.exp(-np.maximum(step, 0.0))  # where it is below 0 there are no sums yet
+            sums *= np.exp(-np.maximum(step, 0.0))  # below 0 there are no sums yet
             top = np.where(moves, base + step, top)
         np.exp(T, out=T)
         sums += Z[:, : d + 1].T @ T
@@ -300,7 +300,7 @@ def _log_sums(
 def _part_grams(
     part: Part, own: list[np.ndarray], terms: Scatters, centre: np.ndarray, rate: float
 ) -> np.ndarray:
-    """Sums over a sample: a row of weight c is drawn with probability ``min(1, rate·c)``."""
+    """Sums over a sample in which a row of weight c is drawn with probability ``min(1, rate·c)``."""
     (d, n), cells = terms.columns.W.shape, len(terms.columns.times)
 
     def work(some: slice) -> np.ndarray:
@@ -329,7 +329,7 @@ def _part_grams(
 def _by_kind(
     part: Part, own: list[np.ndarray], columns: Columns, rows: slice
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Some rows by cell and label, with the columns in which they count."""
+    """Rows grouped by cell and label, with the columns in which they count."""
     for group, cells in enumerate(own):
         kind = 2 * cells[rows] + part.label[rows]
         order = rows.start + np.argsort(kind, kind="stable")
@@ -341,7 +341,7 @@ def _by_kind(
 
 
 def _chunks(part: Part, numbers: np.ndarray, centre: np.ndarray, width: int) -> Iterator[Any]:
-    """Some rows at a time: centred columns, 1, and where there are weights their logarithms."""
+    """A few rows at a time: centred columns, a column of ones, and the logarithms of the weights, if any."""
     d, step = part.X.shape[1], max(1, CHUNK_NUMBERS // width)
     dense, weighted = isinstance(part.X, np.ndarray), part.log_weight is not None
     for first in range(0, len(numbers), step):
@@ -358,14 +358,14 @@ def _chunks(part: Part, numbers: np.ndarray, centre: np.ndarray, width: int) -> 
 def _over_slices(
     part: Part, work: Callable[[slice], Any], merge: Callable[[Any, Any], Any], total: Any
 ) -> Any:
-    """Merge ``work(rows)`` over the slices of a part in their order: the same bits for any number of threads."""
+    """Merge ``work(rows)`` over the slices of a part in order: bit-identical for any number of threads."""
     n = part.X.shape[0]
     size = max(SLICE_ROWS, -(-n // MOST_SLICES))
     slices = [slice(a, min(a + size, n)) for a in range(0, n, size)]
     at_once = min(n_threads(), part.threads or n_threads())
-    # threads of BLAS would wait for each other, and change the last bits
+    # BLAS threads would wait for each other and change the last bits
     with threadpool_limits(limits=1, user_api="blas"), Threads(at_once) as threads:
-        for first in range(0, len(slices), 2 * at_once):  # few results at a time, each may be large
+        for first in range(0, len(slices), 2 * at_once):  # few results at a time, because each may be large
             total = reduce(merge, threads.map(work, slices[first : first + 2 * at_once]), total)
     return total
 
@@ -374,7 +374,7 @@ def _over_slices(
 
 
 class ColumnSums:
-    """The sums of :class:`apexrank.kernels.rows.RowSummer` for one fit of many, which ``steps`` asks for all."""
+    """Sums of :class:`apexrank.kernels.rows.RowSummer` for one of many fits, requested jointly by ``steps``."""
 
     def __init__(self, steps: Lockstep, w: np.ndarray, fold: int) -> None:
         self.steps, self.w, self.fold = steps, w, fold
@@ -391,19 +391,19 @@ class ColumnSums:
 
 
 class ColumnDesign(Design):
-    """The rows as one fit of many sees them, for objectives ``(1/p)·log R`` of two rows and with a ridge.
+    """Design of one of many joint fits, for objectives ``(1/p)·log R`` of two rows with a ridge.
 
     Parameters
     ----------
     rows : JointRows
     steps : Lockstep
-        Brings the questions of all fits together.
+        Collects the requests of all fits.
     fold : int
-        Fold whose rows the fit has, or ``EVERYTHING``.
+        Fold of the fit, or ``EVERYTHING``.
     n_columns : int
-        Fits that take part, which limits the memory that Hessians may take.
+        Number of joint fits, which limits the memory for Hessians.
     known : array, optional
-        Hessian to start with, that of a fit nearby.
+        Initial Hessian, from a nearby fit.
     """
 
     can_move = False
@@ -418,7 +418,7 @@ class ColumnDesign(Design):
 
     @property
     def hessian_work(self) -> float:
-        """Little, as a sample of the rows will do."""
+        """Zero if Hessians fit in memory, because a sample of the rows suffices."""
         return 0.0 if self.has_room else np.inf
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -437,14 +437,14 @@ class ColumnDesign(Design):
         return objective.stream_hessian(self.sums(objective, w)) if known is None else known
 
     def separated(self, objective: Objective, w: np.ndarray) -> bool:
-        return False  # only w = 0 has no penalty, and there all scores are equal
+        return False  # only w = 0 has zero penalty, and there all scores are equal
 
 
 # ---------------------------------------------------------------- rows in memory, in blocks, on a device
 
 
 class _InMemory(Blocks):
-    """All rows as one part."""
+    """All rows as a single part."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -454,7 +454,7 @@ class _InMemory(Blocks):
 
 
 class DeviceJointRows(JointRows):
-    """Rows on a device, where the sums are taken; only W and the sums cross."""
+    """Rows on a device, where the sums are computed; only W and the sums are transferred."""
 
     def knows_folds(self, n: int) -> bool:
         return False
@@ -468,7 +468,7 @@ class DeviceJointRows(JointRows):
         self.times = None if times is None else to_device(times, data.X, self.xp.float64)
 
     def columns(self, W: np.ndarray, slope: np.ndarray, fold: Sequence[int]) -> Columns:
-        """Columns whose sums are those of their folds: there are no cells."""
+        """Columns with the sums of their own folds; cells are not used here."""
         return Columns(W, slope, np.array(fold), np.array(fold), np.ones((1, len(fold))))
 
     def log_sums(self, columns: Columns) -> LogSums:
@@ -485,7 +485,7 @@ class DeviceJointRows(JointRows):
         return LogSums(*(np.array(part) for part in zip(*found, strict=True)))
 
     def grams(self, terms: Scatters) -> np.ndarray:
-        """Sums over all rows: here the products are cheap."""
+        """Sums over all rows, since products are cheap on a device."""
         d, n = terms.columns.W.shape
         total = np.zeros((n, 1, d + 1, d + 1))
         for some in self._blocks(terms.columns):
@@ -504,7 +504,7 @@ class DeviceJointRows(JointRows):
         return [slice(a, min(a + step, self.n_rows)) for a in range(0, self.n_rows, step)]
 
     def _exponents(self, columns: Columns, c: int, some: slice) -> tuple[Any, Any]:
-        """Centred rows, and the exponents of a class for all columns, −inf outside of it."""
+        """Centred rows, and the exponents of a class for all columns, −inf for rows of the other class."""
         xp = self.xp
         Z = xp.astype(self.X[some, :], xp.float64) - to_device(self.centre, self.X)
         T = Z @ to_device(columns.W * columns.slope[c], self.X)
@@ -513,13 +513,13 @@ class DeviceJointRows(JointRows):
         if self.times is not None:
             counted = xp.concat(
                 [self.times[:, some], xp.ones_like(self.times[:1, some])]
-            )  # the last of them all
+            )  # the last one is for fits on all rows
             T = T + xp.log(counted[to_device(columns.fold % len(counted), self.X), :]).T
         return Z, xp.where(self.masks[c][some, None], T, xp.full_like(T, -np.inf))
 
 
 def rows_of(data: Training) -> Design:
-    """The design of the rows as given."""
+    """Design of the original rows."""
     if isinstance(data, DeviceTraining):
         return DeviceDesign(data.X)
     return (
@@ -528,7 +528,7 @@ def rows_of(data: Training) -> Design:
 
 
 def joint_rows(data: Training, times: np.ndarray | None = None) -> JointRows:
-    """The rows of a training set for many fits; ``times`` says how often each row counts in the fits of each fold."""
+    """Rows of a training set for joint fits; ``times`` is the number of times each row counts in each fold."""
     if isinstance(data, DeviceTraining):
         return DeviceJointRows(data, times)
     if isinstance(data, BlockTraining):

@@ -1,10 +1,10 @@
-"""Sums over the rows of a CUDA matrix in one pass: score, weight and weighted sum while a tile is in registers.
+"""Single-pass sums over the rows of a CUDA matrix: score, weight and weighted sum while a tile is in registers.
 
-Persistent programs share the tiles of rows. Each keeps, for both classes and each row of a tile, a running maximum of
-the exponents, the sum of ``exp(exponent − maximum)`` and the sum of rows so weighted, so that no step waits for a sum
-over the tile. They are added at the end, and a second, small kernel puts the programs together, in double precision;
-the running sums, about a thousand terms each, are in the matrix's own. Which tiles a program gets is fixed, so that
-the result is the same to the last bit every time.
+Persistent programs share the tiles of rows. For both classes and each row of a tile, a program keeps a running maximum
+of the exponents, the sum of ``exp(exponent − maximum)`` and the weighted sum of rows, so that no step waits for a
+reduction over the tile. They are reduced at the end, and a second, small kernel combines the programs in double
+precision; the running sums, about a thousand terms each, use the precision of the matrix. The assignment of tiles to
+programs is fixed, so the result is bit-identical on every run.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from apexrank.kernels.triton import jit, power_of_two, tl, triton
 from apexrank.problem.device import Array, DeviceRows, namespace
 from apexrank.validation import is_tensor
 
-WIDEST = 1024  # columns
+WIDEST = 1024  # maximum number of columns
 MOST_ROWS = 2**31 - 2**16
-SMALL = 2**20  # entries below which starting kernels costs more than passes over X
-LARGEST_EXPONENT = 64.0  # beyond it single precision would be off by more than 4e-6
+SMALL = 2**20  # entries below which kernel launches cost more than passes over X
+LARGEST_EXPONENT = 64.0  # beyond this, the error in single precision exceeds 4e-6
 TILE_BYTES = 2**13
 
 
 class Config(NamedTuple):
-    """Launch parameters: rows of a tile, warps and prefetched loads of a program, programs per processor."""
+    """Launch parameters: rows per tile, warps and pipeline stages per program, programs per multiprocessor."""
 
     rows: int
     warps: int = 8
@@ -35,7 +35,7 @@ class Config(NamedTuple):
 
 
 def default_config(n_columns: int, item_bytes: int) -> Config:
-    """Tiles of 8 KiB, so that several programs fit on a processor at once.
+    """Configuration with tiles of 8 KiB, so that several programs fit on a multiprocessor.
 
     Examples
     --------
@@ -47,12 +47,12 @@ def default_config(n_columns: int, item_bytes: int) -> Config:
 
 
 def _width(n_columns: int) -> int:
-    """Columns of a tile; the kernel masks those that X does not have."""
+    """Number of columns of a tile; the kernel masks those beyond X."""
     return max(16, power_of_two(n_columns))
 
 
 def has_kernel(X: Array) -> bool:
-    """Whether the kernels below can read X: a row-major CUDA tensor, neither wide nor small, and Triton."""
+    """Whether the kernels below support X: a row-major CUDA tensor, neither too wide nor too small, and Triton."""
     return (
         triton is not None
         and is_tensor(X)
@@ -79,7 +79,7 @@ def row_sum(X: Any, r: Any) -> Any:
 
 
 def _pass_config(X: Any) -> Config:
-    """Tiles twice as large as those of the fused kernel, which keeps more in registers."""
+    """Configuration with tiles twice as large as in the fused kernel, which needs more registers."""
     config = default_config(X.shape[1], X.element_size())
     return config._replace(rows=2 * config.rows, programs=2 * config.programs)
 
@@ -98,7 +98,7 @@ def _programs(X: Any, config: Config) -> int:
 
 
 def fused_rows(X: Array, positive: Array, weight: Array | None) -> FusedRows | None:
-    """Sums in one pass, or None where there is no kernel for X: no Triton, not row-major, too wide or too small."""
+    """Single-pass sums, or None if there is no kernel for X: no Triton, not row-major, too wide or too small."""
     if triton is None or X.shape[1] > WIDEST or X.shape[0] > MOST_ROWS or X.shape[0] * X.shape[1] < SMALL:
         return None
     tensors = _tensors(X, positive, weight)
@@ -106,7 +106,7 @@ def fused_rows(X: Array, positive: Array, weight: Array | None) -> FusedRows | N
 
 
 def _tensors(X: Array, positive: Array, weight: Array | None) -> tuple[Any, Any, Any] | None:
-    """PyTorch's views of the same memory; labels as bytes."""
+    """PyTorch views of the same memory, with labels as bytes."""
     xp = namespace(X)
     label = xp.astype(positive, xp.uint8)
     if is_tensor(X):
@@ -119,7 +119,7 @@ def _tensors(X: Array, positive: Array, weight: Array | None) -> tuple[Any, Any,
 
 
 class FusedRows:
-    """One pass over a row-major CUDA tensor for the sums of both classes; see :class:`DeviceRows`.
+    """Single-pass sums of both classes over a row-major CUDA tensor; see :class:`DeviceRows`.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class FusedRows:
         self._result = torch.empty((2, d + 1), **double)
 
     def log_sum_exp(self, w: np.ndarray, slope: tuple[float, float]) -> RowSums:
-        """Sums of both classes, negatives first; exact, in two passes, where exponents outgrow single precision."""
+        """Sums of both classes, negatives first; two exact passes if single precision is too coarse."""
         import torch
 
         self.launch(torch.from_numpy(np.concatenate([w, slope])).to(self.X.device))
@@ -155,7 +155,7 @@ class FusedRows:
         return RowSums(result[:, 0].copy(), np.ones(2), result[:, 1:].copy())
 
     def launch(self, parameters: Any) -> None:
-        """Start both kernels for ``w`` followed by the two slopes, a tensor of float64 on the device."""
+        """Launch both kernels for ``w`` followed by the two slopes, a float64 tensor on the device."""
         import torch
 
         (n, d), config = self.X.shape, self.config
@@ -196,7 +196,7 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
     WEIGHTED: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    # Every row of a tile is a slot with maxima and sums of its own: nothing in the loop waits for another slot.
+    # Every row of a tile is a slot with its own maxima and sums, so nothing in the loop waits for another slot.
     kind = X.dtype.element_ty
     low = float("-inf")
     program = tl.program_id(0)
@@ -228,7 +228,7 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
         t = tl.where(real, t, low)
         top = tl.where(positive, top1, top0)
         new = tl.maximum(top, t)
-        # a slot that has met no row of this class yet has nothing to be shifted
+        # a slot without rows of this class so far has nothing to rescale
         base = tl.where(new > low, new, 0.0)
         q = tl.exp(t - base)
         shrink = tl.exp(top - base)
@@ -295,7 +295,7 @@ def _tile_scores(X, w, scores, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr
 def _tile_sums(X, r, partial, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
     column = tl.arange(0, D)
     inside = column < d
-    total = tl.zeros([ROWS, D], tl.float64)  # every row of a tile has sums of its own: none waits for another
+    total = tl.zeros([ROWS, D], tl.float64)  # every row of a tile has its own sums, so none waits for another
     for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
         row = tl.arange(0, ROWS).to(tl.int64) + tile * ROWS
         real = (row < n)[:, None] & inside[None, :]

@@ -1,4 +1,4 @@
-"""Rankers: thin scikit-learn estimators that store, validate, build, solve and expose."""
+"""Rankers: scikit-learn estimators that validate their input, build a problem, solve it and expose the result."""
 
 from typing import TYPE_CHECKING
 

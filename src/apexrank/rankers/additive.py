@@ -1,4 +1,4 @@
-"""Additive rankers: every column through a function of its own, fitted by the objectives of the linear ones."""
+"""Additive rankers: one function per column, fitted with the objectives of the linear rankers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from apexrank.validation import check_count
 
 PAIR_KNOTS = 6
 PAIR_STRENGTH = 10.0
-MOST_SCREENED = 64  # columns, those of the largest effects, of which pairs are looked at
+MOST_SCREENED = 64  # columns with the largest effects that are screened for pairs
 SCREENED_ROWS = 100_000
-BACKFITTED = 10  # times rows and columns of cells take turns
+BACKFITTED = 10  # iterations of backfitting over the rows and columns of a grid
 
 
 class Shape(NamedTuple):
@@ -38,15 +38,15 @@ class Shape(NamedTuple):
     feature : int
         Column of X.
     knots, values : arrays of shape (m,)
-        The effect is ``values`` at the ``knots``, 0 on average over the training rows.
+        Value of the effect at each knot; its mean over the training rows is 0.
     missing : float
-        Effect of a missing value; 0, the mean, where training had none.
-    counts : array of shape (m − 1,), of levels (m,)
-        Weight of the training rows between neighbouring knots, or at each level.
+        Effect of a missing value; 0, the mean, if training had no missing values.
+    counts : array of shape (m − 1,), or (m,) for text columns
+        Total weight of the training rows between neighbouring knots, or at each level.
     missing_count : float
-        Weight of those that have no value.
+        Total weight of the training rows with a missing value.
     levels : tuple of str
-        Values of a column of text; its knots are 0, 1, 2, ….
+        Values of a text column; its knots are 0, 1, 2, ….
 
     Examples
     --------
@@ -64,14 +64,14 @@ class Shape(NamedTuple):
     levels: tuple[str, ...] = ()
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Effect of each value; of codes for a column of text."""
+        """Effect of each value; a text column is passed as codes."""
         return np.where(np.isnan(x), self.missing, np.interp(x, self.knots, self.values))
 
 
 class PairShape(NamedTuple):
-    """Joint effect of two columns beyond their own.
+    """Joint effect of two columns, in addition to their separate effects.
 
-    Bilinear between the knots, constant outside them, and 0 where one of the two values is missing.
+    Bilinear between the knots, constant outside them, and 0 if either value is missing.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class PairShape(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class AdditiveOptions:
-    """Mixin: parameters of additive rankers."""
+    """Mixin with the parameters of additive rankers."""
 
     _: KW_ONLY
     n_knots: int = 33
@@ -108,7 +108,7 @@ class AdditiveOptions:
 
 
 class AdditiveFit(LinearFit):
-    """Base class that makes an additive ranker of the linear one beside it."""
+    """Base class that turns the linear ranker it is combined with into an additive one."""
 
     takes_device_arrays = False
     _checks: ClassVar[dict[str, Any]] = {
@@ -131,7 +131,7 @@ class AdditiveFit(LinearFit):
         return tags
 
     def _as_numbers(self, X: Any, reset: bool) -> Any:
-        """A frame with columns of text as one of numbers."""
+        """Convert the text columns of a frame to numbers."""
         known = None if reset else {shape.feature: shape.levels for shape in self.shapes_ if shape.levels}
         X, levels = coded(X, known)
         if reset:
@@ -139,7 +139,7 @@ class AdditiveFit(LinearFit):
         return X
 
     def _minimise(self, data: Training, make: Make) -> Problem:
-        """Fit the functions of columns, choose pairs by what they leave over, and fit both together."""
+        """Fit the functions of columns, choose pairs by the remaining gradient, and fit both jointly."""
         check_count("n_pairs", self.n_pairs, 0)
         encoded = self._encoded(data)
         problem = super()._minimise(encoded, make)
@@ -149,7 +149,7 @@ class AdditiveFit(LinearFit):
         return problem
 
     def _add_pairs(self, encoded: Training, problem: Problem, make: Make) -> Problem:
-        """Fit functions of columns and pairs, from a fit without pairs."""
+        """Fit functions of columns and pairs, starting from a fit without pairs."""
         paired = self._with_pairs(encoded, problem)
         self._start = np.concatenate([self.coef_, np.zeros(paired.X.shape[1] - len(self.coef_))])
         problem = super()._minimise(paired, make)
@@ -176,7 +176,7 @@ class AdditiveFit(LinearFit):
         return Bounded(penalty, np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf))
 
     def _signs(self, basis: RampBasis) -> np.ndarray:
-        """Sign of each coefficient: 1 not negative, −1 not positive, 0 free."""
+        """Sign constraint of each coefficient: 1 non-negative, −1 non-positive, 0 free."""
         signs = np.zeros(int(basis.columns[-1]))
         for j, sign in monotone_signs(self, len(basis.knots)).items():
             if basis.levels[j]:
@@ -186,7 +186,7 @@ class AdditiveFit(LinearFit):
         return signs
 
     def _with_pairs(self, data: Training, problem: Problem) -> Training:
-        """The rows with pairs, those of columns in whose cells the gradient of the objective is largest."""
+        """Add the pairs of columns in whose cells the gradient of the objective is largest."""
         X, basis = data.X.values, data.X.basis
         v, w = basis.matrix @ self.coef_, np.ones(len(X)) if data.weight is None else data.weight
         mass = data.X.scatter(w)
@@ -216,7 +216,7 @@ class AdditiveFit(LinearFit):
         return Training(rows, data.labels, data.weight, data.groups)
 
     def _keep(self, data: Training) -> None:
-        """Keep the functions, each with mean 0 over the training rows."""
+        """Store the functions, each centred to mean 0 over the training rows."""
         rows, basis = data.X, data.X.basis
         weight = np.ones(rows.shape[0]) if data.weight is None else data.weight
         v, mass = basis.matrix @ np.ravel(self.coef_), rows.scatter(weight)
@@ -247,14 +247,14 @@ class AdditiveFit(LinearFit):
         return sum((effect for _, effect in self._effects(rows)), np.zeros(len(rows)))
 
     def _effects(self, rows: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-        """Columns and effect of each function."""
+        """Columns and effect of each function, in turn."""
         for shape in self.shapes_:
             yield (shape.feature,), shape(rows[:, shape.feature])
         for pair in self.pairs_:
             yield pair.features, pair(*rows[:, pair.features].T)
 
     def contributions(self, X: ArrayLike) -> np.ndarray:
-        """Contributions to scores beyond the mean, rows by columns; a pair counts half for each column."""
+        """Contributions to scores beyond the mean, rows by columns; a pair is split equally between its columns."""
         rows = checked_rows(self, X)
         out = np.zeros(rows.shape)
         for columns, effect in self._effects(rows):
@@ -264,14 +264,14 @@ class AdditiveFit(LinearFit):
 
 
 def few_knots(knots: np.ndarray, levels: bool) -> np.ndarray:
-    """Knots of a column in pairs: some of its own, spread evenly over its quantiles."""
+    """Knots of a column within pairs: a subset of its own knots, evenly spaced over its quantiles."""
     if levels:
         return knots if len(knots) <= PAIR_KNOTS else knots[:1]
     return knots[np.unique(np.round(np.linspace(0, len(knots) - 1, min(PAIR_KNOTS, len(knots)))).astype(int))]
 
 
 def knot_mass(places: Places, column: int, weight: np.ndarray) -> np.ndarray:
-    """Weight of the rows at each knot of a column, shared between neighbours."""
+    """Weight of the rows at each knot of a column, interpolated between neighbouring knots."""
     width, code, t = (
         int(places.widths[column]),
         places.code[:, column].astype(int),
@@ -284,10 +284,10 @@ def knot_mass(places: Places, column: int, weight: np.ndarray) -> np.ndarray:
 
 
 def screen_pairs(places: Places, residual: np.ndarray, weight: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of columns, first those whose cells explain most of the residuals beyond what either column does alone.
+    """Rank pairs of columns by how much of the residuals their cells explain beyond either column alone.
 
-    In the cells between knots, the score of a pair is ``Σ E²/N`` of the sums E of the residuals less their additive
-    part, N the weights. Of many rows some are drawn.
+    On the grid of cells between knots, the score of a pair is ``Σ E²/N``, where E is the sum of the residuals in a cell
+    minus its additive part and N the weight of the cell. Large data sets are subsampled.
     """
     pairs = np.array([*combinations(range(len(places.widths)), 2)], dtype=np.int64).reshape(-1, 2)
     code = places.code
@@ -305,7 +305,7 @@ def screen_pairs(places: Places, residual: np.ndarray, weight: np.ndarray) -> li
 
 
 def additive_part(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Additive fit of the means ``sums/counts`` of the cells of each grid, by weighted least squares."""
+    """Additive weighted least-squares fit of the cell means ``sums/counts`` of each grid."""
     rows, columns = (np.maximum(counts.sum(axis=axis), 1e-12) for axis in (2, 1))
     a, b = np.zeros(rows.shape), np.zeros(columns.shape)
     for _ in range(BACKFITTED):
@@ -316,42 +316,45 @@ def additive_part(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False, repr=False)
 class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
-    """P-Norm Push of additive scores: every column through a function that is linear between knots.
+    """P-Norm Push with additive scores: one piecewise linear function per column.
 
-    ``f(x) = Σ_j f_j(x_j)``, and with ``n_pairs`` a sum of functions of two columns besides. It minimises what
-    :class:`PNormPush` does, with the penalty ``alpha/2·Σ_j M_j·Σ_m (f_j(k_m) − f_j(k_{m−1}))²`` on the M_j rises of
-    each function between its knots. That is one convex problem: the minimum is certified by ``dual_gap_``, and every
-    effect can be drawn (:class:`apexrank.plot.ShapeDisplay`). Columns need no scaling. Missing values (NaN) have an
-    effect of their own. Columns of text in a data frame have one for each value; a value that training had not counts
-    as missing. Where training had no missing values they have the mean effect, 0.
+    The score is ``f(x) = Σ_j f_j(x_j)``, plus ``n_pairs`` functions of two columns. It minimises the objective of
+    :class:`PNormPush` with the penalty ``alpha/2·Σ_j M_j·Σ_m (f_j(k_m) − f_j(k_{m−1}))²`` on the M_j increments of
+    each function between its knots. The problem is convex: ``dual_gap_`` certifies the minimum, and every effect can
+    be plotted (:class:`apexrank.plot.ShapeDisplay`). Columns need no scaling. Missing values (NaN) have their own
+    effect, or the mean effect, 0, if training had none. Text columns of a data frame have one effect per value; a value
+    not seen in training counts as missing.
 
     Parameters
     ----------
     p, loss, price, side, balance, pos_label, solver, max_iter, tol, warm_start, verbose
         As in :class:`PNormPush`.
     alpha : float or "auto"
-        Smoothness: the larger, the flatter the functions. ``"auto"`` is ``d/12·(1/n₊ + 1/n₋)`` for d columns;
-        :class:`AdditivePushCV` chooses it by cross-validation.
+        Smoothness: larger values give flatter functions. ``"auto"`` is ``d/12·(1/n₊ + 1/n₋)`` for d columns;
+        :class:`AdditivePushCV` chooses alpha by cross-validation.
     l1_ratio : float, default 0
-        Share of the group lasso ``Σ_j √M_j·|√M_j·β_j|`` in the penalty, β_j the rises of column j. Above 0 whole
-        columns and pairs have no effect; :meth:`alpha_max` gives the scale. Below 1, and not with ``monotonic_cst``.
+        Share of the group lasso ``Σ_j √M_j·|√M_j·β_j|`` in the penalty, where β_j are the increments of column j. Above
+        0, whole columns and pairs can drop out; :meth:`alpha_max` gives the scale. Must be below 1, and cannot be
+        combined with ``monotonic_cst``.
     n_knots : int, default 33
-        Most knots of a column, at its quantiles; a column with fewer different values has one at each.
+        Maximum number of knots of a column, placed at its quantiles; a column with fewer distinct values has a knot at
+        each of them.
     n_pairs : int, default 0
-        Pairs of columns with a joint effect. They are chosen by what the effects of single columns leave over: in a
-        grid of cells, the gradient of the objective less its additive part. All functions are then fitted together.
+        Number of pairs of columns with a joint effect. They are chosen from the fit of single columns, by the gradient
+        of the objective minus its additive part on a grid of cells. All functions are then fitted jointly.
     monotonic_cst : dict or sequence of int, optional
-        1 for columns whose effect must not fall, −1 for those whose effect must not rise, 0 for others; by name or
-        place, or one for each column. Such columns are in no pair. The effect of a missing value stays free.
+        1 for columns whose effect must not decrease, −1 for columns whose effect must not increase, 0 for others; a
+        dict by name or position, or one value per column. Such columns are not used in pairs. The effect of a missing
+        value is not constrained.
 
     Attributes
     ----------
     shapes_ : list of Shape
         Effect of each column.
     pairs_ : list of PairShape
-        Joint effects, those of the pairs that left over most first.
+        Joint effects, in the order in which the pairs were chosen.
     coef_ : array of shape (1, n)
-        Coefficients of the ramps and of the whitened functions of pairs, as in the problem that was solved.
+        Coefficients of the ramps and of the whitened functions of pairs, as solved.
     intercept_, classes_, alpha_, objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
         As in :class:`PNormPush`. The score is ``intercept_[0]`` plus all effects.
 
@@ -374,7 +377,7 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
         return super()._intercept(data, problem, w) + self._offset
 
     def _auto_alpha(self, data: Training, objective: Any) -> float:
-        """``d/12·(1/n₊ + 1/n₋)``: 1/12 is the variance of a straight line over evenly spread values that rises by 1."""
+        """``d/12·(1/n₊ + 1/n₋)``; 1/12 is the variance of a line that rises by 1 over uniformly spread values."""
         noise = getattr(objective, "push", objective).noise
         d = sum(len(knots) > 1 for knots in data.X.basis.knots)
         return float(np.sqrt(noise / 12)) if self.l1_ratio > 0 else max(1, d) / 12 * noise
@@ -403,8 +406,8 @@ def additive_path(
 ) -> list[AdditivePush]:
     """One fitted :class:`AdditivePush` for each of ``product(n_pairs, alphas, ps)``.
 
-    The rows are encoded once, every fit starts from the one before it, and those with pairs from the one without.
-    ``options`` are those of :class:`AdditivePush`. Give the alphas in falling order.
+    The rows are encoded once, and each fit starts from the previous one; a fit with pairs starts from the one without.
+    ``options`` are those of :class:`AdditivePush`. Pass the alphas in decreasing order.
 
     Examples
     --------
@@ -428,7 +431,7 @@ def additive_path(
 
 @dataclass(eq=False, repr=False)
 class AdditivePushCV(AdditiveOptions, AdditiveFit, PNormPushCV):
-    """Additive push whose p and alpha are chosen by cross-validation on a top-of-list measure.
+    """Additive push with p and alpha chosen by cross-validation on a top-of-list metric.
 
     Parameters and attributes are those of :class:`PNormPushCV` and :class:`AdditivePush`; alpha is the smoothness.
 
@@ -446,9 +449,9 @@ class AdditivePushCV(AdditiveOptions, AdditiveFit, PNormPushCV):
 
 @dataclass(eq=False, repr=False)
 class AdditiveRetargeting(AdditiveOptions, AdditiveFit, MonotoneRetargeting):
-    """Monotone retargeting of additive scores: graded lists, every column through a function of its own.
+    """Monotone retargeting with additive scores, for graded lists: one function per column.
 
-    Parameters and attributes are those of :class:`MonotoneRetargeting`, without kernels and ``partial_fit``, and
+    Parameters and attributes are those of :class:`MonotoneRetargeting`, except kernels and ``partial_fit``, plus
     ``n_knots``, ``n_pairs``, ``monotonic_cst``, ``shapes_`` and ``pairs_`` of :class:`AdditivePush`.
 
     Examples

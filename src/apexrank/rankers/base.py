@@ -1,4 +1,4 @@
-"""Shared parts of linear estimators: reading rows, solving, certificates, warnings, scores and prediction."""
+"""Base classes of linear estimators: input validation, solving, certificates, warnings, scores and prediction."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ Power = tuple[float, float]
 
 
 class SeparableWarning(ConvergenceWarning):
-    """The training data are separated (inside their groups, on average) and too little holds the coefficients back."""
+    """The training data are separable (within groups, on average) and the regularisation is too weak."""
 
 
 class CollapsedWarning(ConvergenceWarning):
-    """The objective for p = inf has its minimum at equal scores for all rows."""
+    """The objective for p = inf attains its minimum at equal scores for all rows."""
 
 
 class PositiveLabelWarning(UserWarning):
-    """The label that sorts last is taken as positive, but its name says otherwise."""
+    """The label that sorts last is taken as positive, but its name suggests the opposite."""
 
 
-# names of what is not looked for
+# label names that usually denote the negative class
 ORDINARY = re.compile(
     "alive|clean|clear|control|genuine|good|harmless|healthy|honest|legal|legit|legitimate|low|miss|negative|nein|"
     "normal|ok|okay|paid|pass|passed|real|regular|retained|safe|stay|stayed|survived|valid|well|"
@@ -78,10 +78,10 @@ ORDINARY = re.compile(
 
 
 class Turned(np.ndarray):
-    """The two classes of a ranker where the positive one, the last, sorts first.
+    """Classes of a ranker whose positive class, stored last, sorts first.
 
-    scikit-learn's tools that know no ``pos_label`` take ``classes_[-1]`` for the label that sorts last. They would
-    measure the list from its wrong end, so they are refused.
+    scikit-learn tools without ``pos_label`` take ``classes_[-1]`` for the label that sorts last. They would measure the
+    list from the wrong end, so that access raises an error.
     """
 
     def __getitem__(self, key: Any) -> Any:
@@ -95,9 +95,9 @@ class Turned(np.ndarray):
 
 
 def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
-    """Whether the first of two sorted labels is the positive one: where ``pos_label`` says so.
+    """Whether the first of two sorted labels is the positive one, as given by ``pos_label``.
 
-    Warns where nothing says so and the name of the last one looks like that of a negative.
+    Without ``pos_label``, warns if the name of the last label suggests a negative class.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision.
 
-    An estimator that takes other rows has a method ``_as_numbers(X, reset)`` and options of its own.
+    Estimators that accept other input define a method ``_as_numbers(X, reset)`` and their own options.
     """
     check_frame(X)
     if hasattr(estimator, "_as_numbers"):
@@ -142,7 +142,7 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
 
 
 def validated_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Weights of the rows, one finite number of at least 0 each."""
+    """Check that there is one finite, non-negative weight per row."""
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -151,13 +151,13 @@ def validated_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
-    """Rows to be scored by a fitted estimator."""
+    """Validate the rows to be scored by a fitted estimator."""
     check_is_fitted(ranker)
     return _rows(ranker, X, reset=False)
 
 
 def _rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Checked rows without labels; an array on a device stays there if the estimator works there."""
+    """Validate rows without labels; a device array stays on its device if the estimator supports that."""
     if not (getattr(estimator, "takes_device_arrays", False) and is_device_array(X)):
         return validated(estimator, X, reset=reset)
     rows = checked_matrix(X)
@@ -172,7 +172,7 @@ def is_dask(X: Any) -> bool:
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | None:
-    """X itself where it is blocks, the blocks of Dask collections, or None for rows in memory."""
+    """X itself if it is ``Blocks``, the blocks of Dask collections, or None for rows in memory."""
     if isinstance(X, Blocks):
         if any(column is not None for column in (y, sample_weight, groups)):
             raise InputError("blocks have labels, weights and groups of their own: give y=None")
@@ -189,7 +189,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | None:
 def read_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, *, binary: bool, reset: bool = True
 ) -> Training:
-    """Checked rows with the mask of positives, which sets ``classes_``, or with relevance as floats."""
+    """Validate rows and labels; labels become the mask of positives (which sets ``classes_``) or float relevance."""
     blocks = blocks_of(X, y, sample_weight, groups)
     if reset:
         estimator._had_groups = groups is not None
@@ -235,7 +235,7 @@ def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraini
 
 
 def class_scores(fitted: Any, X: Any) -> np.ndarray:
-    """Scores of the rows by any classifier: its decision function, or the probability of the positive class."""
+    """Scores of any classifier: its decision function, or the probability of the positive class."""
     if hasattr(fitted, "decision_function"):
         return np.ravel(fitted.decision_function(X))
     if not hasattr(fitted, "predict_proba"):
@@ -249,7 +249,10 @@ def class_scores(fitted: Any, X: Any) -> np.ndarray:
 
 
 def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
-    """The objective, or with a pure L1 penalty a form of it that stays above 0; without one there is no minimum."""
+    """Return the objective, or under a pure L1 penalty an equivalent form that is bounded below.
+
+    Without a lower bound there is no minimum.
+    """
     if penalty.l1 == 0 or penalty.convexity > 0 or objective.bounded_below:
         return objective
     if isinstance(objective, Push | CrucialPairs) and not objective.is_smoothed:
@@ -279,7 +282,7 @@ def p_classification_intercept(
 def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
     """Threshold with the least balanced training error: the largest true minus false positive rate.
 
-    Halfway between the two neighbouring scores.
+    The threshold is the midpoint between two neighbouring scores.
     """
     weight = np.ones(len(scores)) if weight is None else weight
     scores, positive, weight = scores[weight > 0], positive[weight > 0], weight[weight > 0]
@@ -296,7 +299,7 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
 def intercept_of(
     scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, power: Power | None
 ) -> float:
-    """P-Classification's intercept for a push of one side, with None that of the least balanced training error."""
+    """Intercept of P-Classification for a one-sided push; with ``power`` None, that of the least balanced error."""
     if power is None:
         return -balanced_threshold(scores, positive, weight)
     p, sign = power
@@ -310,17 +313,17 @@ def intercept_of(
 
 @dataclass(eq=False, repr=False)
 class PositiveLabel:
-    """Mixin: the parameter of rankers of two classes."""
+    """Mixin with the parameter ``pos_label`` of two-class rankers."""
 
     _: KW_ONLY
     pos_label: Any = None
 
 
 class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
-    """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign.
+    """Base class of two-class rankers: ``decision_function`` is the ranking score, ``predict`` its sign.
 
-    ``classes_`` is the negative and the positive class. By default that is the sorted order, which scikit-learn's
-    tools take for granted; with a ``pos_label`` that sorts first it is not (:class:`Turned`).
+    ``classes_`` holds the negative class, then the positive one. By default this is the sorted order, which
+    scikit-learn's tools assume; a ``pos_label`` that sorts first reverses it (:class:`Turned`).
     """
 
     takes_device_arrays = False
@@ -332,7 +335,7 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
         return tags
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
-        """Checked X, the mask of positives, and weights, in memory."""
+        """Validated X, the mask of positives, and weights, all in memory."""
         if isinstance(X, Blocks) or is_dask(X):
             raise InputError(
                 f"{type(self).__name__} needs its rows in memory: give an array or a sparse matrix"
@@ -350,7 +353,7 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_)[above.astype(int)]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of the rows whose class ``predict`` finds, by weight."""
+        """Weighted share of rows whose class is predicted correctly."""
         if not is_dask(X):
             return super().score(X, y, sample_weight)
         from apexrank.problem.dask import accuracy
@@ -362,7 +365,7 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
 
 
 class GivenScores(BinaryRanker):
-    """Scores that are already there, as the ranker that a scorer asks for."""
+    """Ranker that returns precomputed scores, for use with a scorer."""
 
     def __init__(self, scores: np.ndarray, classes: Sequence[Any] = (0, 1)) -> None:
         self.scores, self.classes_ = scores, np.array(classes)
@@ -372,15 +375,15 @@ class GivenScores(BinaryRanker):
 
 
 def measure(scorer: Any, ranker: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
-    """The measure of a fitted ranker; the scorer gets the weights and groups that there are."""
+    """Evaluate a scorer on a fitted ranker, passing weights and groups if given."""
     columns = {"sample_weight": sample_weight, "groups": groups}
     given = {name: column for name, column in columns.items() if column is not None}
-    with config_context(enable_metadata_routing=True):  # so that a scorer takes them
+    with config_context(enable_metadata_routing=True):  # needed to pass metadata to a scorer
         return scorer(ranker, X, y, **given)
 
 
 def lazy_result(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
-    """``ranker.method(X)`` of a Dask collection, computed by its workers when it is asked for."""
+    """``ranker.method(X)`` of a Dask collection, computed lazily by its workers."""
     from apexrank.problem.dask import lazy
 
     check_is_fitted(ranker)
@@ -389,7 +392,7 @@ def lazy_result(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class SolverOptions:
-    """Mixin: parameters of the solver, the same in every linear estimator."""
+    """Mixin with the solver parameters, the same in every linear estimator."""
 
     __signature__ = OwnParametersFirst()
     _: KW_ONLY
@@ -401,9 +404,9 @@ class SolverOptions:
 
 
 class LinearFit(BaseEstimator):
-    """Base class of everything with linear scores: solves a problem, keeps answer and certificates, warns.
+    """Base class of estimators with linear scores: solves a problem, stores solution and certificates, and warns.
 
-    A subclass has ``alpha`` or a ``_penalty``, ``max_iter``, ``tol``, ``verbose`` and mostly ``solver``.
+    A subclass has ``alpha`` or ``_penalty``, ``max_iter``, ``tol``, ``verbose`` and usually ``solver``.
     """
 
     takes_device_arrays = True
@@ -417,7 +420,7 @@ class LinearFit(BaseEstimator):
         return tags
 
     def _penalty(self) -> Penalty:
-        """The penalty, checked."""
+        """Validate the parameters and return the penalty."""
         self._check_numbers()
         return Ridge(self.alpha)
 
@@ -431,20 +434,20 @@ class LinearFit(BaseEstimator):
         )
 
     def _minimise(self, data: Training, make: Make) -> Problem:
-        """Fit the coefficients; returns the problem, whose design and objective know the rows."""
+        """Fit the coefficients and return the solved problem."""
         w0 = self._warm()
-        self._penalty()  # wrong numbers are errors before the work starts
+        self._penalty()  # validate parameters before the expensive part
         spec = getattr(self, "solver", "auto")
         whole = getattr(SOLVERS.get(spec) if isinstance(spec, str) else spec, "needs_scores", False)
         design, objective = data.compose(make, whole)
         return self._solve(Problem(design, objective, self._penalty_on(data, objective), data.weight), w0)
 
     def _penalty_on(self, data: Training, objective: Any) -> Penalty:
-        """The penalty, where it depends on the rows."""
+        """Penalty for these rows; subclasses whose penalty depends on the data override it."""
         return self._penalty()
 
     def _encoded(self, data: Training) -> Training:
-        """The rows that scores are linear in."""
+        """Encode the rows so that scores are linear in the columns."""
         return data
 
     def _solve(self, problem: Problem, w0: np.ndarray | None = None) -> Problem:
@@ -457,7 +460,7 @@ class LinearFit(BaseEstimator):
         return problem
 
     def _keep_solution(self, problem: Problem, solution: Solution) -> None:
-        """Keep answer and certificates, and warn."""
+        """Store the solution and its certificates, and warn if needed."""
         self.coef_ = solution.w
         self.objective_ = float(solution.value)
         self.dual_gap_ = float(solution.gap)
@@ -476,7 +479,7 @@ class LinearFit(BaseEstimator):
             )
 
     def _warm(self) -> np.ndarray | None:
-        """The coefficients to start from."""
+        """Coefficients for a warm start, if any."""
         warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
         return np.ravel(self.coef_).copy() if warm else None
 
@@ -526,7 +529,7 @@ class LinearFit(BaseEstimator):
         if is_device_array(rows):
             return scores_on_device(rows, w)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = tied_scores(rows, w)  # rounding must not tell equal rows apart: they are ties
+            scores = tied_scores(rows, w)  # equal rows must tie: rounding must not separate them
         if not np.isfinite(scores).all():
             row = int((~np.isfinite(scores)).argmax())
             raise InputError(f"row {row} of X has numbers too large to score: correct or scale them")
@@ -534,9 +537,9 @@ class LinearFit(BaseEstimator):
 
 
 class LinearBinaryRanker(BinaryRanker, LinearFit):
-    """Base class of the linear rankers of two classes.
+    """Base class of linear two-class rankers.
 
-    A subclass has ``_objective(positive, weight, groups)``.
+    Subclasses define ``_objective(positive, weight, groups)``.
     """
 
     takes_device_arrays = True
@@ -550,27 +553,27 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit on rows X with two-valued labels y.
+        """Fit on rows X with two-class labels y.
 
-        ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row) only rows of the same
-        group are compared, and every group counts the same. X may be an array, a sparse matrix, a data frame, Dask
-        collections (with y and the rest), or :class:`~apexrank.problem.Blocks` (with y=None).
+        ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row), only rows of the same group
+        are compared, and all groups have equal weight. X may be an array, a sparse matrix, a data frame, Dask
+        collections (y and the rest too), or :class:`~apexrank.problem.Blocks` (with y=None).
         """
         data = read_rows(self, X, y, sample_weight, groups, binary=True)
         return self._finish(data, self._minimise(data, self._objective))
 
     def _finish(self, data: Training, problem: Problem) -> Self:
-        """Add the intercept to a solved problem."""
+        """Compute the intercept of a solved problem."""
         w, self.coef_ = self.coef_, self.coef_[None, :]
         self.intercept_ = np.array([self._intercept(data, problem, w)])
         return self
 
     def _power(self) -> Power | None:
-        """The p of an intercept in closed form, and 1 for the top of the list or −1 for its bottom, if any."""
+        """The p of a closed-form intercept and its side, 1 for the top of the list or −1 for the bottom, if any."""
         return None
 
     def _intercept(self, data: Training, problem: Problem, w: np.ndarray) -> float:
-        """Intercept of scores; from sums over the rows where they are not in memory."""
+        """Intercept of the scores, computed from sums over the rows if these are not in memory."""
         power, objective = self._power(), problem.objective
         sums = problem.design.sums(objective, w) if power is not None and objective.streams else None
         if power is None or sums is None:
@@ -591,7 +594,7 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
 
 
 class GradedScore:
-    """Mixin of rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
+    """Mixin for rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
 
     predict: Any
 
@@ -610,10 +613,10 @@ class GradedScore:
     ) -> float:
         """Mean NDCG over the groups that have a relevant row (gain 2^y − 1, discount 1/log2(1 + rank)).
 
-        Without ``groups`` all rows are one list; after a fit with groups that is a warning, because scores of different
-        groups are not comparable. scikit-learn's searches pass groups on by metadata routing:
-        ``set_score_request(groups=True)``. Relevance below 0 has no gain: then the relevance is counted from the lowest
-        one.
+        Without ``groups`` all rows form one list; after a fit with groups this warns, because scores of different
+        groups are not comparable. scikit-learn's searches pass groups by metadata routing:
+        ``set_score_request(groups=True)``. Negative relevance has no gain, so if there is any, relevance is measured
+        from its minimum.
         """
         from apexrank.metrics import ndcg
 
@@ -628,19 +631,19 @@ class GradedScore:
         return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
 
     def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
-        """Ranking score of each row in its group; groups play no part unless a subclass says otherwise."""
+        """Ranking score of each row in its group; groups are ignored unless a subclass uses them."""
         return self.predict(X)
 
 
 def from_zero(relevance: np.ndarray) -> np.ndarray:
-    """Relevance counted from the lowest one where that is below 0."""
+    """Shift relevance so that its minimum is 0 if it is negative."""
     return relevance - min(0.0, float(relevance.min(initial=0.0)))
 
 
 class GradedRanker(GradedScore, LinearFit):
     """Base class of linear rankers of graded relevance.
 
-    A subclass has ``_objective(relevance, weight, groups)``.
+    Subclasses define ``_objective(relevance, weight, groups)``.
     """
 
     def fit(
@@ -651,9 +654,9 @@ class GradedRanker(GradedScore, LinearFit):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
+        """Fit on rows X with relevance y (larger is better) and one group id per row (one list by default).
 
-        ``sample_weight`` counts as repetitions of rows. X may be all that :meth:`PNormPush.fit` takes.
+        ``sample_weight`` counts as repetitions of rows. X may be anything that :meth:`PNormPush.fit` accepts.
         """
         self._minimise(read_rows(self, X, y, sample_weight, groups, binary=False), self._objective)
         return self
@@ -664,7 +667,7 @@ class GradedRanker(GradedScore, LinearFit):
 
 
 def monotone_signs(ranker: Any, n_features: int) -> dict[int, int]:
-    """Sign of each column that ``monotonic_cst`` constrains, by its place."""
+    """Sign of each column constrained by ``monotonic_cst``, by position."""
     given: Any = {} if ranker.monotonic_cst is None else ranker.monotonic_cst
     if not isinstance(given, Mapping):
         if len(given) != n_features:
@@ -679,7 +682,7 @@ def monotone_signs(ranker: Any, n_features: int) -> dict[int, int]:
 
 
 def place_of(ranker: Any, column: Any, n_features: int, parameter: str) -> int:
-    """Place of a column that a parameter names, or gives by its place."""
+    """Position of a column given by name or position."""
     names = list(getattr(ranker, "feature_names_in_", ()))
     if isinstance(column, str) and column in names:
         return names.index(column)
@@ -689,31 +692,32 @@ def place_of(ranker: Any, column: Any, n_features: int, parameter: str) -> int:
 
 
 def fit_blocks(ranker: Any, blocks: Blocks) -> Any:
-    """Fit a linear estimator on blocks of rows, of which one at a time is in memory.
+    """Fit a linear estimator out of core, on blocks of rows that are loaded one at a time.
 
-    The objective, the penalty, the solver and the certificates are those of ``ranker.fit``, and so are the coefficients
-    up to rounding and ``tol``. One pass surveys the rows. The exponential push without groups then keeps nothing of a
-    row: each value and gradient is one more pass (two for the log1p price), and so is each Hessian. Every other
-    objective brings labels and scores of all rows to memory, some 100 bytes a row, and takes two passes for each.
+    The objective, penalty, solver and certificates are those of ``ranker.fit``, and so are the coefficients up to
+    rounding and ``tol``. A first pass surveys the rows. The exponential push without groups then keeps nothing per row:
+    each value and gradient takes one more pass (two for the log1p price), and so does each Hessian. Every other
+    objective holds the labels and scores of all rows in memory, about 100 bytes per row, and takes two passes for each.
 
     Parameters
     ----------
     ranker : linear estimator
-        Fitted in place; kernels need their rows in memory.
+        Fitted in place. Kernels are not supported: they need all rows in memory.
     blocks : Blocks
-        :class:`apexrank.problem.ArrayBlocks` of an array or a memory map, or what
-        :func:`apexrank.io.stream.read_blocks` finds in files.
+        :class:`apexrank.problem.ArrayBlocks` of an array or a memory map, or the result of
+        :func:`apexrank.io.stream.read_blocks`.
 
     Returns
     -------
     ranker
-        The fitted ranker, with the attributes that ``fit`` gives it.
+        The fitted ranker, with the same attributes as after ``fit``.
 
     Notes
     -----
-    Two-class rankers whose intercept is the threshold of least balanced error (any but power price and one side) bring
-    the scores and labels of all rows together once: about 50 bytes a row while they are sorted. Columns so far from
-    zero that scores would lose digits are moved there in a copy of each block, which takes the memory of a second one.
+    Two-class rankers without a closed-form intercept (all except the power price with one side) use the threshold of
+    least balanced error; it needs the scores and labels of all rows at once, about 50 bytes per row while they are
+    sorted. Columns so far from zero that scores would lose digits are centred in a copy of each block, which takes the
+    memory of a second block.
 
     Examples
     --------

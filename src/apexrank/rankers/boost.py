@@ -1,4 +1,4 @@
-"""Boosting any weak learner towards the top of the list (JMLR 2009, sec. 5)."""
+"""Boosting of arbitrary weak learners for the top of the list (JMLR 2009, sec. 5)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from apexrank.rankers.base import (
 from apexrank.rankers.push import PNormPush
 from apexrank.solvers.coordinate import line_search
 
-NO_EDGE = 1e-10  # a weak ranker that is better than chance by less than this is no better
+NO_EDGE = 1e-10  # a smaller edge over chance counts as none
 
 
 def output_of(estimator: Any, X: Matrix) -> np.ndarray:
-    """Ranking score of a fitted estimator of two classes: decision function, probability or prediction."""
+    """Ranking score of a fitted two-class estimator: decision function, probability or prediction."""
     if hasattr(estimator, "decision_function"):
         output = estimator.decision_function(X)
     elif hasattr(estimator, "predict_proba"):
@@ -51,7 +51,7 @@ def output_of(estimator: Any, X: Matrix) -> np.ndarray:
 
 @dataclass
 class Rounds:
-    """The weak rankers so far, their steps, and value and measure after each round, the start included."""
+    """Weak rankers and their steps so far, with the objective and the metric after each round, starting at round 0."""
 
     held_out: Training | None
     scoring: str | Callable[..., float]
@@ -66,7 +66,7 @@ class Rounds:
         self.held_out_scores = np.zeros(0 if self.held_out is None else len(self.held_out.labels))
 
     def add(self, weak: Any, step: float, value: float) -> None:
-        """Note a round."""
+        """Record a round."""
         self.weak.append(weak)
         self.steps.append(step)
         if self.held_out is not None:
@@ -74,7 +74,7 @@ class Rounds:
         self.note(value)
 
     def note(self, value: float) -> None:
-        """Note the objective, and measure the held-out rows."""
+        """Record the objective and the metric on the held-out rows."""
         self.values.append(value)
         self.measures.append(float("nan") if self.held_out is None else self._measure(self.held_out))
 
@@ -87,11 +87,11 @@ class Rounds:
 
     @property
     def best(self) -> int:
-        """Round with the best measure, the first of them, and at least one."""
+        """First round with the best metric, at least 1."""
         return 1 + int(np.argmax(self.measures[1:])) if self.weak else 0
 
     def limit(self, n_estimators: int, n_iter_no_change: int) -> None:
-        """Stop after the last round, or when the measure has not improved for long."""
+        """Stop at the maximum number of rounds, or after ``n_iter_no_change`` rounds without improvement."""
         if self.stop_reason == "" and len(self.weak) >= n_estimators:
             self.stop_reason = "n_estimators"
         if self.held_out is not None and len(self.weak) - self.best >= n_iter_no_change:
@@ -100,57 +100,57 @@ class Rounds:
 
 @dataclass(eq=False, repr=False)
 class PushBoost(BinaryRanker):
-    """Boosting for the top of the list: a sum of weak rankers that lowers a push (JMLR 2009, Fig. 2).
+    """Boosting for the top of the list: a sum of weak rankers that minimises a push (JMLR 2009, Fig. 2).
 
-    Each round takes the slope of the push with respect to the score of every row. Its size is the row's weight, the
-    sum of the papers' pair weights ``d̃_ik`` over the other class, and its sign says whether the row should rise or
-    fall. A weak learner is fitted to the labels with these weights; its output h joins the scores with the step
+    Each round computes the gradient of the push with respect to the score of every row. Its size is the row's weight,
+    the sum of the papers' pair weights ``d̃_ik`` over the other class; its sign tells whether the row should move up or
+    down. A weak learner is fitted to the labels with these weights, and its output h is added to the scores with step
 
         α = argmin_a push(scores + a·h),    scores ← scores + learning_rate·α·h.
 
-    With weak rankers that are single features this is the papers' algorithm, but for a bound on the length of a step
-    (:func:`longest_step`). Rounds go on when the training rows are already separated, which widens the margin, as in
+    With single features as weak rankers this is the papers' algorithm, except that the step length is bounded
+    (:func:`longest_step`). Boosting continues after the training rows are separated, which widens the margin, as in
     AdaBoost.
 
     Parameters
     ----------
     estimator : scikit-learn estimator, optional
-        The weak learner; its ``fit`` must take ``sample_weight``. A classifier's h is its ``decision_function``,
-        else its probability of the positive class, else its prediction. A regressor is fitted to +1 and −1.
-        Default: a decision stump, ``DecisionTreeClassifier(max_depth=1)``.
+        The weak learner; its ``fit`` must accept ``sample_weight``. For a classifier, h is its ``decision_function``,
+        else its probability of the positive class, else its prediction. A regressor is fitted to +1 and −1. The default
+        is a decision stump, ``DecisionTreeClassifier(max_depth=1)``.
     p, price, side, loss
-        The push, as in :class:`PNormPush`; p is finite here.
+        The push, as in :class:`PNormPush`; p must be finite.
     n_estimators : int, default 100
-        Most rounds.
+        Maximum number of rounds.
     learning_rate : float, default 1
-        Share of the exact step that is taken.
+        Factor on the exact step.
     validation_fraction : float, optional
-        Share of the rows (with groups: of the groups) held out for early stopping. See also ``eval_set`` of `fit`.
+        Share of the rows (with groups: of the groups) held out for early stopping. See also ``eval_set`` in `fit`.
     scoring : str or callable
-        Measure on the held-out rows, as in :class:`PNormPushCV`.
+        Metric on the held-out rows, as in :class:`PNormPushCV`.
     n_iter_no_change : int, default 10
-        Stop when so many rounds have not improved the measure; the best round is kept.
+        Stop after this many rounds without improvement of the metric; the best round is kept.
     pos_label : label, optional
         The positive class, as in :class:`PNormPush`.
     random_state : int, RandomState or None
-        For the weak learner and for the held-out rows.
+        Seed of the weak learner and the held-out split.
     verbose : int
-        1 prints a line per round.
+        1 prints one line per round.
 
     Attributes
     ----------
     estimators_, estimator_weights_ : list and array
         The weak rankers kept and their steps.
     n_iter_ : int
-        Their number.
+        Number of weak rankers kept.
     stop_reason_ : str
-        ``"n_estimators"``: all rounds were made. ``"no edge"``: the weak learner no longer beats chance on the
-        weighted rows. ``"separated"``: a weak ranker separates the classes by itself, so no step is long enough, or
-        no pair has any loss left. ``"validation"``: the measure stopped improving.
+        ``"n_estimators"``: the maximum number of rounds was reached. ``"no edge"``: the weak learner no longer beats
+        chance on the weighted rows. ``"separated"``: a weak ranker separates the classes by itself, so the optimal step
+        is unbounded, or no pair has any loss left. ``"validation"``: the metric stopped improving.
     train_objective_, validation_scores_ : arrays
-        After 0, 1, 2, … rounds, those that early stopping gave up included; without held-out rows the second is nan.
+        After 0, 1, 2, … rounds, including those dropped by early stopping; without held-out rows the second is nan.
     classes_, intercept_ : array, float
-        The second class is the positive one; the intercept makes 0 the threshold of ``predict``.
+        The second class is the positive one; the intercept puts the threshold of ``predict`` at 0.
 
     Examples
     --------
@@ -204,9 +204,9 @@ class PushBoost(BinaryRanker):
         groups: ArrayLike | None = None,
         eval_set: tuple[Any, ...] | None = None,
     ) -> Self:
-        """Boost on rows X with two-valued labels y; weights and groups as in :meth:`PNormPush.fit`.
+        """Boost on rows X with two-class labels y; weights and groups as in :meth:`PNormPush.fit`.
 
-        ``eval_set`` is ``(X, y)`` or ``(X, y, groups)`` of the rows that early stopping looks at.
+        ``eval_set`` is ``(X, y)`` or ``(X, y, groups)`` of the rows used for early stopping.
         """
         rows, positive, weight = self._validate(X, y, sample_weight)
         data = Training(rows, positive, weight, None if groups is None else np.asarray(groups))
@@ -230,7 +230,7 @@ class PushBoost(BinaryRanker):
     def _hold_out(
         self, data: Training, eval_set: tuple[Any, ...] | None, rng: np.random.RandomState
     ) -> tuple[Training, Training | None]:
-        """The rows to fit on and the rows to look at, if any."""
+        """Split into training rows and held-out rows, if any."""
         if eval_set is not None:
             if self.validation_fraction is not None:
                 raise InputError("give validation_fraction or eval_set, not both")
@@ -255,7 +255,7 @@ class PushBoost(BinaryRanker):
         value, slope = objective.value_and_grad(scores)
         rounds.note(value)
         while rounds.stop_reason == "":
-            if not slope.any():  # a loss that reaches zero, or one too small to be seen
+            if not slope.any():  # the loss is zero or too small to represent
                 rounds.stop_reason = "separated"
                 break
             weak = self._fit_weak(data, slope, rng)
@@ -273,7 +273,7 @@ class PushBoost(BinaryRanker):
         weight = _weights(slope, np.ones(len(slope)) if data.weight is None else data.weight)
         weak = _seeded(self._weak_learner(), rng)
         target = np.where(data.labels, 1.0, -1.0) if is_regressor(weak) else data.labels.astype(int)
-        # trees take single precision, and refuse what is too large for it
+        # trees compute in single precision and reject values that overflow it
         with np.errstate(over="ignore", invalid="ignore"):
             return weak.fit(data.X, target, sample_weight=weight)
 
@@ -293,7 +293,7 @@ class PushBoost(BinaryRanker):
         self.stop_reason_ = rounds.stop_reason
 
     def staged_decision_function(self, X: ArrayLike) -> Iterator[np.ndarray]:
-        """Scores after each round; the last are those of :meth:`decision_function`."""
+        """Scores after each round; the last equal :meth:`decision_function`."""
         rows = checked_rows(self, X)
         for scores in islice(self._stages(rows), 1, None):
             yield scores + self.intercept_
@@ -316,21 +316,21 @@ class PushBoost(BinaryRanker):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Mean of the weak rankers' importances, weighted by the size of their steps; for trees and their like."""
+        """Mean importance over the weak rankers, weighted by step size; only for weak rankers that have importances."""
         check_is_fitted(self)
         size = np.abs(self.estimator_weights_)
         return size @ np.array([weak.feature_importances_ for weak in self.estimators_]) / size.sum()
 
 
 def exact_move(objective: Push, scores: np.ndarray, slope: np.ndarray, h: np.ndarray) -> tuple[float, str]:
-    """Step along h that minimises the objective, and why it should be the last one, or ``""``.
+    """Step along h that minimises the objective, and the reason to stop after it, or ``""``.
 
-    A weak ranker's edge is the difference of its weighted means over positives and over negatives, in units of
-    its range: 1 when it separates them, 0 for chance. Without an edge there is no step. A ranker that separates
-    the classes would go on for ever; it gets the first step tried that separates the sum as well, and is the last.
+    A weak ranker's edge is the difference of its weighted means over positives and negatives, in units of its range: 1
+    if it separates them, 0 for chance. Without an edge there is no step. For a ranker that separates the classes the
+    optimal step is infinite; it gets the first trial step that also separates the sum, and boosting stops.
     """
     width = np.ptp(h)
-    unit = (h - h.min()) / width if width > 0 else np.zeros_like(h)  # whatever the weak learner's units are
+    unit = (h - h.min()) / width if width > 0 else np.zeros_like(h)  # scale to [0, 1]
     edge = -float(slope @ unit) / (np.abs(slope).sum() / 2)
     if abs(edge) < NO_EDGE:
         return 0.0, "no edge"
@@ -344,20 +344,20 @@ def exact_move(objective: Push, scores: np.ndarray, slope: np.ndarray, h: np.nda
 
 
 def longest_step(n: float, p: float) -> float:
-    """``ln(1 + 2n)/(p + 1)``: the step of a ranker of values 0 and 1 that is right on all pairs but half a row's.
+    """``ln(1 + 2n)/(p + 1)``: the step of a 0/1 ranker that is correct on all pairs except half a row's.
 
-    A leaf of a tree may hold one class only. No pair then speaks against a step that never ends, and rows in that
-    leaf would stand above all others for good. RankBoost's remedy is to add ``ε = 1/(2n)`` to the right and the
-    wrong weight in ``ln(W₊/W₋)/(p + 1)`` (Schapire and Singer 1999, sec. 4.2).
+    A leaf of a tree may hold a single class. No pair then bounds the step, and the rows in that leaf would stay above
+    all others for good. RankBoost's remedy is to add ``ε = 1/(2n)`` to the correct and incorrect weights in
+    ``ln(W₊/W₋)/(p + 1)`` (Schapire and Singer 1999, sec. 4.2).
     """
     return float(np.log1p(2 * n) / (p + 1))
 
 
 def _weights(slope: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-    """``|slope|``, scaled to the total of the ``sample_weight`` that the rows came with.
+    """``|slope|``, scaled to the total of ``sample_weight``.
 
-    Each repetition of a row counts in whole multiples of 2⁻³⁰ of the mean. Sums of such weights are exact, so that
-    rows weighted and rows repeated give the same trees: a tie between splits is never decided by rounding.
+    Each repetition of a row is rounded to a multiple of 2⁻³⁰ of the mean. Sums of such weights are exact, so weighted
+    and repeated rows give the same trees: rounding never decides a tie between splits.
     """
     size = np.abs(slope)
     each = size / np.where(sample_weight > 0, sample_weight, 1) * (sample_weight.sum() / size.sum())
@@ -365,7 +365,7 @@ def _weights(slope: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
 
 
 def _check_seen(weak: Any, X: Matrix) -> None:
-    """Refuse features whose differences trees cannot see."""
+    """Raise InputError if all columns become constant in single precision, which trees use."""
     if isinstance(weak, BaseDecisionTree) and varies(X).any() and not varies(X.astype(np.float32)).any():
         raise InputError(
             "every column of X is constant in single precision, in which trees compute: "
@@ -374,6 +374,6 @@ def _check_seen(weak: Any, X: Matrix) -> None:
 
 
 def _seeded(estimator: Any, rng: np.random.RandomState) -> Any:
-    """Fresh copy with random states of its own."""
+    """Clone an estimator and set its random states."""
     names = [name for name in sorted(estimator.get_params()) if name.split("__")[-1] == "random_state"]
     return clone(estimator).set_params(**{name: rng.randint(2**31 - 1) for name in names})

@@ -1,4 +1,4 @@
-"""Boosted trees for graded relevance: any objective of the package, in LightGBM, XGBoost or CatBoost."""
+"""Gradient-boosted trees for graded relevance with this package's objectives, via LightGBM, XGBoost or CatBoost."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ OBJECTIVES: dict[str, Callable[[], BoosterObjective]] = {
 
 @dataclass(eq=False, repr=False)
 class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
-    """Boosted trees for graded relevance in queries, grown by LightGBM, XGBoost or CatBoost.
+    """Gradient-boosted trees for graded relevance in queries, trained with LightGBM, XGBoost or CatBoost.
 
-    The rows may come in any order, and ``groups`` are ids of any kind. With the objectives of this package, lists have
-    any length and relevance is any number, larger is better. The trees are kept as arrays, so that ``predict`` needs no
-    library.
+    Rows may be in any order, and ``groups`` may be ids of any type. With the objectives of this package, lists may have
+    any length and relevance may be any number (larger is better). The trees are stored as arrays, so ``predict`` does
+    not need the library.
 
     Parameters
     ----------
     objective : str or BoosterObjective
         An objective of this package: "retarget", "pairs", "push", "p_classification", "unknown_link", "listnet",
-        "ndcg_consistent", "pointwise", "rank_cosine", or an instance with parameters of its own, such as
+        "ndcg_consistent", "pointwise", "rank_cosine", or an instance with its own parameters, such as
         ``RetargetObjective(offsets="linear")``. "push" and "p_classification" rank labels above 0 over the others. Or
         an objective of the library: "lambdarank" (called "rank:ndcg" in XGBoost, "LambdaMart" in CatBoost), LightGBM's
         "rank_xendcg", XGBoost's "rank:pairwise", CatBoost's "YetiRank" and "QueryRMSE". These need small grades: unless
         all labels are whole numbers from 0 to 30, each label is replaced by its rank among the distinct labels, and
-        neighbouring ranks are merged if there are more than 31. LightGBM's take lists of at most 10,000 rows.
+        neighbouring ranks are merged if there are more than 31. LightGBM's accept lists of at most 10,000 rows.
     library : {"lightgbm", "xgboost", "catboost"}
     n_estimators : int
         Number of rounds; each adds one tree.
@@ -75,19 +75,19 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
     subsample, colsample : float
         Share of the rows and of the columns that are sampled for each tree.
     monotonic_cst : dict or sequence of int, optional
-        1 for columns in which scores must not fall, −1 for those in which they must not rise, 0 for others; by name or
-        index, or one for each column. In CatBoost only with its own objectives.
+        1 for columns in which scores must not decrease, −1 for columns in which they must not increase, 0 for others; a
+        dict by name or index, or one value per column. CatBoost supports this only with its own objectives.
     categorical_features : sequence, optional
         Names or indices of numeric columns that hold categories. Text and categorical columns of a pandas or polars
-        frame always do. A value that training did not have is in none of its categories.
+        frame are always treated as categories. A value not seen in training belongs to none of them.
     eval_metric : str or BoosterObjective
-        Measure of the held-out queries: a name that :func:`apexrank.metrics.evaluate` knows, such as "ndcg@10", or an
+        Metric on the held-out queries: a name accepted by :func:`apexrank.metrics.evaluate`, such as "ndcg@10", or an
         objective, whose value is minimised.
     early_stopping_rounds : int, optional
-        With held-out queries the best number of rounds is kept. Growth stops after this many rounds without a better
-        value; None grows all rounds, as CatBoost always does.
+        With held-out queries the best number of rounds is kept. Training stops after this many rounds without
+        improvement; None trains all rounds, as CatBoost always does.
     validation_fraction : float, optional
-        Share of the groups that is held out at random, unless ``fit`` is given an ``eval_set``.
+        Share of the groups held out at random, unless ``fit`` is given an ``eval_set``.
     random_state : int, RandomState or None
         Seed of held-out queries, ``subsample`` and ``colsample``; the same seed gives the same trees.
     library_params : dict, optional
@@ -98,19 +98,19 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
     forest_ : Forest
         The trees as arrays.
     n_iter_ : int
-        Number of rounds that are kept.
+        Number of rounds kept.
     best_score_, validation_scores_ : float, array
-        Measure of the held-out queries at ``n_iter_`` and after each round; only if there are any.
+        Metric on the held-out queries at ``n_iter_`` and after each round; only with held-out queries.
     feature_importances_ : array of shape (n_features,)
         Share of each column in the total gain of the splits.
 
     Notes
     -----
-    Missing values go to the side of a split that fits best (in CatBoost, below all numbers). In a column that had none
-    in training they are an error. Whole-number weights that sum to at most ten times the rows are exact repetitions of
-    rows. Other weights are weights of the objective, while bins, ``min_samples_leaf`` and measures of held-out queries
-    count rows. The own objectives of XGBoost and CatBoost take one such weight per query. Those of LightGBM and XGBoost
-    break ties by the order of the rows, so their trees depend on it.
+    Missing values go to the side of a split that fits best (in CatBoost, below all numbers). In a column without
+    missing values in training they raise an error. Whole-number weights that sum to at most ten times the rows are
+    exact repetitions of rows. Other weights apply to the objective only, while bins, ``min_samples_leaf`` and metrics
+    on held-out queries count rows. The built-in objectives of XGBoost and CatBoost accept one such weight per query.
+    Those of LightGBM and XGBoost break ties by row order, so their trees depend on it.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         "dtype": np.float64,
         "ensure_all_finite": "allow-nan",
     }
-    # of a model from a file, whose table has no categories
+    # defaults for a model loaded from a file, whose table has no categories
     _categories = cast("Mapping[int, np.ndarray]", {})
     _levels = cast("Mapping[int, Sequence[str]]", {})
 
@@ -165,10 +165,10 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         groups: ArrayLike | None = None,
         eval_set: Sequence[Any] | None = None,
     ) -> Self:
-        """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
+        """Fit on rows X with relevance y (larger is better) and one group id per row (one list by default).
 
-        ``sample_weight`` counts as repetitions of rows, as far as the library allows. ``eval_set`` are held-out
-        queries: ``(X, y, groups)``, or ``(X, y)`` for one list where ``fit`` has no groups either.
+        ``sample_weight`` counts as repetitions of rows, as far as the library allows. ``eval_set`` holds out queries:
+        ``(X, y, groups)``, or ``(X, y)`` for a single list if ``fit`` has no groups either.
         """
         objective, metric = self._checked()
         train, held = self._read(X, y, sample_weight, groups, reset=True), None
@@ -209,7 +209,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         return np.ascontiguousarray(self._coded(super()._rows(X)))
 
     def _checked(self) -> tuple[BoosterObjective | str, BoosterMetric]:
-        """The objective, or its name in the library, and the measure; parameters that are wrong are refused."""
+        """Validate the parameters; return the objective, or its name in the library, and the metric."""
         check_choice("library", self.library, THEIRS)
         check_count("n_estimators", self.n_estimators)
         check_count("max_leaves", self.max_leaves, 2)
@@ -238,13 +238,13 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         return Lists.of(data.X, data.labels, data.weight, groups)
 
     def _as_numbers(self, X: Any, reset: bool) -> Any:
-        """A frame with columns of text as one of numbers."""
+        """Convert the text columns of a frame to numbers."""
         X, levels = coded(X, None if reset else self._levels)
         self._levels = levels if reset else self._levels
         return X
 
     def _learn_columns(self, X: np.ndarray, held: Lists | None) -> list[int] | None:
-        """Learn which columns have missing values and categories; returns the signs of monotone ones, if any."""
+        """Record columns with missing values and categories; return the signs of monotone columns, if any."""
         d, given = X.shape[1], () if self.categorical_features is None else self.categorical_features
         columns = sorted({*self._levels, *(place_of(self, c, d, "categorical_features") for c in given)})
         self._categories = {j: np.unique(X[~np.isnan(X[:, j]), j]) for j in columns}
@@ -258,7 +258,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         return [signs.get(j, 0) for j in range(d)] if signs else None
 
     def _coded(self, X: np.ndarray) -> np.ndarray:
-        """Rows with categories as whole numbers, those that training did not have as one more."""
+        """Encode categories as whole numbers; unseen ones share one more code."""
         X = X.copy() if self._categories else X
         for j, known in self._categories.items():
             place = np.searchsorted(known, X[:, j])
@@ -272,7 +272,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         return X
 
     def _keep(self, trees: Trees, task: Task) -> None:
-        """Keep the best number of rounds."""
+        """Truncate the trees to the best number of rounds."""
         self.n_iter_ = len(trees)
         for name in ("best_score_", "validation_scores_"):
             self.__dict__.pop(name, None)

@@ -1,4 +1,4 @@
-"""A linear ranker put together by its user: any objective of scores with any penalty."""
+"""Linear ranker composed of any objective of the scores and any penalty."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from apexrank.validation import check_choice
 def _unknown_link(
     y: np.ndarray, *, groups: Any = None, normalize: bool | None = None, **options: Any
 ) -> UnknownLink:
-    """One link for all rows is a regression, whose cost is a mean over them."""
+    """Unknown-link objective; with a single link for all rows it is a regression, averaged over the rows."""
     return UnknownLink(
         y, groups=groups, normalize=groups is None if normalize is None else normalize, **options
     )
@@ -70,27 +70,27 @@ def _ranks_classes(ranker: Any) -> bool:
 
 @dataclass(eq=False, repr=False)
 class LinearRanker(SolverOptions, GradedRanker):
-    """Linear scores that minimise ``objective(X·w)/count + penalty(w)``, both chosen by the user.
+    """Linear ranker that minimises ``objective(X·w)/count + penalty(w)`` for a given objective and penalty.
 
-    An objective of two classes (the pushes) makes it a classifier, whose ``decision_function`` is the ranking score and
-    whose ``predict`` is a class; with the others ``predict`` is the ranking score. The objective is a mean over
-    groups or rows, so that the penalty means the same for any number of them.
+    With a two-class objective (the pushes) it is a classifier: ``decision_function`` is the ranking score and
+    ``predict`` the class. With any other objective ``predict`` is the ranking score. The objective is averaged over
+    groups or rows, so the penalty has the same meaning for any number of them.
 
     Parameters
     ----------
     objective : str or callable
         "push", "infinite_push", "pairs", "retarget", "listnet", "pointwise", "rank_cosine", "ndcg_consistent" or
-        "unknown_link"; or an objective's class, or anything that is called as
-        ``objective(labels, sample_weight=..., groups=...)`` and gives an :class:`~apexrank.objectives.base.Objective`,
-        such as ``functools.partial(Retarget, divergence="kl")``.
+        "unknown_link"; or an objective class, or any callable ``objective(labels, sample_weight=..., groups=...)`` that
+        returns an :class:`~apexrank.objectives.base.Objective`, such as ``functools.partial(Retarget,
+        divergence="kl")``.
     penalty : Penalty, optional
-        One of :mod:`apexrank.penalties`; ``Ridge(1e-3)`` by default.
+        A penalty from :mod:`apexrank.penalties`; ``Ridge(1e-3)`` by default.
     objective_params : dict, optional
-        Further arguments of the objective; for "push" also ``p``.
+        Further arguments of the objective; "push" also accepts ``p``.
     pos_label : label, optional
-        The positive class of an objective of two classes, as in :class:`PNormPush`.
+        The positive class of a two-class objective, as in :class:`PNormPush`.
     solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
-        What a solver cannot fit is an error.
+        An error is raised if the solver cannot handle the problem.
     max_iter, tol, warm_start, verbose
         As in :class:`PNormPush`.
 
@@ -98,7 +98,7 @@ class LinearRanker(SolverOptions, GradedRanker):
     ----------
     coef_ : array of shape (n_features,), or (1, n_features) for two classes
     classes_, intercept_ : arrays
-        For two classes; the second one is positive.
+        Only for two classes; the second class is the positive one.
     objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
         As in :class:`PNormPush`.
 
@@ -147,10 +147,10 @@ class LinearRanker(SolverOptions, GradedRanker):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit on rows X with labels of two classes, relevance, or values, as the objective asks.
+        """Fit on rows X with the labels that the objective expects: two classes, relevance, or values.
 
         ``sample_weight`` counts as repetitions of rows; ``groups`` has one id per row. X may also be Dask collections,
-        an array on a device, or :class:`~apexrank.problem.Blocks` (with y=None).
+        a device array, or :class:`~apexrank.problem.Blocks` (with y=None).
         """
         binary = _is_binary(self)
         if self.pos_label is not None and not binary:
@@ -159,7 +159,7 @@ class LinearRanker(SolverOptions, GradedRanker):
         problem = self._minimise(data, self._objective)
         return LinearBinaryRanker._finish(self, data, problem) if binary else self
 
-    # no closed form of the intercept is known for any objective
+    # the objective is arbitrary, so there is no closed form of the intercept
     _power, _intercept = LinearBinaryRanker._power, LinearBinaryRanker._intercept
 
     def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
@@ -187,7 +187,7 @@ class LinearRanker(SolverOptions, GradedRanker):
         return LinearBinaryRanker.decision_function(self, X)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Class of each row for an objective of two classes, else its ranking score."""
+        """Class of each row for a two-class objective, else its ranking score."""
         check_is_fitted(self)
         if _is_binary(self):
             return BinaryRanker.predict(self, X)

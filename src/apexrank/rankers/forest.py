@@ -1,4 +1,4 @@
-"""Trees as arrays, and what rankers made of them share."""
+"""Tree ensembles stored as arrays, and the base class of rankers that use them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from apexrank.parallel import n_threads
 from apexrank.rankers.base import checked_rows
 
 _FEWEST_IN_LEAF = 20
-_MOST_REPEATED = 10  # times the rows, where weights are counts
-_LARGE = 5e6  # numbers of a table that is worth several threads
-_ANY = np.finfo(np.float64).max  # every value but a missing one is at most this
+_MOST_REPEATED = 10  # times the number of rows, if weights are counts
+_LARGE = 5e6  # number of table entries above which several threads pay off
+_ANY = np.finfo(np.float64).max  # every value except a missing one is at most this
 _NEXT = -2  # link to the following node
 
 
 class Node(NamedTuple):
-    """A node of one tree: children by their places in its list, -1 in a leaf, and how many training rows it has.
+    """A node of one tree: children as indices into its node list (-1 in a leaf), and the number of training rows.
 
-    A row goes left where its value is at most the ``threshold``, or, with ``inside``, where it is one of these whole
-    numbers. Missing values go right unless ``missing_left``.
+    A row goes left if its value is at most ``threshold`` or, with ``inside``, if it is one of these whole numbers.
+    Missing values go right unless ``missing_left``.
     """
 
     feature: int
@@ -41,9 +41,9 @@ class Node(NamedTuple):
     inside: Sequence[int] | None = None
 
     def questions(self, missing: bool) -> list[tuple[float, int, int]]:
-        """Thresholds with their left and right links that ask the question of this node, one after the other.
+        """Chain of (threshold, left link, right link) tests that is equivalent to the split of this node.
 
-        A missing value is at most no threshold, so it goes right at each of them; ``missing`` says that there are any.
+        A missing value fails every test, so it goes right at each; ``missing`` tells whether the feature has any.
         """
         found = [(_ANY, _NEXT, self.left)] if missing and self.missing_left else []
         if self.inside is None:
@@ -55,12 +55,12 @@ class Node(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """Trees as arrays, one entry a node.
+    """Tree ensemble as arrays, one entry per node.
 
-    A row goes ``left`` where its ``feature`` is at most the ``threshold``, else ``right``; a leaf has -1 for both. Its
-    score is ``base`` plus the ``value`` of its leaf in each tree. ``mean`` is the mean value of the training rows that
-    come through a node, and ``roots`` are the nodes at which trees begin. Several nodes may have the same child: splits
-    of categories, and of missing values that go left, are chains of thresholds.
+    A row goes ``left`` if its ``feature`` is at most the ``threshold``, else ``right``; both are -1 in a leaf. The
+    score of a row is ``base`` plus the ``value`` of its leaf in each tree. ``mean`` is the mean value of the training
+    rows that pass through a node, and ``roots`` are the root nodes. Nodes may share a child: splits on categories, and
+    splits that send missing values left, are chains of thresholds.
     """
 
     feature: np.ndarray
@@ -74,14 +74,14 @@ class Forest(NamedTuple):
 
     @classmethod
     def of(cls, trees: Sequence[Sequence[Node]], base: float, missing: Iterable[int] = ()) -> Forest:
-        """Join trees, each a list of nodes from the root on, with children after their parents.
+        """Join trees, each a list of nodes that starts at the root, with children after their parents.
 
-        ``missing`` are the features with missing values; those of others go right.
+        ``missing`` are the features with missing values; in other features they go right.
         """
         nodes, absent = [node for tree in trees for node in tree], {*missing}
         chains = [node.questions(node.feature in absent) for node in nodes]
         lengths = np.array([len(chain) for chain in chains])
-        place = np.concatenate([[0], np.cumsum(lengths)])  # of the first question of each node
+        place = np.concatenate([[0], np.cumsum(lengths)])  # index of the first test of each node
         first = np.concatenate([[0], np.cumsum([len(tree) for tree in trees])]).astype(np.int64)
         tree = np.repeat(first[:-1], np.diff(first))  # first node of each node's tree
         threshold, *links = np.array([question for chain in chains for question in chain], float).T
@@ -105,11 +105,11 @@ class Forest(NamedTuple):
         return cls(feature.astype(np.int64), threshold, left, right, value, mean, roots, float(base))
 
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """Scores of the rows."""
+        """Score of each row."""
         return next(self.staged(X, [len(self.roots)]))
 
     def staged(self, X: np.ndarray, rounds: Iterable[int]) -> Iterator[np.ndarray]:
-        """Scores of the rows after so many trees, for growing numbers of them."""
+        """Scores of the rows after each number of trees in ``rounds``, which must increase."""
         out, nodes = np.full(len(X), self.base), (self.feature, self.threshold, self.left, self.right)
         for first, last in pairwise([0, *rounds]):
             leaf_sums(X, *nodes, self.value, self.roots[first:last], out)
@@ -120,20 +120,20 @@ class Forest(NamedTuple):
         return np.bincount(self.feature[self.left >= 0], minlength=n_features)
 
     def contributions(self, X: np.ndarray) -> np.ndarray:
-        """Contributions of features along the paths to the leaves (Saabas 2014): they sum to score less mean."""
+        """Feature contributions along the paths to the leaves (Saabas 2014); they sum to the score minus the mean."""
         out = np.zeros(X.shape)
         path_sums(X, self.feature, self.threshold, self.left, self.right, self.mean, self.roots, out)
         return out
 
 
 class ForestRanker:
-    """Mixin of rankers whose scores are those of ``forest_``."""
+    """Mixin for rankers whose scores are those of ``forest_``."""
 
     forest_: Forest
-    _missing: Any = np.False_  # whether a feature may be missing
+    _missing: Any = np.False_  # whether each feature may have missing values
 
     def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
-        """Scores after so many rounds, shape (len(rounds), n)."""
+        """Scores after each number of rounds, shape (len(rounds), n)."""
         each, place = np.unique(np.asarray(rounds, dtype=int), return_inverse=True)
         return np.array([*self.forest_.staged(self._rows(X), each.tolist())])[place]
 
@@ -143,7 +143,7 @@ class ForestRanker:
         return self.forest_.contributions(rows)
 
     def _rows(self, X: ArrayLike) -> np.ndarray:
-        """Rows as the trees take them."""
+        """Validate rows and convert them to contiguous double precision."""
         self._refuse_sparse(X)
         return np.ascontiguousarray(checked_rows(self, X), dtype=np.float64)
 
@@ -153,19 +153,19 @@ class ForestRanker:
 
 
 def fewest_in_leaf(n: int) -> int:
-    """Least number of rows in a leaf, where ``n`` matter: LightGBM's 20 leave no tree of a small table."""
+    """Minimum number of rows in a leaf for ``n`` relevant rows; LightGBM's default of 20 never splits small data."""
     return int(np.clip(n // 5, 1, _FEWEST_IN_LEAF))
 
 
 def threads_for(X: np.ndarray) -> int:
-    """Threads worth their while: of small trees awaiting others takes longer than they save."""
+    """Number of threads to use: for small data, synchronisation costs more than threads save."""
     return 1 if X.size < _LARGE else n_threads()
 
 
 def repeated_rows(weight: np.ndarray | None, n: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Row numbers and their weights, with weights that are counts made repetitions, and without rows of weight 0.
+    """Row indices and weights, with count weights turned into repetitions and rows of weight 0 dropped.
 
-    The libraries count rows, not weights, for bins and leaves.
+    The libraries count rows, not weights, when they build bins and leaves.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Single-index regression as published: Isotron and its Lipschitz variant, for comparison."""
+"""Single-index regression as published: Isotron and its Lipschitz variant, as baselines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apexrank.validation import SMALLEST, check_count, check_finite, check_not_h
 
 @dataclass(eq=False, repr=False)
 class Isotron(RegressorMixin, BaseEstimator):
-    """``y ≈ g(x·w)`` with an unknown rising g: the updates of Isotron, with steps of length one.
+    """Isotron for ``y ≈ g(x·w)`` with an unknown increasing g, with unit steps.
 
         ŷ = isotonic regression of y on the scores X·w,    w ← w + (1/n)·Σ_i (y_i − ŷ_i)·x_i
 
@@ -29,21 +29,21 @@ class Isotron(RegressorMixin, BaseEstimator):
     Kakade, Kalai, Kanade and Shamir (2011) and, up to the length of the steps, the descent along "GradMaPr" of
     S. Acharyya's dissertation (2013, section 4.6). The Lipschitz regression is exact here.
 
-    The papers assume ``|x| ≤ 1``: rows are divided by the largest norm among them, and the coefficients given back in
-    the units of X. Rows far from zero make steps short: centre the columns first.
+    The papers assume ``|x| ≤ 1``: rows are divided by their largest norm, and the coefficients are returned in the
+    units of X. Rows far from zero make the steps short, so centre the columns first.
 
-    The updates are not the gradient of a known cost, the training error may rise, and they need not converge: use
-    :class:`apexrank.rankers.link.UnknownLinkRegressor` for a convex cost with a certificate. As published the last
-    iterate is the answer.
+    The updates are not the gradient of a known cost, the training error may rise, and they need not converge; use
+    :class:`apexrank.rankers.link.UnknownLinkRegressor` for a convex cost with a certificate. As published, the result
+    is the last iterate.
 
     Parameters
     ----------
     lipschitz : float, optional
-        Largest slope of g; by default there is none.
+        Largest slope of g; unbounded by default.
     max_iter : int
-        Largest number of updates.
+        Maximum number of updates.
     tol : float
-        Stop when an update changes w by no more than this fraction of its length.
+        Stop when an update changes w by at most this fraction of its norm.
     keep_path : bool
         Keep the coefficients after every update, to choose among them on held-out rows.
 
@@ -52,9 +52,9 @@ class Isotron(RegressorMixin, BaseEstimator):
     coef_ : array of shape (n_features,)
         Coefficients w.
     knots_, values_ : arrays
-        The link g: scores of the training rows and its values there, in between a straight line and constant outside.
+        The link g at the scores of the training rows; it is linear in between and constant outside.
     n_iter_, converged_
-        Number of updates, and whether ``tol`` was met.
+        Number of updates, and whether ``tol`` was reached.
     history_ : array of shape (n_iter_ + 1,)
         Mean squared error on the training rows before each update, and after the last.
     coef_path_ : array of shape (n_iter_ + 1, n_features)
@@ -91,7 +91,7 @@ class Isotron(RegressorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         groups: None = None,
     ) -> Self:
-        """Fit on rows X with values y; rows of weight 2 count as two equal rows. There are no ``groups``."""
+        """Fit on rows X with values y; weights count as repetitions of rows. ``groups`` are not supported."""
         if groups is not None:
             raise InputError("one link is for all rows: leave out groups")
         slope = self._check_numbers()
@@ -101,11 +101,11 @@ class Isotron(RegressorMixin, BaseEstimator):
         assert weight is not None
         check_not_huge("X", rows)
         check_not_huge("y", y)
-        if not weight.any():  # newer versions of scikit-learn say so themselves
+        if not weight.any():  # newer versions of scikit-learn check this themselves
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
-        if not weight.all():  # a row that does not count makes no knot
+        if not weight.all():  # a row of weight 0 must not create a knot
             rows, y, weight = rows[weight > 0], y[weight > 0], weight[weight > 0]
-        # the papers' step is for rows of norm 1 at most
+        # the papers' step assumes rows of norm at most 1
         weight, unit = weight / weight.sum(), _largest_square(rows)
         if unit < SMALLEST**2 and (rows.count_nonzero() if sparse.issparse(rows) else rows.any()):
             raise InputError(f"X has no number as large as {SMALLEST}: scale it first")
@@ -131,7 +131,7 @@ class Isotron(RegressorMixin, BaseEstimator):
         return self
 
     def _check_numbers(self) -> float:
-        """The largest slope, infinite where none is asked for."""
+        """Maximum slope, infinite if not set."""
         check_finite("tol", self.tol, 0)
         check_count("max_iter", self.max_iter)
         if self.lipschitz is None:
@@ -141,7 +141,7 @@ class Isotron(RegressorMixin, BaseEstimator):
         return float(self.lipschitz)
 
     def index(self, X: ArrayLike) -> np.ndarray:
-        """Scores ``X·w``, which the link turns into predictions."""
+        """Scores ``X·w`` before the link is applied."""
         return tied_scores(checked_rows(self, X), self.coef_)
 
     def predict(self, X: ArrayLike) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Kernel machines: scores ``Σ_i a_i k(x_i, x)`` as linear scores of coordinates in the kernel's feature space."""
+"""Kernel rankers: scores ``Σ_i a_i k(x_i, x)`` as linear scores of coordinates in the kernel's feature space."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
 
 
 class KernelFeatures:
-    """Coordinates of rows in a kernel's feature space: ``Z·Zᵀ = K`` by pivoted Cholesky, to rounding.
+    """Coordinates of rows in a kernel's feature space: pivoted Cholesky ``Z·Zᵀ = K``, up to rounding.
 
-    Linear scores ``Z·w`` are then scores ``K·a`` with ``aᵀKa = |w|²``; a is 0 except for the pivots, as many as K has
-    rank.
+    Linear scores ``Z·w`` equal scores ``K·a`` with ``aᵀKa = |w|²``; a is 0 except at the pivots, of which there are
+    rank(K).
     """
 
     def __init__(self, K: np.ndarray) -> None:
@@ -44,7 +44,7 @@ class KernelFeatures:
             raise InputError("the kernel must be symmetric and positive semi-definite: choose another one")
 
     def dual(self, w: np.ndarray) -> np.ndarray:
-        """``a`` of ``w``."""
+        """Dual coefficients ``a`` of ``w``."""
         a = np.zeros(len(self.Z))
         a[self.pivots[: len(w)]] = solve_triangular(self.corner, w, lower=True, trans="T")
         return a
@@ -52,10 +52,10 @@ class KernelFeatures:
 
 @dataclass(eq=False, repr=False)
 class KernelFit(SolverOptions, LinearFit):
-    """Base class of linear estimators that can take a kernel; a mixin, its place is before other bases.
+    """Mixin for linear estimators with an optional kernel; it must precede the other bases.
 
-    A subclass fits on ``_with_features(data)`` and hands the features to ``_keep_kernel``. The kernel
-    of ``fit`` scores new rows until the next ``fit``.
+    A subclass fits on ``_with_features(data)`` and passes the features to ``_keep_kernel``. New rows are scored with
+    the kernel used in ``fit``.
     """
 
     _: KW_ONLY
@@ -75,7 +75,7 @@ class KernelFit(SolverOptions, LinearFit):
         return tags
 
     def _with_features(self, data: Training) -> tuple[Training, KernelFeatures | None]:
-        """Rows of coordinates in the kernel's space, and these; the rows themselves without a kernel."""
+        """Replace the rows by kernel coordinates; return the unchanged rows and None without a kernel."""
         if self.kernel is None:
             return data, None
         if type(data) is not Training:
@@ -89,7 +89,7 @@ class KernelFit(SolverOptions, LinearFit):
         return Training(features.Z, *data.columns()), features
 
     def _keep_kernel(self, features: KernelFeatures, rows: Any) -> None:
-        """Turn the coefficients of the features into those of the kernel."""
+        """Convert the coefficients of the features to dual coefficients of the kernel."""
         self.dual_coef_, self.X_fit_, self.kernel_ = features.dual(self.coef_), rows, self.kernel
         del self.coef_
 
@@ -98,7 +98,7 @@ class KernelFit(SolverOptions, LinearFit):
             self.__dict__.pop(name, None)
 
     def _kernel_of(self, rows: Any, others: Any, kernel: Any) -> np.ndarray:
-        """Kernel of rows and other rows; with "precomputed" it is given."""
+        """Kernel matrix between two sets of rows; with "precomputed" the rows are the matrix."""
         if kernel == "precomputed":
             return rows.toarray() if sparse.issparse(rows) else rows
         params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
@@ -116,7 +116,7 @@ class KernelFit(SolverOptions, LinearFit):
         return tied_scores(K, a)
 
     def _kernel_of_used(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Kernel of rows and those rows of ``fit`` that have a coefficient, and these coefficients."""
+        """Kernel between the rows and the fitted rows with a nonzero coefficient, and these coefficients."""
         used = np.flatnonzero(self.dual_coef_)
         a = self.dual_coef_[used]
         if not len(used):

@@ -1,4 +1,4 @@
-"""Linear, additive and tree rankers fitted on folds of the queries and stacked into one ranker."""
+"""Stacking of linear, additive and tree rankers fitted on folds of the queries."""
 
 from __future__ import annotations
 
@@ -28,80 +28,80 @@ from apexrank.rankers.libraries import LONGEST, THEIRS, grades
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.validation import check_choice, check_count, check_finite, segment
 
-TREES = {"lambdarank": 7, "rank_xendcg": 31, "retarget": 31}  # leaves of a tree
+TREES = {"lambdarank": 7, "rank_xendcg": 31, "retarget": 31}  # leaves per tree
 PARTS = ("linear", "additive", *TREES)
 ALPHAS = {"linear": (10.0, 1.0, 0.1, 0.01, 0.001), "additive": (1.0, 0.1, 0.01)}
 ROUNDS = (25, 50, 100, 200)
 GROWN: dict[str, Any] = {"n_estimators": ROUNDS[-1], "learning_rate": 0.1}
-# Share of the columns that a tree sees, and their least number: trees of one or two columns miss interactions.
+# Fraction of columns sampled per tree, and their minimum number: trees on one or two columns miss interactions.
 COLUMNS, FEWEST = 0.3, 8
 STACKED = 0.01  # ridge penalty of the weights of the parts
-# Alpha is chosen from powers of ten: a loose tolerance is enough, which L-BFGS reaches before Newton has a Hessian.
+# Alpha is chosen from powers of ten, so a loose tolerance is enough; L-BFGS reaches it before Newton has a Hessian.
 CONVEX: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-3}
 
 
 class Views(NamedTuple):
-    """Features of the linear part, standardised over all rows, and of the others."""
+    """Features of the linear part, standardised over all rows, and those of the other parts."""
 
     linear: np.ndarray
     others: np.ndarray
 
     def rows(self, chosen: np.ndarray) -> Views:
-        """The views of some rows."""
+        """Views of selected rows."""
         return Views(self.linear[chosen], self.others[chosen])
 
     def of(self, part: str) -> np.ndarray:
-        """Features that a part is fitted on."""
+        """Features for a part."""
         return self.linear if part == "linear" else self.others
 
 
 @dataclass(eq=False, repr=False)
 class LetorRanker(GradedScore, BaseEstimator):
-    """Stacked ranker of graded relevance: linear and additive retargeting, and boosted trees with three objectives.
+    """Stacked ranker for graded relevance: linear and additive retargeting, and boosted trees with three objectives.
 
-    The queries are split into ``n_folds`` folds, and every part is fitted once without each of them. The out-of-fold
-    scores of a part choose its setting (penalty or number of trees) by NDCG. The out-of-fold scores of all parts, each
-    in units of its standard deviation inside queries, get non-negative weights by monotone retargeting. The score of a
-    row is the weighted mean over parts and folds, so that each part is also bagged over queries. Nothing is fitted
-    again on all queries.
+    The queries are split into ``n_folds`` folds, and every part is fitted once with each fold left out. The setting of
+    a part (penalty or number of trees) is chosen by the NDCG of its out-of-fold scores. These scores, divided by their
+    standard deviation within queries, are combined with non-negative weights fitted by monotone retargeting. The score
+    of a row is the weighted mean over parts and folds, so each part is also bagged over queries. Nothing is refitted on
+    all queries.
 
     Parameters
     ----------
     parts : sequence of str, optional
-        Some of "linear" (:class:`MonotoneRetargeting`), "additive" (:class:`AdditiveRetargeting`), and "lambdarank",
+        Any of "linear" (:class:`MonotoneRetargeting`), "additive" (:class:`AdditiveRetargeting`), and "lambdarank",
         "rank_xendcg" and "retarget", which are trees with that objective (:class:`BoostedRanker` with LightGBM). All by
-        default; without LightGBM the first two, with a warning. Where a list has more than 10,000 rows, the default
-        leaves out "lambdarank" and "rank_xendcg", which do not take it.
+        default; without LightGBM the first two, with a warning. If a list has more than 10,000 rows, the default omits
+        "lambdarank" and "rank_xendcg", which do not support it.
     query_features : bool
-        Whether the additive part and the trees also see the features standardised inside each query (mean 0, deviation
-        1), if ``fit`` has groups. Then ``predict`` needs the groups of the rows, each with all of its documents.
+        Whether the additive part and the trees also use the features standardised within each query (mean 0, deviation
+        1), if ``fit`` has groups. ``predict`` then needs the groups of the rows, each with all of its documents.
     n_folds : int
-        Number of folds. If there are fewer groups, rows are split instead of groups.
+        Number of folds. If there are fewer groups than folds, rows are split instead.
     time_budget : float, optional
-        Seconds after which no further fold begins: fitting ends, after two folds or more, when the next one is expected
-        to exceed the budget. Two folds are fitted in any case. The result then depends on the speed of the machine.
+        Seconds after which no further fold is started: fitting stops when the next fold is expected to exceed the
+        budget, but not before two folds are done. With a budget the result depends on the speed of the machine.
     random_state : int, RandomState or None
         Seed of the folds and the trees.
 
     Attributes
     ----------
     weights_ : dict of float
-        Weight of each part, in units of the deviation of its scores inside queries; they sum to 1.
+        Weight of each part, in units of the standard deviation of its scores within queries; they sum to 1.
     settings_ : dict of float
-        Penalty or number of trees that was chosen for each part.
+        Penalty or number of trees chosen for each part.
     oof_ndcg_ : dict of float
-        Out-of-fold NDCG of each part with this setting, and of all parts together as "stacked". Settings and weights
-        were chosen by the same scores, so the values are slightly optimistic.
+        Out-of-fold NDCG of each part with its chosen setting, and of the stack as "stacked". The settings and weights
+        were chosen on the same scores, so the values are slightly optimistic.
     models_ : list of dict
-        Fitted rankers by part, one dict for each fold.
+        Fitted rankers by part, one dict per fold.
     units_ : dict of float
-        Standard deviation of the out-of-fold scores of each part inside queries.
+        Standard deviation of the out-of-fold scores of each part within queries.
 
     Notes
     -----
-    The linear part sees the features in units of their standard deviation. Missing values (NaN) count as the mean
-    there, have an effect of their own in the additive part, and go to the side that fits best in the trees, which
-    refuse them in columns that had none in training.
+    The linear part uses standardised features. Missing values (NaN) are replaced by the mean there, have their own
+    effect in the additive part, and go to the side that fits best in the trees, which reject them in columns without
+    missing values in training.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class LetorRanker(GradedScore, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
+        """Fit on rows X with relevance y (larger is better) and one group id per row (one list by default).
 
         ``sample_weight`` counts as repetitions of rows, as far as :class:`BoostedRanker` allows.
         """
@@ -166,7 +166,7 @@ class LetorRanker(GradedScore, BaseEstimator):
     def predict(self, X: ArrayLike, *, groups: ArrayLike | None = None) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top of its group.
 
-        ``groups`` are used only with ``query_features``, and are needed there if ``fit`` had groups.
+        ``groups`` are used only with ``query_features``, and are required then if ``fit`` had groups.
         """
         rows = checked_rows(self, X)
         if self._inside and groups is None:
@@ -199,7 +199,7 @@ class LetorRanker(GradedScore, BaseEstimator):
             check_choice("part", part, PARTS)
 
     def _chosen_parts(self, longest: int) -> list[str]:
-        """The parts to fit on lists of at most ``longest`` rows."""
+        """Parts to fit, given the length of the longest list."""
         if self.parts is not None:
             return list(dict.fromkeys(self.parts))
         if find_spec("lightgbm") is None:
@@ -214,7 +214,7 @@ class LetorRanker(GradedScore, BaseEstimator):
         return Views(np.nan_to_num(rescaled(rows, *self._scale)), np.column_stack([rows, *inside]))
 
     def _fit_folds(self, train: Training, parts: list[str], start: float) -> dict[str, np.ndarray]:
-        """Fit every part without each fold; its out-of-fold scores, settings by rows, nan where there are none."""
+        """Fit every part without each fold; return out-of-fold scores, settings by rows, nan where not computed."""
         random = check_random_state(self.random_state)
         self.models_: list[dict[str, Any]] = []
         found = {part: np.full((len(settings(part)), len(train.y)), np.nan) for part in parts}
@@ -233,7 +233,7 @@ class LetorRanker(GradedScore, BaseEstimator):
         """Masks of the folds."""
         unit = train.lists
         if unit.max() + 1 < self.n_folds:
-            # equal rows stay together, so that rows of weight 2 are two rows here as well
+            # keep equal rows in one fold, so that a row of weight 2 behaves like two rows
             rows = np.column_stack([train.y, train.views.others])
             unit = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
         n = int(unit.max()) + 1
@@ -244,7 +244,7 @@ class LetorRanker(GradedScore, BaseEstimator):
         return (fold == k for k in range(n_folds))
 
     def _stack(self, found: dict[str, np.ndarray], train: Training) -> None:
-        """Choose the settings of each part, and weigh the parts, by out-of-fold scores."""
+        """Choose the setting and the weight of each part from the out-of-fold scores."""
         known = ~np.isnan(next(iter(found.values()))[0])
         train = train.rows(known)
         options: dict[str, Any] = {"groups": train.lists, "sample_weight": train.weight}
@@ -271,7 +271,7 @@ class LetorRanker(GradedScore, BaseEstimator):
 
 
 class Training(NamedTuple):
-    """Rows of training: features, relevance, weights and number of the list."""
+    """Training rows: features, relevance, weights and list indices."""
 
     views: Views
     y: np.ndarray
@@ -279,18 +279,18 @@ class Training(NamedTuple):
     lists: np.ndarray
 
     def rows(self, chosen: np.ndarray) -> Training:
-        """Some of the rows."""
+        """Select rows by index or mask."""
         weight = None if self.weight is None else self.weight[chosen]
         return Training(self.views.rows(chosen), self.y[chosen], weight, self.lists[chosen])
 
 
 def settings(part: str) -> Sequence[float]:
-    """Penalties or numbers of trees to choose from."""
+    """Candidate penalties or numbers of trees."""
     return ALPHAS.get(part, ROUNDS)
 
 
 def fit_path(part: str, train: Training, seed: int) -> list[Any]:
-    """Fit one part with all of its settings: a ranker for each, or one of trees for all."""
+    """Fit a part with all of its settings: one ranker per setting, or a single tree ranker for all."""
     rows, y = train.views.of(part), train.y
     options: dict[str, Any] = {"sample_weight": train.weight, "groups": train.lists}
     if part in TREES:
@@ -308,7 +308,7 @@ def path_scores(path: list[Any], part: str, views: Views) -> np.ndarray:
 
 
 def chosen(path: list[Any], part: str, best: int) -> Any:
-    """The ranker with one of the settings."""
+    """Ranker with the chosen setting."""
     if part not in TREES:
         return path[best]
     forest = path[0].forest_
@@ -317,14 +317,14 @@ def chosen(path: list[Any], part: str, best: int) -> Any:
 
 
 def quiet_fit(ranker: Any, X: np.ndarray, y: np.ndarray, **options: Any) -> Any:
-    """Fit without warnings that a minimum was not reached: the settings are compared by what they rank."""
+    """Fit and ignore convergence warnings: the settings are compared by their rankings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return ranker.fit(X, y, **options)
 
 
 def deviation(scores: np.ndarray, *, groups: np.ndarray, sample_weight: np.ndarray | None) -> float:
-    """Standard deviation of scores around the means of their groups; 1 where all are equal.
+    """Standard deviation of scores around their group means; 1 if all are equal.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Boosted trees of LightGBM, XGBoost and CatBoost: growing them for one set of parameters, and reading them."""
+"""Train boosted trees with LightGBM, XGBoost or CatBoost from one set of parameters, and parse the resulting trees."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from apexrank.rankers.base import from_zero
 from apexrank.rankers.forest import Forest, Node, fewest_in_leaf, repeated_rows, threads_for
 from apexrank.validation import check_between, segment
 
-# what each library has of its own, by our names
+# built-in ranking objectives of each library, by the names used here
 THEIRS = {
     "lightgbm": {"lambdarank": "lambdarank", "rank_xendcg": "rank_xendcg"},
     "xgboost": {"lambdarank": "rank:ndcg", "rank:ndcg": "rank:ndcg", "rank:pairwise": "rank:pairwise"},
     "catboost": {"lambdarank": "LambdaMart", "YetiRank": "YetiRank", "QueryRMSE": "QueryRMSE"},
 }
-# parameters of the libraries that are the ranker's own, by its names
+# library parameters that duplicate those of the ranker, by the ranker's names
 _OWN = {
     "lightgbm": {
         **{"num_leaves": "max_leaves", "min_data_in_leaf": "min_samples_leaf", "lambda_l2": "l2"},
@@ -61,10 +61,10 @@ _OWN = {
 _SAME = ("objective", "learning_rate", "max_leaves", "subsample", "n_estimators", "random_state")
 LIGHTGBM_OPTIONS = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
 _EXTRAS = {"lightgbm": "boosting", "xgboost": "boosting", "catboost": "catboost"}
-LONGEST = 10_000  # rows of a list that LightGBM's own objectives take
-_GRADES = 31  # that the libraries have gains for
-_COMPARED = 1000  # rows whose scores are compared with the library's
-_EXACT = 2**24  # row numbers that single precision can tell apart
+LONGEST = 10_000  # most rows per list for LightGBM's built-in objectives
+_GRADES = 31  # number of grades for which the libraries have gains
+_COMPARED = 1000  # number of rows whose scores are compared with the library's
+_EXACT = 2**24  # row numbers below this are exact in single precision
 
 Trees = list[list[Node]]
 Slopes = Callable[..., tuple[np.ndarray, np.ndarray]]
@@ -72,7 +72,7 @@ Scores = Callable[[np.ndarray], np.ndarray]
 
 
 class Lists(NamedTuple):
-    """Rows with labels, weights and the number of their list."""
+    """Rows with labels, weights and list indices."""
 
     X: np.ndarray
     y: np.ndarray
@@ -81,22 +81,22 @@ class Lists(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, groups: Any) -> Lists:
-        """Rows in the order of their lists, repeated where weights are counts, without those of weight 0."""
+        """Sort rows by list, repeat them if weights are counts, and drop those of weight 0."""
         rows, weight = repeated_rows(weight, len(y))
         lists = segment(segment(groups, len(y)).of_rows()[rows], len(rows))
         rows = rows[lists.order]
-        # a slice spares a copy of rows that are sorted
+        # a slice avoids a copy if the rows are already sorted
         taken = slice(None) if np.array_equal(rows, np.arange(len(y))) else rows
         numbers = np.repeat(np.arange(len(lists)), np.diff(lists.indptr))
         return cls(X[taken], y[taken], None if weight is None else weight[lists.order], numbers)
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of rows of each list."""
+        """Number of rows in each list."""
         return np.bincount(self.groups)
 
     def split(self, share: float, random: np.random.RandomState) -> tuple[Lists, Lists]:
-        """Hold out a share of the lists, chosen at random."""
+        """Hold out a random share of the lists."""
         check_between("validation_fraction", share, 0, 1)
         n, chosen = len(self.sizes), round(share * len(self.sizes))
         if not 0 < chosen < n:
@@ -110,7 +110,7 @@ class Lists(NamedTuple):
 
 @dataclass
 class Watch:
-    """A measure of held-out rows after each round; growth ends ``patience`` rounds after the best value."""
+    """Metric on held-out rows after each round; training stops ``patience`` rounds after the best value."""
 
     X: np.ndarray
     y: np.ndarray
@@ -129,10 +129,10 @@ class Watch:
 
 
 class Task(NamedTuple):
-    """Trees to grow with the parameters of a ranker; ``objective`` is ours, or the name of one of the library's.
+    """Training task with the parameters of a ranker; ``objective`` is ours, or the name of one of the library's.
 
-    ``signs`` are those of monotone columns, if there are any, ``categories`` the number of codes of each column of
-    them, and ``missing`` the columns with missing values.
+    ``signs`` are the signs of monotone columns, if any, ``categories`` the number of codes of each categorical column,
+    and ``missing`` the columns with missing values.
     """
 
     ranker: Any
@@ -151,25 +151,25 @@ class Task(NamedTuple):
 
     @property
     def fewest(self) -> int:
-        """Least number of rows in a leaf."""
+        """Minimum number of rows in a leaf."""
         return self.ranker.min_samples_leaf or fewest_in_leaf(len(self.lists.y))
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels for the objective: grades for those of the libraries."""
+        """Labels for the objective; the libraries' objectives get grades."""
         if self.is_theirs:
             return grades(self.lists.y)
         gains = isinstance(self.objective, ListwiseObjective) and self.objective.loss == "ndcg_consistent"
         return from_zero(self.lists.y) if gains else self.lists.y
 
     def slopes(self) -> Slopes:
-        """Slope and curvature of our objective as a function of the scores; labels stay in double precision."""
+        """Gradient and curvature of our objective as a function of the scores; labels stay in double precision."""
         assert isinstance(self.objective, BoosterObjective)
         bound, labels = replace(self.objective, groups=self.lists.groups), self.labels
         return lambda scores, data=None: bound(labels, scores, self.lists.weight)
 
     def list_weights(self, library: str) -> np.ndarray | None:
-        """One weight per list, for objectives that have no others."""
+        """One weight per list, for objectives that accept only these."""
         weight, sizes = self.lists.weight, self.lists.sizes
         if weight is None:
             return None
@@ -183,7 +183,7 @@ class Task(NamedTuple):
 
 
 def grades(y: np.ndarray) -> np.ndarray:
-    """Grades from 0 to 30: the labels themselves, or the numbers of the distinct ones, some joined if they are more.
+    """Grades from 0 to 30: the labels themselves, or the ranks of the distinct labels, merged if there are more.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def grades(y: np.ndarray) -> np.ndarray:
 
 
 def grow(library: str, task: Task) -> Trees:
-    """Grow the trees of a task, and measure the held-out rows after each round."""
+    """Train the trees of a task, evaluating the held-out rows after each round."""
     try:
         module = import_module(library)
     except ImportError:
@@ -206,7 +206,7 @@ def grow(library: str, task: Task) -> Trees:
         raise MissingExtraError(f"library={library!r} is not installed: {extra}") from None
     _check_params(library, module, task.ranker.library_params or {})
     trees, scores = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}[library](module, task)
-    # linear leaves, random forests and the like are more than sums of leaves: what is kept must score as they do
+    # linear leaves, random forests and the like are not sums of leaves: check that the parsed trees score the same
     some = np.ascontiguousarray(task.lists.X[:: len(task.lists.X) // _COMPARED + 1])
     kept, theirs = Forest.of(trees, 0.0, task.missing).scores(some), scores(some)
     if not np.allclose(kept, theirs, rtol=1e-4, atol=1e-4 * (1 + np.abs(theirs).max())):
@@ -218,7 +218,7 @@ def grow(library: str, task: Task) -> Trees:
 
 
 def _check_params(library: str, module: Any, given: Mapping[str, Any]) -> None:
-    """Raise InputError for parameters that the ranker has itself, and for names that LightGBM does not know."""
+    """Raise InputError for parameters that the ranker has itself, and for names unknown to LightGBM."""
     ask = bool(given) and library == "lightgbm"
     known = module.basic._ConfigAliases._get_all_param_aliases() if ask else {}
     canonical = {alias: name for name, aliases in known.items() for alias in (name, *aliases)}
@@ -272,12 +272,12 @@ def _lightgbm(lightgbm: Any, task: Task) -> tuple[Trees, Scores]:
 
 
 def lightgbm_trees(booster: Any) -> Trees:
-    """Trees of a LightGBM booster."""
+    """Parse the trees of a LightGBM booster."""
     return [[*_lightgbm_nodes(tree["tree_structure"])] for tree in booster.dump_model()["tree_info"]]
 
 
 def _lightgbm_nodes(root: Mapping[str, Any]) -> Iterator[Node]:
-    """Nodes of a tree in the order of levels."""
+    """Nodes of a tree in breadth-first order."""
     level, place = [root], 1
     while level:
         below: list[Mapping[str, Any]] = []
@@ -288,7 +288,7 @@ def _lightgbm_nodes(root: Mapping[str, Any]) -> Iterator[Node]:
             below += [node["left_child"], node["right_child"]]
             of_codes = node["decision_type"] == "=="
             threshold = 0.0 if of_codes else node["threshold"]
-            # where training had no missing value, LightGBM takes one for 0
+            # if training had no missing value, LightGBM treats one as 0
             to_left = node["default_left"] if node["missing_type"] == "NaN" else threshold >= 0
             to_left = to_left and not of_codes
             yield Node(
@@ -337,7 +337,7 @@ def _xgboost(xgboost: Any, task: Task) -> tuple[Trees, Scores]:
 
 
 def xgboost_trees(booster: Any) -> Trees:
-    """Trees of an XGBoost booster, whose thresholds are of single precision."""
+    """Parse the trees of an XGBoost booster, whose thresholds are in single precision."""
     learnt = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]
     if learnt["name"] != "gbtree":
         raise InputError(
@@ -347,7 +347,7 @@ def xgboost_trees(booster: Any) -> Trees:
 
 
 def _xgboost_nodes(tree: Mapping[str, Any]) -> Iterator[Node]:
-    """Nodes of a tree; those of a child come after its parent's, though not in the order of levels."""
+    """Nodes of a tree, with children after their parents, though not in breadth-first order."""
     parts = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
     codes = {node: tree["categories"][start : start + size] for node, start, size in parts}
     names = ["left_children", "right_children", "split_indices", "split_conditions"]
@@ -356,7 +356,7 @@ def _xgboost_nodes(tree: Mapping[str, Any]) -> Iterator[Node]:
     for node, (left, right, feature, number, missing_left, rows, gain) in enumerate(columns):
         if left < 0:
             yield Node(0, 0.0, -1, -1, float(np.float32(number)), rows)
-        elif node in codes:  # the codes go right
+        elif node in codes:  # listed codes go right
             yield Node(feature, 0.0, right, left, 0.0, rows, gain, bool(not missing_left), codes[node])
         else:
             below = np.nextafter(np.float32(number), np.float32(-np.inf))
@@ -364,7 +364,7 @@ def _xgboost_nodes(tree: Mapping[str, Any]) -> Iterator[Node]:
 
 
 def single(threshold: float) -> float:
-    """The largest double that is at most ``threshold`` in single precision, to which it is rounded.
+    """Largest double that rounds to at most ``threshold`` in single precision.
 
     Examples
     --------
@@ -382,11 +382,11 @@ def single(threshold: float) -> float:
 
 
 class _CatBoostSlopes:
-    """Slopes of an objective of whole lists for CatBoost, which asks for those of a few rows at a time.
+    """Gradients of a listwise objective for CatBoost, which asks for a few rows at a time.
 
-    A measure, on the other hand, gets the scores of all rows after each round. So this is both: as the measure it
-    learns the scores, and as the objective it looks up the slopes at these scores. Labels are row numbers. CatBoost
-    maximises, so signs are turned.
+    A custom metric, however, receives the scores of all rows after each round. This class serves as both: as the metric
+    it records the scores, and as the objective it looks up the gradients at these scores. Labels are row numbers.
+    CatBoost maximises, so signs are reversed.
     """
 
     def __init__(self, slopes: Slopes, n: int) -> None:
@@ -413,7 +413,7 @@ class _CatBoostSlopes:
 
 def _catboost(catboost: Any, task: Task) -> tuple[Trees, Scores]:
     ranker, lists, watch, n = task.ranker, task.lists, task.watch, len(task.lists.y)
-    # categories as columns of 0 and 1, since its own encoding of them is not a question about a row alone
+    # one-hot encode categories: CatBoost's own encoding depends on more than the row itself
     codes = {j: range(count) for j, count in task.categories.items()}
     columns = [(j, code) for j in range(lists.X.shape[1]) for code in codes.get(j, [None])]
 
@@ -442,7 +442,7 @@ def _catboost(catboost: Any, task: Task) -> tuple[Trees, Scores]:
         pool, both = catboost.Pool(X, np.arange(float(n))), _CatBoostSlopes(task.slopes(), n)
         options |= {"loss_function": both, "eval_metric": both}
         options |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
-    with warnings.catch_warnings():  # that numba cannot compile the objective
+    with warnings.catch_warnings():  # CatBoost warns that numba cannot compile the objective
         warnings.simplefilter("ignore")
         booster = catboost.CatBoost(options | dict(ranker.library_params or {})).fit(pool)
     trees = catboost_trees(booster, columns)
@@ -454,7 +454,7 @@ def _catboost(catboost: Any, task: Task) -> tuple[Trees, Scores]:
 
 
 def catboost_trees(booster: Any, columns: Sequence[tuple[int, int | None]]) -> Trees:
-    """Symmetric trees of a CatBoost model, whose ``columns`` are features, or whether features have some code."""
+    """Parse the symmetric trees of a CatBoost model; ``columns`` are features, or one-hot codes of features."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "trees.json"
         booster.save_model(str(path), format="json")
@@ -463,13 +463,13 @@ def catboost_trees(booster: Any, columns: Sequence[tuple[int, int | None]]) -> T
 
 
 def _catboost_nodes(tree: Mapping[str, Any], columns: Sequence[tuple[int, int | None]]) -> list[Node]:
-    """Nodes of a tree in the order of levels: the last split decides the highest bit of a leaf's number."""
+    """Nodes of a tree in breadth-first order: the last split is the highest bit of the leaf index."""
     values, rows = (np.array(tree[name], dtype=float) for name in ("leaf_values", "leaf_weights"))
-    splits = tree["splits"] or []  # none where no sampled column is of use
+    splits = tree["splits"] or []  # None if no sampled column helps
     levels = [np.stack([rows, rows * values])]  # sums of both in each node
     for _ in splits:
         levels.insert(0, levels[0].reshape(2, -1, 2).sum(axis=2))
-    squares = [total**2 / np.maximum(count, 1e-9) for count, total in levels]  # what the means explain
+    squares = [total**2 / np.maximum(count, 1e-9) for count, total in levels]  # explained sum of squares
     nodes: list[Node] = []
     for depth, split in enumerate(reversed(splits)):
         feature, code = columns[split["float_feature_index"]]

@@ -1,4 +1,4 @@
-"""Regression with an unknown increasing link: ``y ≈ g(x·w)``, both g and w fitted."""
+"""Regression with an unknown increasing link: fit both g and w in ``y ≈ g(x·w)``."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from apexrank.solvers import solver_for
 from apexrank.validation import check_choice, is_device_array
 
 TINY = 1e-120
-SAME = 64  # roundings by which the kernel scores of equal rows may differ
+SAME = 64  # rounding units by which the kernel scores of equal rows may differ
 LINKS = ("isotonic", "least_squares", "cost")
-ROUGH = 1e-4  # tolerance of fits to some of the rows
+ROUGH = 1e-4  # tolerance of fits to a subset of the rows
 
 
 class Link:
-    """An increasing function of the index θ, linear between knots and constant outside.
+    """Increasing function of the index θ, linear between knots and constant outside.
 
     Attributes
     ----------
     knots, values : arrays
-        Where it bends, and its values there.
+        Knots and the values there.
     slope : float
-        The largest slope it may have: 1/s, or inf.
+        Upper bound on the slope: 1/s, or inf.
 
     Examples
     --------
@@ -61,7 +61,9 @@ class Link:
         first = np.append(True, np.diff(theta) > 0)
         theta, value = theta[first], value[first]
         flat = np.diff(value) == 0
-        bends = ~(np.append(False, flat) & np.append(flat, False))  # knots inside a flat stretch say nothing
+        bends = ~(
+            np.append(False, flat) & np.append(flat, False)
+        )  # knots inside a flat stretch are redundant
         self.knots, self.values, self.slope = theta[bends], value[bends], float(slope)
 
     def __call__(self, theta: ArrayLike) -> np.ndarray:
@@ -70,9 +72,9 @@ class Link:
     def interval(
         self, theta: ArrayLike, lowest: float = -np.inf, highest: float = np.inf
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Values that an increasing link through the knots, of no larger slope, can have (§4.3).
+        """Range of values of all increasing links through the knots with slope at most ``slope`` (§4.3).
 
-        Between knots θ_l ≤ θ ≤ θ_u of values y_l and y_u it is
+        Between knots θ_l ≤ θ ≤ θ_u with values y_l and y_u it is
         ``[max(y_l, y_u − (θ_u − θ)·slope), min(y_u, y_l + (θ − θ_l)·slope)]``; ``lowest`` and ``highest`` are the
         values at −∞ and ∞.
         """
@@ -88,9 +90,9 @@ class Link:
 
 
 class ConvexFunction:
-    """φ whose gradient is the inverse of a link: the Legendre dual of the link's integral, exact, 0 at the left end.
+    """Convex φ whose gradient is the inverse of a link: the exact Legendre dual of the link's integral.
 
-    It lives on the range of the link and is infinite outside. A 1/s-Lipschitz link makes it s-strongly convex.
+    φ is 0 at the left end of the link's range and infinite outside it. A 1/s-Lipschitz link makes it s-strongly convex.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class ConvexFunction:
         self._at_knots = np.concatenate([[0.0], np.cumsum(pieces)])
 
     def grad(self, v: ArrayLike) -> np.ndarray:
-        """A subgradient: the index at which the link has the value v; nan outside its range."""
+        """A subgradient: the index at which the link takes the value v; nan outside its range."""
         values, knots, v = self.link.values, self.link.knots, np.asarray(v, dtype=float)
         k = self._piece(v)
         rise = values[k + 1] - values[k] if len(values) > 1 else np.zeros(v.shape)
@@ -122,7 +124,7 @@ class ConvexFunction:
         return np.where(np.isnan(theta), np.inf, value)
 
     def conjugate(self, theta: ArrayLike) -> np.ndarray:
-        """``φ*(θ) = max_v vθ − φ(v)``, reached at the link's value."""
+        """``φ*(θ) = max_v vθ − φ(v)``, attained at the link's value."""
         v = self.link(theta)
         return v * np.asarray(theta, dtype=float) - self(v)
 
@@ -132,7 +134,7 @@ class ConvexFunction:
 
 
 class DirectionInterval(NamedTuple):
-    """The direction ``w/|w|`` with a confidence interval for each entry, and the angle that holds most of the draws."""
+    """Direction ``w/|w|`` with a confidence interval per entry, and the angle that contains most of the draws."""
 
     direction: np.ndarray
     low: np.ndarray
@@ -142,83 +144,84 @@ class DirectionInterval(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class UnknownLinkRegressor(RegressorMixin, KernelFit):
-    """Single-index regression ``y ≈ g(x·w)``: direction w from a convex cost that no choice of g enters.
+    """Single-index regression ``y ≈ g(x·w)``: the direction w minimises a convex cost that does not depend on g.
 
     The first stage minimises ``(1/n)·m_s(X·w) + alpha/2·|w|²`` over w, where m_s is the cost of the best s-strongly
-    convex φ, :class:`apexrank.objectives.link.UnknownLink`; a convex problem, so ``dual_gap_`` certifies the minimum.
-    (Acharyya 2013, chapter 4, with the gradient its cost really has.) With ``refine`` a second stage continues from
-    there by Gauss–Newton steps on the squared error of ``y − g(x·w)``, direction and link together
-    (:mod:`apexrank.rankers.single_index`), and is kept only where it predicts held-out rows better. The link g is
-    fitted to ``X·w`` at the end.
+    convex φ, :class:`apexrank.objectives.link.UnknownLink`. The problem is convex, so ``dual_gap_`` certifies the
+    minimum. (Acharyya 2013, chapter 4, with the corrected gradient of its cost.) With ``refine``, a second stage
+    continues with Gauss–Newton steps on the squared error of ``y − g(x·w)`` over direction and link jointly
+    (:mod:`apexrank.rankers.single_index`); it is kept only if it predicts held-out rows better. Finally the link g is
+    fitted to ``X·w``.
 
-    Units: ``X·w`` has those of s·y. Multiplying y by a number multiplies w and predictions by it; multiplying s by a
-    number and dividing alpha by it multiplies w by it and leaves predictions alone. So s and alpha are one parameter,
-    and the default alpha is small enough to leave the direction to the data: with s = 1 the penalty is 1e-4 of the
-    curvature for standardised columns. Standardise, or give alpha in units of the columns' squares.
+    ``X·w`` has the units of s·y. Multiplying y by a number multiplies w and the predictions by it; multiplying s by a
+    number and dividing alpha by it multiplies w by it and leaves the predictions unchanged. So s and alpha are one
+    parameter, and the default alpha is small enough for the data to determine the direction: with s = 1 the penalty is
+    1e-4 of the curvature for standardised columns. Standardise, or give alpha in units of the squared columns.
 
-    With noise the direction of the first stage alone is biased if the rows are far from elliptically distributed; the
-    second stage removes the bias. ``apexrank reproduce link-recovery`` has the angles of both.
+    With noise, the direction of the first stage alone is biased if the rows are far from elliptically distributed; the
+    second stage removes the bias. ``apexrank reproduce link-recovery`` reports the angles of both.
 
     Parameters
     ----------
     strong_convexity : float
-        s > 0; the links that the cost allows have slopes of at most 1/s. At 0 the minimum would be w = 0.
+        s > 0: the links allowed by the cost have slopes of at most 1/s. At 0 the minimum would be w = 0.
     alpha : float
         The penalty is ``alpha/2·|w|²``.
     output_range : (low, high), optional
-        Range of y, such as (0, 1) or (0, inf), to which predictions and intervals are held. Values of y outside it are
-        an error.
+        Range of y, such as (0, 1) or (0, inf), to which predictions and intervals are clipped. Values of y outside it
+        are an error.
     link : {"isotonic", "least_squares", "cost"}
-        How g is fitted, given w:
+        Method that fits g, given w:
 
-        - "isotonic": isotonic regression of y on ``X·w``. The length of w is fitted, not known, so the slope 1/s is
-          no property of the truth; without it predictions are best except on few rows with much noise.
-        - "least_squares": the same with slopes of at most 1/s, the closest fit of the links that the cost allows. With
-          noise w is short, the true g is steeper than 1/s, and predictions are too flat at its steepest places; it can
-          be the better one on few rows with much noise.
-        - "cost": the link that attains the cost. It matches the distribution of y, noise included, so it is too
-          steep for prediction; ``recovered_phi_`` is then the minimising φ.
+        - "isotonic": isotonic regression of y on ``X·w``. The length of w is fitted, so the slope 1/s is not a property
+          of the true link; without this bound predictions are best, except on few rows with much noise.
+        - "least_squares": the same with slopes of at most 1/s, the closest fit among the links allowed by the cost.
+          With noise w is short, the true g is steeper than 1/s, and predictions are too flat where g is steepest; it
+          can be better on few rows with much noise.
+        - "cost": the link that attains the cost. It matches the distribution of y, including noise, so it is too steep
+          for prediction; ``recovered_phi_`` is then the minimising φ.
     refine : bool
-        Refine the direction by least squares. The second stage knows no penalty. It needs a Hessian (at most 2,000
-        features), and there is none with a kernel or with ``link="cost"``, whose φ is that of the first stage.
+        Refine the direction by least squares. The second stage has no penalty. It needs a Hessian (at most 2,000
+        features) and is skipped with a kernel or with ``link="cost"``, whose φ belongs to the first stage.
     kernel : str or callable, optional
-        The index is ``Σ_i a_i k(x_i, x)`` instead of ``x·w``, as in :class:`MonotoneRetargeting`; the penalty is
-        alpha/2 times the squared norm in the kernel's space, and wants a larger alpha. At most 10,000 rows.
+        Use the index ``Σ_i a_i k(x_i, x)`` instead of ``x·w``, as in :class:`MonotoneRetargeting`; the penalty is
+        alpha/2 times the squared norm in the kernel's space, and needs a larger alpha. At most 10,000 rows.
     gamma, degree, coef0, kernel_params
-        Of the kernel, as in scikit-learn's ``KernelRidge``.
+        Kernel parameters, as in scikit-learn's ``KernelRidge``.
     solver : {"auto", "lbfgs", "newton"} or solver
-        "auto" takes Newton for small problems and L-BFGS otherwise.
+        "auto" uses Newton for small problems and L-BFGS otherwise.
     max_iter, tol
-        Limits of the solver: iterations, and gradient in units of the objective at w = 0.
+        Maximum number of iterations, and tolerance on the gradient relative to the objective at w = 0.
     warm_start : bool
-        Start from the last coefficients of the first stage; not with a kernel.
+        Start from the previous coefficients of the first stage; not with a kernel.
     verbose : int
-        1 prints a line per iteration.
+        1 prints one line per iteration.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
         Coefficients w; not with a kernel.
     convex_coef_ : array of shape (n_features,)
-        Those of the first stage, to which ``fitted_``, ``objective_`` and all certificates belong; not with a kernel.
+        Coefficients of the first stage, to which ``fitted_``, ``objective_`` and all certificates refer; not with a
+        kernel.
     refined_ : bool
-        Whether ``coef_`` is that of the second stage, which keeps the length of ``convex_coef_``.
+        Whether ``coef_`` is from the second stage, which keeps the norm of ``convex_coef_``.
     dual_coef_, X_fit_, kernel_ : array of shape (n_samples,), the rows and the kernel of ``fit``
-        Coefficients a of the kernel.
+        Dual coefficients a of the kernel.
     link_ : Link
-        g: ``link_(theta)`` with its ``knots``, ``values`` and largest ``slope``.
+        The link g: ``link_(theta)`` with its ``knots``, ``values`` and maximum ``slope``.
     recovered_phi_ : ConvexFunction
-        φ with gradient ``g⁻¹``, on the range of g; one of many that fit the rows equally well.
+        φ with gradient ``g⁻¹`` on the range of g; one of many that fit the rows equally well.
     output_range_ : (float, float)
-        The range of ``fit``, infinite where none was given.
+        The range used in ``fit``, infinite if not given.
     fitted_ : array of shape (n_samples,)
-        Values of the cost's own link at the rows of ``fit``, the projection of ``X·w/s`` onto the permutahedron of y,
-        with w of the first stage.
+        Values of the cost's own link at the training rows: the projection of ``X·w/s`` onto the permutahedron of y,
+        with w from the first stage.
     objective_, dual_gap_, grad_norm_ : float
-        Value of the objective, an upper bound on its distance to the minimum (nan for alpha = 0), and the scaled
+        Value of the objective, an upper bound on its distance from the minimum (nan for alpha = 0), and the scaled
         gradient norm.
     converged_, n_iter_, history_
-        Whether ``tol`` was met, iterations, and the objective after each.
+        Whether ``tol`` was reached, the number of iterations, and the objective after each.
 
     Examples
     --------
@@ -250,14 +253,14 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     ) -> Self:
         """Fit on rows X with values y; ``sample_weight`` counts as repetitions of rows.
 
-        A constant y is fitted by w = 0. There are no ``groups``: one link is for all rows. X may be all that
-        :meth:`PNormPush.fit` takes; scores and y of all rows come to memory.
+        A constant y is fitted by w = 0. ``groups`` are not supported: there is one link for all rows. X may be anything
+        that :meth:`PNormPush.fit` accepts; scores and y of all rows are held in memory.
         """
         data, values, weight = self._read(X, y, sample_weight, groups)
         fitted, features = self._with_features(data)
         self._forget_kernel()
         if hasattr(self, "convex_coef_"):
-            self.coef_ = self.__dict__.pop("convex_coef_")  # where a warm start continues
+            self.coef_ = self.__dict__.pop("convex_coef_")  # a warm start continues from the first stage
         self.refined_ = False
         counted = np.full(len(values), True) if weight is None else weight > 0
         constant = np.ptp(values[counted]) == 0
@@ -291,23 +294,23 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         )
 
     def _improve(self, data: Training, problem: Problem) -> None:
-        """Take the coefficients of least squares where they predict held-out rows better."""
+        """Use the least-squares coefficients if they predict held-out rows better."""
         if self.link != "cost" and problem.hessian_cost < np.inf and self.coef_.any():
             better = refined_coefficients(data, problem, self._solved, self.coef_)
             self.refined_ = better is not None
             self.coef_ = self.coef_ if better is None else better
 
     def _solved(self, data: Training, start: np.ndarray) -> tuple[Problem, np.ndarray]:
-        """The convex problem of some rows, and its minimiser."""
+        """Convex problem of a subset of the rows, and its minimiser."""
         problem = Problem(*data.compose(self._objective), self._penalty(), data.weight)
-        tol = max(self.tol, ROUGH)  # noise hides what a lower one would find
+        tol = max(self.tol, ROUGH)  # a tighter tolerance would only resolve noise
         solver = solver_for(self.solver, problem, max_iter=self.max_iter, tol=tol)
         return problem, solver.solve(problem, start).w
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, *, reset: bool = True
     ) -> tuple[Training, np.ndarray, np.ndarray | None]:
-        """The rows, and in memory y as floats and weights; parameters are checked, too."""
+        """Validate parameters and read the rows, with y as floats and weights in memory."""
         check_margin(self.strong_convexity)
         self._check_numbers()
         check_choice("link", self.link, LINKS)
@@ -346,13 +349,13 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         return low, high
 
     def _constant(self, n_features: int, fitted: np.ndarray) -> None:
-        """Keep w = 0, the minimum where y has one value only."""
+        """Store w = 0, the minimum for a constant y."""
         self.coef_, self.fitted_ = np.zeros(n_features), fitted
         self.objective_ = self.dual_gap_ = self.grad_norm_ = 0.0
         self.converged_, self.n_iter_, self.history_ = True, 1, np.zeros(1)
 
     def _fit_link(self, data: Training, y: np.ndarray, weight: np.ndarray | None) -> Link:
-        """Isotonic regression on the scores that ``predict`` will see, where equal rows are equal."""
+        """Isotonic regression on the scores that ``predict`` computes, for which equal rows tie."""
         slope = np.inf if self.link == "isotonic" else 1 / self.strong_convexity
         if hasattr(self, "dual_coef_"):
             theta, rounding = self._kernel_scores(data.X)
@@ -363,12 +366,12 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         return Link(*lipschitz_isotonic_link(theta, y, slope, weight, rounding=rounding), slope)
 
     def _kernel_scores(self, rows: Any) -> tuple[np.ndarray, float]:
-        """Scores by the kernel, and their rounding."""
+        """Kernel scores and a bound on their rounding error."""
         K, a = self._kernel_of_used(rows)
         return K @ a, SAME * np.finfo(float).eps * float((np.abs(K) @ np.abs(a)).max(initial=0.0))
 
     def index(self, X: ArrayLike) -> np.ndarray:
-        """The index ``θ = x·w`` of each row, which orders rows as the predictions do."""
+        """Index ``θ = x·w`` of each row; it orders rows like the predictions."""
         if is_dask(X):
             return lazy_result(self, "index", X, np.float64)
         rows = checked_rows(self, X)
@@ -381,7 +384,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         )
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """``g(x·w)``, constant beyond the rows of ``fit``."""
+        """``g(x·w)``, constant outside the range of the training rows."""
         if is_dask(X):
             return lazy_result(self, "predict", X, np.float64)
         theta = self.index(X)
@@ -389,11 +392,11 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         return to_device(values, theta) if is_device_array(theta) else values
 
     def predict_interval(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest value of a link through the fitted knots at each row (§4.3): no interval of confidence.
+        """Lowest and highest value at each row of links through the fitted knots (§4.3); not a confidence interval.
 
-        It tells what the order (and the slope 1/s, unless ``link="isotonic"``) leaves open between the knots, and is
-        empty where neighbouring knots are equal; it says nothing of how noisy y is or how well the knots are known.
-        Beyond the rows of ``fit`` one side grows with the slope, up to ``output_range``.
+        It shows the freedom that monotonicity (and the slope 1/s, unless ``link="isotonic"``) leaves between the knots,
+        and is empty where neighbouring knots are equal. It reflects neither the noise of y nor the uncertainty of the
+        knots. Outside the range of the training rows one side grows with the slope, up to ``output_range``.
         """
         theta = to_host(self.index(X))
         low, high = self.output_range_
@@ -410,22 +413,23 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         confidence: float = 0.95,
         random_state: Any = 0,
     ) -> DirectionInterval:
-        """Bootstrap confidence interval of the direction ``w/|w|``: the rows of ``fit`` are drawn anew, and fitted.
+        """Bootstrap confidence interval of the direction ``w/|w|``, by refitting resampled training rows.
 
-        Each draw takes the stages that ``fit`` took, without the comparison on held-out rows. Percentile intervals; a
-        95 % interval covered 93 to 95 % of the true entries (500 rows, 4 features, 20 % noise, four links), and 88 to
-        93 % in a harder case (300 rows, 3 skewed features, 10 % noise): expect intervals of few rows to be narrow.
+        Each resample repeats the stages that ``fit`` used, without the comparison on held-out rows. The intervals are
+        percentile intervals; 95 % intervals covered 93 to 95 % of the true entries (500 rows, 4 features, 20 % noise,
+        four links), and 88 to 93 % in a harder case (300 rows, 3 skewed features, 10 % noise): expect intervals from
+        few rows to be too narrow.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in ``fit``. Whole weights are numbers of equal rows, each of which is drawn by itself.
+            As in ``fit``. Whole-number weights are repetitions of rows, each resampled separately.
         n_resamples : int
-            Number of draws, each of which takes about as long as ``fit`` without refinement.
+            Number of resamples; each takes about as long as ``fit`` without refinement.
         confidence : float in (0, 1)
-            Chance that an entry's interval covers the true entry.
+            Nominal coverage of the interval of each entry.
         random_state : int, Generator or None
-            Seed of the draws.
+            Seed of the resampling.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The classical listwise losses as rankers of graded relevance."""
+"""Classical listwise losses as rankers of graded relevance."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-diver
 
 @dataclass(eq=False, repr=False)
 class ListwiseRanker(SolverOptions, GradedRanker):
-    """Linear ranker with one of the classical listwise losses: what monotone retargeting is measured against.
+    """Linear ranker with a classical listwise loss: the baselines for monotone retargeting.
 
     Parameters
     ----------
     loss : {"listnet", "pointwise", "rank_cosine", "ndcg_consistent", "unknown_link"}
         - "listnet": cross entropy of softmax(y) and softmax(scores) in each group (Cao et al., 2007; top one).
-        - "pointwise": regression on the relevance itself, with an intercept; groups play no part.
-        - "rank_cosine": one minus the cosine of relevance and scores in each group (Qin et al., 2008). The length of
-          the scores is smoothed by 1, without which a penalty has no meaning. Not convex: only a stationary point is
-          certified, by ``grad_norm_``.
+        - "pointwise": regression on the relevance itself, with an intercept; groups are ignored.
+        - "rank_cosine": one minus the cosine of relevance and scores in each group (Qin et al., 2008). The norm of the
+          scores is smoothed by 1; without this a penalty would have no effect. Not convex: ``grad_norm_`` certifies
+          only a stationary point.
         - "ndcg_consistent": regression on the gains ``2^y − 1`` divided by the group's best DCG (Ravikumar, Tewari
-          and Yang, 2011), with an intercept for each group.
-        - "unknown_link": relevance is an increasing function of the scores, another one in each group (Acharyya 2013,
-          chapter 4): :class:`apexrank.objectives.link.UnknownLink`. It vanishes where each pair of rows of a group is
+          and Yang, 2011), with one intercept per group.
+        - "unknown_link": relevance is an increasing function of the scores, a different one in each group (Acharyya
+          2013, chapter 4): :class:`apexrank.objectives.link.UnknownLink`. It is zero if each pair of rows of a group is
           in order with a margin of ``strong_convexity`` times the difference of relevance.
     divergence : {"squared", "i-divergence"}
-        Of the regressions: least squares, or Poisson regression.
+        Divergence of the regressions: least squares, or Poisson regression.
     alpha : float
         The penalty is ``alpha/2·|w|²``; the loss is a mean over the groups, or over the rows for "pointwise".
     normalize : bool
         Divide the loss of each group by its number of rows.
     strong_convexity : float
-        s > 0 of "unknown_link", which is one parameter with alpha: s times as large with alpha divided by s only
-        scales the scores by s.
+        s > 0 of "unknown_link"; it is one parameter with alpha: multiplying s and dividing alpha by the same number
+        only scales the scores by it.
     solver, max_iter, tol, warm_start, verbose
         As in :class:`MonotoneRetargeting`.
 
@@ -57,7 +57,7 @@ class ListwiseRanker(SolverOptions, GradedRanker):
     ----------
     coef_ : array of shape (n_features,)
     objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
-        As in :class:`MonotoneRetargeting`; ``dual_gap_`` is nan where the loss is not convex.
+        As in :class:`MonotoneRetargeting`; ``dual_gap_`` is nan if the loss is not convex.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def listwise_objective(
     normalize: bool = False,
     strong_convexity: float = 1.0,
 ) -> FixedTargets | UnknownLink:
-    """The objective of :class:`ListwiseRanker` for these labels; parameters as there."""
+    """Objective of :class:`ListwiseRanker` for these labels; parameters as there."""
     check_choice("loss", loss, LOSSES)
     check_choice("divergence", divergence, OF_TARGETS)
     weight, n = sample_weight, len(relevance)
@@ -119,7 +119,7 @@ def listwise_objective(
             sample_weight=weight,
         )
     row_weight = np.ones(n) if weight is None else weight
-    if normalize and loss != "rank_cosine":  # a cosine is per group as it is
+    if normalize and loss != "rank_cosine":  # a cosine is already normalised per group
         index = segment(groups, n).of_rows()
         size = np.bincount(index, row_weight)[index]
         row_weight = np.divide(row_weight, size, where=size > 0, out=np.zeros(n))
@@ -137,7 +137,7 @@ def listwise_objective(
 
 
 def gain_shares(relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:
-    """Gain ``2^y − 1`` of each row in units of its group's best DCG; 0 where nothing is relevant."""
+    """Gain ``2^y − 1`` of each row divided by the ideal DCG of its group; 0 if nothing is relevant."""
     if relevance.min() < 0:
         raise InputError("Negative values in the relevance y have no gain 2^y − 1: add a constant to it")
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Logistic regression, the ranker that every other one has to beat."""
+"""Logistic regression, the baseline ranker."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from apexrank.rankers.base import LinearBinaryRanker, SolverOptions
 
 @dataclass(eq=False, repr=False)
 class LogisticRanker(SolverOptions, LinearBinaryRanker):
-    """Logistic regression with a penalty in the units of the other rankers.
+    """Logistic regression with the penalty scaled as in the other rankers.
 
-    Minimises ``(1/n)·Σ_i log(1 + e^{−y_i (x_i·w + b)}) + (alpha/2)·|w|²`` with y = ±1: as n grows, alpha keeps its
-    meaning, where scikit-learn's ``C = 1/(alpha·n)`` does not. There are no groups: the intercept is one for all rows.
+    Minimises ``(1/n)·Σ_i log(1 + e^{−y_i (x_i·w + b)}) + (alpha/2)·|w|²`` with y = ±1. Unlike scikit-learn's
+    ``C = 1/(alpha·n)``, alpha does not depend on n. Groups are not supported: all rows share one intercept.
 
     Parameters
     ----------
     alpha : float
-        Weight of the penalty, above 0.
+        Weight of the penalty; must be positive.
     pos_label : label, optional
         The class to rank on top, as in :class:`PNormPush`.
     solver, max_iter, tol, warm_start, verbose

@@ -1,4 +1,4 @@
-"""A push on graded relevance or on any pairs that matter."""
+"""Push on graded relevance or on arbitrary weighted pairs."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MOST_ROWS_FOR_TRUTH = 3000
 
 @dataclass(eq=False, repr=False)
 class CrucialPairsPush(SolverOptions, GradedRanker):
-    """Linear ranker for ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)``, π saying which item should stand above which.
+    """Linear ranker for ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)``, where π_ik is the weight of ranking item i above item k.
 
-    The crucial-pairs formulation of JMLR 2009, sec. 7. What matters is given in one of three ways: graded relevance
-    ``y`` (each item above all less relevant ones of its group), a list of weighted ``pairs``, or, for small data, a
-    ``truth`` function of two rows. With two grades it is :class:`PNormPush`.
+    This is the crucial-pairs formulation of JMLR 2009, sec. 7. The pairs come from one of three sources: graded
+    relevance ``y`` (each item above all less relevant ones of its group), a list of weighted ``pairs``, or, for small
+    data, a ``truth`` function of two rows. With two grades it equals :class:`PNormPush`.
 
     Parameters
     ----------
     p, loss, price, alpha, solver, max_iter, tol, warm_start, verbose
-        As in :class:`PNormPush`; p is finite.
+        As in :class:`PNormPush`; p must be finite.
     truth : callable, optional
-        ``truth(A, B)`` takes two arrays of rows and gives, row by row, the weight with which A's should stand above
-        B's (0 or False: does not matter). It is asked about all pairs of rows, so for at most 3000 rows.
+        ``truth(A, B)`` takes two arrays of rows and returns, row by row, the weight of ranking the row of A above the
+        row of B (0 or False: not a pair). It is evaluated on all pairs of rows, so at most 3000 rows are allowed.
 
     Attributes
     ----------
@@ -79,14 +79,14 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
         X : array or CSR matrix
             One row per item.
         y : array of numbers, optional
-            Relevance, larger is better, any number of grades; not needed with ``pairs`` or ``truth``.
+            Relevance (larger is better), any number of grades; not needed with ``pairs`` or ``truth``.
         sample_weight : array, optional
-            Weights of rows with ``y``; pairs have weights of their own.
+            Row weights for use with ``y``; ``pairs`` have their own weights.
         groups : array, optional
-            One id per row. Only rows of a group are compared by ``y``, and every group counts the same.
+            One id per row. With ``y``, only rows of the same group are compared, and all groups have equal weight.
         pairs : tuple (upper, lower) or (upper, lower, weight), optional
-            Row numbers: row ``upper[j]`` should stand above row ``lower[j]``. Rows of blocks and of Dask collections,
-            whose y then plays no part, are counted through from 0.
+            Row numbers: row ``upper[j]`` should rank above row ``lower[j]``. In blocks and Dask collections, whose y is
+            then ignored, rows are numbered consecutively from 0.
         """
         if pairs is None and self.truth is None:
             if y is None and not isinstance(X, Blocks):

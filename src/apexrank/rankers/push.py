@@ -1,4 +1,4 @@
-"""The P-Norm Push, its named relatives, and the choice of p and alpha by cross-validation."""
+"""P-Norm Push, its special cases, and cross-validated choice of p and alpha."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ from apexrank.validation import SMALLEST, check_choice, on_host
 
 
 def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
-    """The alpha of ``"auto"``: ``d·H·(1/n₊ + 1/n₋)``, H the harmonic mean of the variances of the d columns that vary.
+    """Default alpha ``d·H·(1/n₊ + 1/n₋)``, H the harmonic mean of the variances of the d non-constant columns.
 
-    It is the variance of the difference of the two classes' mean rows where the classes do not differ, so that the
-    penalty outweighs what is noise. For standardised columns H is 1. The harmonic mean keeps a column of large
-    numbers from setting the penalty of all others. An L1 norm acts on single entries of the gradient: with
-    ``l1_ratio`` > 0 it is the standard deviation of one, ``√(H·(1/n₊ + 1/n₋))``.
+    It is the variance of the difference of the class means if the classes do not differ, so that the penalty outweighs
+    the noise. For standardised columns H is 1. The harmonic mean prevents a column of large numbers from setting the
+    penalty of all others. An L1 norm acts on single entries of the gradient: with ``l1_ratio`` > 0 alpha is the
+    standard deviation of one entry, ``√(H·(1/n₊ + 1/n₋))``.
     """
     variance = data.variances()
     variance = variance[variance > SMALLEST**2]
     if not len(variance):
-        return 1.0  # nothing to be ranked by
+        return 1.0  # all columns are constant
     noise = getattr(objective, "push", objective).noise
     harmonic = 1 / float(np.mean(1 / variance))
     return float(np.sqrt(harmonic * noise)) if l1_ratio > 0 else len(variance) * harmonic * noise
 
 
 class AutoAlpha:
-    """Mixin: ``alpha`` may be ``"auto"`` (:func:`alpha_of_noise`); ``alpha_`` is the one that was used."""
+    """Mixin for ``alpha="auto"`` (:func:`alpha_of_noise`); ``alpha_`` is the value used."""
 
     _takes_auto = True
     _check_numbers: Any
@@ -78,7 +78,7 @@ class AutoAlpha:
 
     def _penalty(self) -> Penalty:
         self._check_numbers()
-        # not fitted yet, "auto" is any number: only the kind of penalty is asked for
+        # before fit, "auto" may be any number: only the kind of penalty matters
         return elastic_net(
             getattr(self, "alpha_", 1.0) if self.alpha == "auto" else self.alpha, self.l1_ratio
         )
@@ -86,76 +86,76 @@ class AutoAlpha:
 
 @dataclass(eq=False, repr=False)
 class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
-    """Linear ranker that concentrates at the top of the list (JMLR 2009).
+    """Linear ranker that concentrates on the top of the list (JMLR 2009).
 
-    With positives' scores f and negatives' scores g it minimises
+    With scores f of the positives and g of the negatives it minimises
 
         LSE(−f) + (1/p)·LSE(p·g) + alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·|w|₁],
 
     which is ``(1/p)·log Σ_k (Σ_i e^{−(f_i − g_k)})^p`` plus a penalty. p = 1 is RankBoost's objective (the whole
-    list); the larger p, the more only the highest negatives count, and the more data it takes to generalise. In the
-    limit p = ∞ (R_max, infinite push) only the highest one counts: ``LSE(−f) + max g``, and ``Σ_i ℓ(f_i − max g)``
-    for the other losses.
+    list); with larger p only the highest negatives matter, and more data are needed to generalise. In the limit p = ∞
+    (R_max, infinite push) only the highest negative matters: ``LSE(−f) + max g``, and ``Σ_i ℓ(f_i − max g)`` for the
+    other losses.
 
-    A PyTorch tensor or CuPy array X stays on its device; scores and predictions are then arrays of the same kind.
+    A PyTorch tensor or CuPy array X stays on its device; scores and predictions are then arrays of the same type.
 
     Parameters
     ----------
     p : float, default 4
-        How hard to push, at least 1; ``np.inf`` for the limit, solved to a duality gap of its own. On data that
-        overlap far the limit has its minimum at w = 0; then the ranking is that of growing p, with a warning.
+        Strength of the push, at least 1; ``np.inf`` is the limit, solved to its own duality gap. If the classes overlap
+        strongly, the limit has its minimum at w = 0; the ranking is then that of large p, with a warning.
     loss : str or :class:`~apexrank.losses.Loss`
         ``"exponential"``, ``"logistic"``, ``"hinge"`` or ``"squared_hinge"``. With the last three and the power price
-        ``R^{1/p}`` is minimised, because ``log R`` is not convex for them.
+        the objective is ``R^{1/p}``, because ``log R`` is not convex for them.
     price : str or :class:`~apexrank.prices.Price`
         ``"power"`` (with ``p``), ``"identity"``, ``"exponential"``, ``"log1p"`` or a
         :class:`~apexrank.prices.Custom`.
     side : {"top", "bottom", "both"}
-        Push the negatives down from the top, lift the positives off the bottom, or both.
+        Push negatives down from the top, lift positives off the bottom, or both.
     balance : float
         Weight of the bottom for ``side="both"``.
     alpha : float or "auto"
         Strength of the penalty. ``"auto"`` is ``d·(1/n₊ + 1/n₋)`` for n₊ positives, n₋ negatives and d standardised
-        columns, so that it outweighs the noise in the difference of the classes' means; for other columns it is
-        multiplied by the harmonic mean of their variances. With groups ``1/n₊ + 1/n₋`` is summed over the groups and
-        divided by the square of their number; with ``l1_ratio`` > 0 the square root is taken, without d. It still pays
-        to standardise the columns, and to choose alpha by :class:`PNormPushCV`. With 0 the certificate ``dual_gap_``
-        is nan, and separable data have no finite minimiser.
+        columns, so that the penalty outweighs the noise in the difference of the class means; for other columns it is
+        multiplied by the harmonic mean of their variances. With groups, ``1/n₊ + 1/n₋`` is summed over the groups and
+        divided by the square of their number; with ``l1_ratio`` > 0 alpha is the square root, without d. Standardising
+        the columns and choosing alpha with :class:`PNormPushCV` still helps. With 0 the certificate ``dual_gap_`` is
+        nan, and separable data have no finite minimiser.
     l1_ratio : float, default 0
-        Share of the L1 norm in the penalty: 0 is ridge, in between elastic net; above 0 many coefficients are
-        exactly zero. With 1 (lasso) ``(1/p)·log R`` has no minimum, so the penalty is put on the P-Classification
+        Share of the L1 norm in the penalty: 0 is ridge, values in between elastic net; above 0 many coefficients are
+        exactly zero. With 1 (lasso) ``(1/p)·log R`` has no minimum, so the penalty is added to the P-Classification
         form of the same push, ``(1 + 1/p)·(R/R₀)^{1/(p+1)}`` with R₀ the value of R at w = 0, where both forms have
         the same gradient. :meth:`alpha_max` gives the scale.
     solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
-        ``auto`` takes Newton for small or stiff problems and L-BFGS for the rest. ``coordinate`` is the papers'
-        algorithm, ``max_iter`` its ``t_max``; it depends on the features' units (scale them to [0, 1] first), and
-        knows neither an L1 penalty nor p = ∞.
+        ``auto`` uses Newton for small or ill-conditioned problems and L-BFGS otherwise. ``coordinate`` is the papers'
+        algorithm, with ``max_iter`` as its ``t_max``; it depends on the features' units (scale them to [0, 1] first)
+        and supports neither an L1 penalty nor p = ∞.
     max_iter, tol : int, float
-        Stop when the gradient, in standard deviations of each feature, is at most ``tol``, or when the relative
-        duality gap is at most ``tol**2``; for p = ∞ when the duality gap is at most ``tol``, or at most ``tol``
-        times the objective and no longer falling. A minimum at a kink of the hinge loss is certified by a duality gap
-        of at most ``tol``, or as far as rounding allows.
+        Stop when the gradient, in units of each feature's standard deviation, is at most ``tol``, or when the relative
+        duality gap is at most ``tol**2``; for p = ∞, when the duality gap is at most ``tol``, or at most ``tol`` times
+        the objective and no longer decreasing. A minimum at a kink of the hinge loss is certified by a duality gap of
+        at most ``tol``, or as small as rounding allows.
     pos_label : label, optional
-        The class to rank on top; by default the one that sorts last, with a warning where its name looks like that of
-        the other ("fraud" and "legit"). Where it sorts first, scikit-learn's scorers need the same ``pos_label``, and
-        tools that have none (``"roc_auc"``, ``CalibratedClassifierCV``) are refused: give them ``y == pos_label``.
+        The class to rank at the top; by default the one that sorts last, with a warning if its name suggests the
+        opposite ("fraud" and "legit"). If it sorts first, scikit-learn's scorers need the same ``pos_label``, and tools
+        without this parameter (``"roc_auc"``, ``CalibratedClassifierCV``) raise an error: give them ``y == pos_label``.
     warm_start : bool
         Start from the coefficients of the previous fit.
     verbose : int
-        1 prints a line per iteration.
+        1 prints one line per iteration.
 
     Attributes
     ----------
     coef_, intercept_ : arrays of shape (1, n_features) and (1,)
-        The intercept does not change the ranking; it makes 0 a threshold for ``predict``: P-Classification's where
-        there is one. Its limit for p = ∞ would call positive only what is above every negative, so there, as for
-        other losses and prices, the threshold is the one with the least balanced training error.
+        The intercept does not change the ranking; it puts the threshold of ``predict`` at 0. It is the closed form of
+        P-Classification if there is one. The limit of that form for p = ∞ would label positive only rows above every
+        negative, so for p = ∞, and for other losses and prices, the threshold minimises the balanced training error.
     classes_ : array
-        The second one is the positive class.
+        The second class is the positive one.
     objective_, dual_gap_, grad_norm_ : float
         Penalised objective, an upper bound on its distance from the minimum, and the scaled gradient norm.
     alpha_ : float
-        The alpha that was used.
+        The alpha used.
     converged_, n_iter_, history_ : bool, int, array
 
     Examples
@@ -196,7 +196,7 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
         return with_minimum(push, self._penalty())
 
     def _power(self) -> tuple[float, float] | None:
-        """P-Classification's for exponential loss, power price and one side."""
+        """Order and side of P-Classification's intercept: exponential loss, power price and one side only."""
         price = None if self._is_infinite else PRICES.get(self.price, p=self.p)
         exponential = isinstance(LOSSES.get(self.loss), Exponential)
         if isinstance(price, Power) and exponential and self.side != "both":
@@ -213,8 +213,8 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
     ) -> float:
         """Smallest alpha for which all coefficients vanish: ``max_j |∂F/∂w_j| / l1_ratio`` at w = 0.
 
-        The place to start a grid of alphas for ``l1_ratio`` > 0; the estimator's own ``alpha`` does not matter.
-        Not for p = ∞, whose objective has a kink at w = 0.
+        Use it as the start of a grid of alphas for ``l1_ratio`` > 0; the estimator's own ``alpha`` is ignored.
+        Not available for p = ∞, whose objective has a kink at w = 0.
 
         Examples
         --------
@@ -239,8 +239,8 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
 class IRPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
     """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
-    The sign of the paper's formula is corrected. It lifts each positive by a discount like that of DCG, and behaves
-    much like a P-Norm Push with a large p.
+    The sign in the paper's formula is corrected. It lifts each positive with a discount like that of DCG, and behaves
+    much like a P-Norm Push with large p.
 
     Parameters and attributes are those of :class:`PNormPush`.
 
@@ -262,17 +262,17 @@ class IRPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
 class RankBoost(LinearBinaryRanker):
     """RankBoost: coordinate descent on the exponential pairwise misranking loss, a push with p = 1.
 
-    ``t_max`` rounds are part of the method (fewer rounds regularise), so reaching them is not a failure to
-    converge; ``converged_`` still says whether the minimum was reached. Scale features to [0, 1] first.
+    ``t_max`` is part of the method (fewer rounds regularise), so reaching it is not a convergence failure;
+    ``converged_`` still tells whether the minimum was reached. Scale features to [0, 1] first.
 
     Parameters
     ----------
     t_max : int, default 100
-        Rounds of boosting.
+        Number of boosting rounds.
     alpha : float, default 0
         Ridge penalty.
     tol : float
-        Stop earlier when the scaled gradient is at most this.
+        Stop early when the scaled gradient is at most this.
     pos_label : label, optional
         The positive class, as in :class:`PNormPush`.
 
@@ -307,9 +307,9 @@ class RankBoost(LinearBinaryRanker):
             super()._warn(solution)
 
 
-SMALL = 1e6  # numbers in X, in a search
+SMALL = 1e6  # entries of X below which a search copies the rows
 DEFAULT_PS = (1, 2, 4, 8, 16, 64)
-ALPHA_FACTORS = (100.0, 10.0, 1.0, 0.1, 0.01)  # of the alpha of "auto", the strongest first
+ALPHA_FACTORS = (100.0, 10.0, 1.0, 0.1, 0.01)  # multiples of the "auto" alpha, strongest first
 
 
 def alpha_grid(
@@ -320,9 +320,9 @@ def alpha_grid(
     groups: ArrayLike | None = None,
     l1_ratio: float = 0.0,
 ) -> list[float]:
-    """Alphas to search over, the strongest first: five powers of ten around the one of ``alpha="auto"``.
+    """Grid of alphas, strongest first: five powers of ten around that of ``alpha="auto"``.
 
-    Every search over alphas of a push takes them unless it is given others.
+    It is the default grid of every search over the alpha of a push.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def alpha_grid(
 
 def _alphas_around(ranker: PNormPush, data: Training) -> list[float]:
     data = ranker._encoded(data)
-    if type(data) is Training and data.groups is None:  # the weights of the classes are enough
+    if type(data) is Training and data.groups is None:  # only the class weights matter
         weight = np.ones(len(data.labels)) if data.weight is None else data.weight
         objective = of_two_rows(ranker._objective, weight[data.labels].sum(), weight[~data.labels].sum())
     else:
@@ -356,9 +356,9 @@ def push_path(
 ) -> list[PNormPush]:
     """One fitted :class:`PNormPush` for each p.
 
-    ``options`` are those of :class:`PNormPush`, X is all that it takes. Give p in growing order: neighbours are then
-    close to each other, and each fit starts from the one before it. On large data, and on data that are not in memory,
-    all fits with the exponential loss and a ridge go through the rows together (:class:`PNormPushCV`).
+    ``options`` are those of :class:`PNormPush`, and X may be anything that it accepts. Pass p in increasing order: each
+    fit starts from the previous one. On large or out-of-core data, all fits with the exponential loss and a ridge
+    penalty share their passes over the rows (:class:`PNormPushCV`).
 
     Examples
     --------
@@ -379,12 +379,12 @@ def push_path(
 
 
 def _is_small(data: Training) -> bool:
-    """Whether the rows are in memory and so few that copies of them cost nothing."""
+    """Whether the rows are in memory and few enough that copying them is cheap."""
     return type(data) is Training and len(data.labels) * data.n_features < SMALL
 
 
 def _path(ranker: Any, data: Training, ps: Iterable[float]) -> list[Any]:
-    """Fits for each p on the rows that the ranker has read, each started from the one before it."""
+    """Fit each p on rows that the ranker has read, each fit starting from the previous one."""
     ranker, path = copy(ranker).set_params(warm_start=True), []
     for p in ps:
         ranker.set_params(p=p)
@@ -394,43 +394,44 @@ def _path(ranker: Any, data: Training, ps: Iterable[float]) -> list[Any]:
 
 @dataclass(eq=False, repr=False)
 class PNormPushCV(LinearBinaryRanker):
-    """P-Norm Push whose p and alpha are chosen by cross-validation on a top-of-list measure.
+    """P-Norm Push with p and alpha chosen by cross-validation on a top-of-list metric.
 
-    The pair with the best mean score is fitted again on all rows.
+    The pair with the best mean score is refitted on all rows.
 
-    X is all that :class:`PNormPush` takes. A fold is a weight of 0 for the rows held out, so that all fits share the
-    rows: on large data (a million numbers or more) and on data that are not in memory, all pairs and folds go through
-    the rows together, each value and gradient in one pass, and converged fits leave. They need few passes, as they
-    start from fits on a sample of the rows. Beside the rows that takes some 50 bytes a row, in blocks as well: labels,
-    folds, and held-out scores. With groups, p = ∞, ``l1_ratio=1`` or ``alpha=0``, and on small data, the fits run one
-    by one, each on a copy of its rows (in memory) or on weights of 0 (elsewhere). The certificates are the same.
+    X may be anything that :class:`PNormPush` accepts. A fold gives weight 0 to the held-out rows, so all fits share the
+    rows: on large data (a million entries or more) and on out-of-core data, all pairs and folds pass over the rows
+    jointly, computing each value and gradient in one pass, and fits that have converged drop out. They need few passes
+    because they start from fits on a sample of the rows. This takes about 50 bytes per row besides the rows themselves,
+    also for blocks: labels, folds and held-out scores. With groups, p = ∞, ``l1_ratio=1`` or ``alpha=0``, and on small
+    data, the fits run one by one, each on a copy of its rows (in memory) or on weights of 0 (otherwise). The
+    certificates are the same.
 
     Parameters
     ----------
     ps : sequence of float
-        In growing order, as neighbours start from each other.
+        In increasing order, because each fit starts from the previous one.
     alphas : sequence of float or "auto"
-        The grid; "auto" is :func:`alpha_grid`. Of pairs with equal scores the one with the largest alpha is chosen.
+        The grid; "auto" is :func:`alpha_grid`. Among pairs with equal scores the one with the largest alpha is chosen.
     scoring : str or callable
-        A name of :func:`apexrank.metrics.get_scorer` (``"partial_auc"``, ``"precision_at_100"``,
-        ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``. It gets
-        the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them. A callable needs the rows in
-        memory, and fits on copies of them.
+        A name accepted by :func:`apexrank.metrics.get_scorer` (``"partial_auc"``, ``"precision_at_100"``,
+        ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``. It
+        receives the ``sample_weight`` and ``groups`` of the held-out rows if ``fit`` has them. A callable needs the
+        rows in memory, and fits run on copies of them.
     cv : int, splitter or iterable, default 5
-        Stratified folds; with ``groups`` whole groups are kept together.
+        Stratified folds; with ``groups``, whole groups are kept together.
     l1_ratio, max_iter, tol, verbose, pos_label
         As in :class:`PNormPush`.
     n_jobs : int, optional
-        Processes for fits on copies of the rows; fits that go through the rows together take all cores.
+        Number of processes for fits on copies of the rows; joint fits use all cores.
 
     Attributes
     ----------
     p_, alpha_, best_score_ : float
         The chosen pair and its mean score over the folds.
     cv_results_ : dict of arrays
-        ``p``, ``alpha``, ``mean_test_score``, ``std_test_score`` and ``split0_test_score`` …: one entry a pair.
+        ``p``, ``alpha``, ``mean_test_score``, ``std_test_score``, ``split0_test_score`` …: one entry per pair.
     best_estimator_ : PNormPush
-        Fitted on all rows; its ``coef_``, ``intercept_``, ``classes_`` and certificates are repeated here.
+        Ranker fitted on all rows; its ``coef_``, ``intercept_``, ``classes_`` and certificates are copied here.
 
     Examples
     --------
@@ -473,7 +474,7 @@ class PNormPushCV(LinearBinaryRanker):
             alphas = _alphas_around(ranker, data)
         rankers = [copy(ranker).set_params(p=p, alpha=alpha) for alpha in alphas for p in self.ps]
         if self._fits_apart(data, rankers):
-            # scorers take the label that sorts last for the positive one
+            # scorers treat the label that sorts last as positive
             told, label = column_or_1d(on_host(y)), self.classes_.tolist()[1]
             if isinstance(self.classes_, Turned):
                 told, label = data.columns()[0].astype(int), 1
@@ -483,7 +484,7 @@ class PNormPushCV(LinearBinaryRanker):
             scores = self._cross_validate_together(data, rankers)
         best = copy(rankers[self._choose(scores, alphas)])
         best.set_params(p=self.p_, alpha=self.alpha_, pos_label=self.classes_.tolist()[1])
-        best.set_params(warm_start=True)  # where fits were started from those on all rows
+        best.set_params(warm_start=True)  # continue from the joint fit on all rows, if there is one
         best._finish(data, best._minimise(data, best._objective)).set_params(warm_start=False)
         for name, value in vars(best).items():
             if name.endswith("_") and not name.startswith("_"):
@@ -492,19 +493,19 @@ class PNormPushCV(LinearBinaryRanker):
         return self
 
     def _facts(self) -> dict[str, Any]:
-        """What was learnt of the rows when they were read."""
+        """Attributes learned when the rows were read."""
         names = ("classes_", "n_features_in_", "feature_names_in_", "_levels")
         return {name: vars(self)[name] for name in names if name in vars(self)}
 
     def _ranker(self, **options: Any) -> PNormPush:
-        """The ranker that is tried, with the parameters that both have."""
+        """Candidate ranker, with the parameters shared with this class."""
         ranker = self._kind()
         own = self.get_params(deep=False)
         shared = {name: own[name] for name in ranker.get_params(deep=False) if name in own}
         return ranker.set_params(**shared | {"verbose": max(0, self.verbose - 1)} | options)
 
     def _fits_apart(self, data: Training, rankers: list[PNormPush]) -> bool:
-        """Whether each fit gets a copy of its rows: small data, and what cannot be fitted or scored together."""
+        """Whether each fit gets a copy of its rows: small data, or fits that cannot be made or scored jointly."""
         if not isinstance(self.scoring, str):
             if isinstance(data, BlockTraining):
                 raise InputError(
@@ -526,12 +527,12 @@ class PNormPushCV(LinearBinaryRanker):
     def _cross_validate(
         self, columns: Sequence[Any], alphas: Sequence[float], ranker: PNormPush
     ) -> np.ndarray:
-        """Scores of shape (folds, alphas · ps), each fit on a copy of its rows."""
+        """Scores of shape (folds, alphas · ps), with each fit on a copy of its rows."""
         X, y, _, groups = columns
         folds = list(self._folds(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
-        # of small products of matrices starting and awaiting threads takes longer than they save
+        # for small matrix products, threads cost more to start and synchronise than they save
         threads = 1 if len(y) * np.shape(X)[1] < SMALL else None
         with threadpool_limits(limits=threads, user_api="blas"):
             rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
@@ -543,7 +544,7 @@ class PNormPushCV(LinearBinaryRanker):
         return np.array(rows).reshape(len(folds), -1)
 
     def _cross_validate_together(self, data: Training, rankers: list[PNormPush]) -> np.ndarray:
-        """Scores of shape (folds, alphas · ps), of fits on the same rows, of which a fold weighs some with 0."""
+        """Scores of shape (folds, alphas · ps), with all fits on the same rows and held-out rows weighted 0."""
         positive, weight, groups = data.columns()
         y = positive.astype(int)
         counts, tests = [], []
@@ -552,7 +553,7 @@ class PNormPushCV(LinearBinaryRanker):
             counts.append(count.astype(np.min_scalar_type(int(count.max()))))
             tests.append(test)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
+            warnings.simplefilter("ignore", SeparableWarning)  # the chosen pair warns when it is refitted
             fitted = fit_folds(data, rankers, np.array(counts))
         design, table = rows_of(data), []
         for test, own in zip(tests, fitted, strict=True):
@@ -561,7 +562,7 @@ class PNormPushCV(LinearBinaryRanker):
         return np.array(table)
 
     def _choose(self, table: np.ndarray, alphas: Sequence[float]) -> int:
-        """Keep scores of shape (folds, alphas · ps); gives the number of the best pair."""
+        """Store scores of shape (folds, alphas · ps) and return the index of the best pair."""
         alpha, p = (grid.ravel() for grid in np.meshgrid(alphas, self.ps, indexing="ij"))
         mean = table.mean(axis=0)
         if np.isnan(mean).all():
@@ -590,7 +591,7 @@ def _score_path(
     """Scores on the test rows of the path over p fitted on the training rows."""
     X, y, sample_weight, groups = (_take(column, train) for column in columns)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
+        warnings.simplefilter("ignore", SeparableWarning)  # the chosen pair warns when it is refitted
         path = _path(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True), ps)
     held_out = [_take(column, test) for column in columns]
     return [measure(scorer, ranker, *held_out) for ranker in path]

@@ -1,4 +1,4 @@
-"""Two-stage re-ranking: a soft push sorts the list, a hard push sorts its head again (JMLR 2009, sec. 7)."""
+"""Two-stage re-ranking: a weak push ranks the list, a strong push re-ranks its head (JMLR 2009, sec. 7)."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from apexrank.validation import segment
 
 @dataclass(eq=False, repr=False)
 class TwoStagePush(BinaryRanker):
-    """Rank all rows with a first ranker, keep the best, and rank those again with a second one.
+    """Rank all rows with a first ranker, then re-rank the best of them with a second one.
 
     The setup of Ji, Rudin and Grishman (2006), described in JMLR 2009, sec. 7: a low p and a cut, then a higher p.
-    The second ranker sees only rows that reached the head of the list, so that a small-capacity model can spend all
-    it has on them. With first scores s, the cut c learnt in training and second scores t, a row's score is
+    The second ranker sees only rows at the head of the list, so a low-capacity model can specialise on them. With first
+    scores s, the cut c learned in training and second scores t, the score of a row is
 
         s − c                            for the rest (s ≤ c), at most 0,
         1 + t  if t ≥ 0, else 1/(1 − t)  for the head (s > c), above 0,
 
-    plus an intercept: every row of the head stands above all others, in the order of the second ranker, and a single
+    plus an intercept. Every row of the head ranks above all others, in the order of the second ranker, and a single
     row can be scored without the rest of its list.
 
     Parameters
     ----------
     first, second : scikit-learn estimators, optional
-        Default: ``PNormPush(p=1)`` and ``PNormPush(p=16)``. They must take ``sample_weight`` and ``groups`` if these
-        are given to `fit`.
+        Default: ``PNormPush(p=1)`` and ``PNormPush(p=16)``. They must accept ``sample_weight`` and ``groups`` if these
+        are passed to `fit`.
     keep : int or float in (0, 1], default 0.2
-        Number or share of the training rows (of each group) that make the head. Tied rows stay together, and the head
-        grows until it holds both classes.
+        Number or share of the training rows (of each group) in the head. Ties are kept together, and the head is
+        extended until it contains both classes.
     pos_label : label, optional
         The positive class, as in :class:`PNormPush`.
 
@@ -47,13 +47,13 @@ class TwoStagePush(BinaryRanker):
     ----------
     first_, second_ : fitted rankers
     cut_ : float
-        First score above which a row belongs to the head. With groups it is the cut that keeps as many rows in all
-        as the heads of the groups hold together.
+        First score above which a row belongs to the head. With groups, the cut that keeps as many rows in total as the
+        heads of all groups.
     n_kept_ : int
-        Training rows the second ranker was fitted on.
+        Number of training rows used to fit the second ranker.
     classes_, intercept_ : array, float
-        The second class is the positive one; the intercept, that of the least balanced training error, makes 0 the
-        threshold of ``predict``.
+        The second class is the positive one; the intercept puts the threshold of ``predict``, which minimises the
+        balanced training error, at 0.
 
     Examples
     --------
@@ -119,9 +119,9 @@ class TwoStagePush(BinaryRanker):
 
 
 def above_zero(t: np.ndarray) -> np.ndarray:
-    """Increasing map from all numbers to those above 0: ``1 + t`` or, for negative t, ``1/(1 − t)``.
+    """Increasing map from the reals to the positive numbers: ``1 + t`` or, for negative t, ``1/(1 − t)``.
 
-    Unlike a logistic map it keeps large scores apart.
+    Unlike a logistic map it does not saturate for large scores.
 
     Examples
     --------
@@ -138,9 +138,9 @@ def heads(
     sample_weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Mask of the best ``keep`` rows (a number or a share) of each group, extended until it has the group's classes.
+    """Mask of the best ``keep`` rows (a number or a share) of each group, extended to include both of its classes.
 
-    Weights count as repetitions of a row; tied rows stay together.
+    Weights count as repetitions of a row; ties are kept together.
 
     Examples
     --------
@@ -157,17 +157,17 @@ def heads(
 
 
 def _lowest_kept(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray, wanted: float) -> float:
-    """Score of the row with which, from the top, ``wanted`` rows and both classes are reached."""
+    """Score at which, from the top, ``wanted`` rows and both classes are reached."""
     order = np.argsort(-scores, kind="stable")
     up, down = (np.cumsum((weight * label)[order]) for label in (positive, ~positive))
-    reached = up + down >= wanted * (1 - 1e-12)  # a share such as 0.1 is not quite what it says
+    reached = up + down >= wanted * (1 - 1e-12)  # shares such as 0.1 are not exact
     reached &= (up > 0) == (up[-1] > 0)
     reached &= (down > 0) == (down[-1] > 0)
     return scores[order[np.argmax(reached)]] if reached.any() else -np.inf
 
 
 def _cut(scores: np.ndarray, weight: np.ndarray, n_kept: float) -> float:
-    """Halfway between the lowest of the best ``n_kept`` rows and the next row; minus infinity when none is left."""
+    """Midpoint between the lowest of the best ``n_kept`` rows and the next row; −inf if there is none."""
     order = np.argsort(-scores, kind="stable")
     lowest = scores[order[np.searchsorted(np.cumsum(weight[order]), n_kept * (1 - 1e-12))]]
     rest = scores[(scores < lowest) & (weight > 0)]

@@ -1,4 +1,4 @@
-"""Monotone retargeting: listwise learning to rank with targets that only have to be in the right order."""
+"""Monotone retargeting: listwise learning to rank with any targets in the correct order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLLAPSES = (
 
 
 def _learns_online(ranker: Any) -> bool:
-    """Whether the ranker has ``partial_fit``."""
+    """Whether the ranker supports ``partial_fit``."""
     if ranker.kernel is None:
         return True
     raise AttributeError("partial_fit learns linear scores: set kernel=None")
@@ -52,70 +52,71 @@ _FITTED = (
 
 @dataclass(eq=False, repr=False)
 class MonotoneRetargeting(KernelFit, GradedRanker):
-    """Listwise ranker: scores close to *some* targets in the right order, with a margin between levels of relevance.
+    """Listwise ranker: fit scores to the nearest targets in the correct order, with margins between relevance levels.
 
-    Minimises the mean over groups q of ``min_r D_φ(r ‖ link(X_q·w))`` plus ``alpha/2·|w|²`` over w, the targets r of a
-    group ordered by its relevance with margins (Acharyya 2013, chapter 3: margin-equipped monotone retargeting,
-    MEMR). For the squared divergence that is half the squared distance of the scores to the vectors in the right
-    order: one smooth convex function of w, with the minimum certified by ``dual_gap_``.
-    :class:`apexrank.objectives.retarget.Retarget` has the formulas.
+    Minimises the mean over groups q of ``min_r D_φ(r ‖ link(X_q·w))`` plus ``alpha/2·|w|²`` over w, where the targets r
+    of a group are ordered by relevance with margins (Acharyya 2013, chapter 3: margin-equipped monotone retargeting,
+    MEMR). For the squared divergence this is half the squared distance from the scores to the set of correctly ordered
+    vectors: a smooth convex function of w, whose minimum is certified by ``dual_gap_``.
+    :class:`apexrank.objectives.retarget.Retarget` documents the formulas.
 
     Parameters
     ----------
     divergence : {"squared", "kl", "i-divergence", "shifted-i-divergence"}
-        Distance of targets and scores. "kl" sees a group as one distribution, whatever its size; the two others weigh
-        it by the sum of its targets, "squared" by its size.
+        Distance between targets and scores. "kl" treats a group as a distribution, independent of its size; the two
+        others weight a group by the sum of its targets, "squared" by its size.
     order : {"hidden", "blocks"}
-        Rows of a group of equal relevance are free among themselves, or should have equal scores.
+        Whether the order of rows of equal relevance within a group is free ("hidden"), or they should have equal scores
+        ("blocks").
     margin : float
-        Unit of the margins, which are differences of the offsets below. For "squared" it only scales the scores
-        (alpha being the same). 0 is allowed with ``reward`` only: without a margin equal scores of all rows, w = 0,
-        are a minimum.
+        Unit of the margins, which are differences of the offsets below. For "squared" it only scales the scores (for
+        the same alpha). 0 is allowed only with ``reward``: without a margin, equal scores of all rows, w = 0, are a
+        minimum.
     offsets : {"sqrt", "linear", "gain", "binary"}, array or callable
-        Offset of a level of relevance r: ``√r``, ``r``, ``2^r − 1``, ``1[r > 0]``, or the offsets of relevance 0, 1,
-        2, …, or a function. Levels of equal offsets are ordered without a margin.
+        Offset of relevance level r: ``√r``, ``r``, ``2^r − 1``, ``1[r > 0]``, or the offsets of relevance 0, 1, 2, …,
+        or a function. Levels with equal offsets are ordered without a margin.
     alpha : float
         The penalty is ``alpha/2·|w|²``; the objective is a mean over the groups.
     reward : float
-        Reward of each unit of gap between adjacent levels, besides the fixed margins (3.23).
+        Reward per unit of gap between adjacent levels, in addition to the fixed margins (3.23).
     bounds : (float or None, float or None), optional
-        Lowest and highest target of every group (3.21, 3.22), with "squared" only. They give the scores a zero that all
-        groups share; as there is no intercept, X may need a column of ones.
+        Lowest and highest target of every group (3.21, 3.22), for "squared" only. They give all groups a common zero of
+        the scores; there is no intercept, so X may need a column of ones.
     normalize : bool
         Divide the cost of each group by its number of rows.
     joint_convexity : bool or (C_r, C_w)
-        Lemma 8's regulariser, which makes the objective convex for divergences other than "squared". True holds the
-        targets close to the offsets of their levels, so that "kl" is then close to ListNet with margins. Without it
-        ``dual_gap_`` is nan, and the answer a stationary point.
+        Regulariser of Lemma 8, which makes the objective convex for divergences other than "squared". True pulls the
+        targets towards the offsets of their levels, so that "kl" is then close to ListNet with margins. Without it
+        ``dual_gap_`` is nan, and the result is a stationary point.
     kernel : str or callable, optional
-        Scores are ``Σ_i a_i k(x_i, x)`` instead of linear: "rbf", "poly", "linear", any other of scikit-learn's
-        ``pairwise_kernels``, or "precomputed" (X is then the kernel of the rows and the rows of ``fit``). The penalty
-        is alpha/2 times the squared norm in the kernel's space. At most 10,000 rows.
+        Use scores ``Σ_i a_i k(x_i, x)`` instead of linear ones: "rbf", "poly", "linear", any other kernel of
+        scikit-learn's ``pairwise_kernels``, or "precomputed" (X is then the kernel between the rows and the training
+        rows). The penalty is alpha/2 times the squared norm in the kernel's space. At most 10,000 rows.
     gamma, degree, coef0, kernel_params
-        Of the kernel, as in scikit-learn's ``KernelRidge``.
+        Kernel parameters, as in scikit-learn's ``KernelRidge``.
     solver : {"auto", "lbfgs", "newton"} or solver
-        "auto" takes Newton for small problems, with the exact Hessian (3.20), and L-BFGS otherwise.
+        "auto" uses Newton with the exact Hessian (3.20) for small problems, and L-BFGS otherwise.
     max_iter, tol
-        Limits of the solver: iterations, and gradient in units of the objective at w = 0.
+        Maximum number of iterations, and tolerance on the gradient relative to the objective at w = 0.
     warm_start : bool
-        Start from the last coefficients; not with a kernel.
+        Start from the previous coefficients; not with a kernel.
     verbose : int
-        1 prints a line per iteration.
+        1 prints one line per iteration.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
         Coefficients w; not with a kernel.
     dual_coef_, X_fit_, kernel_ : array of shape (n_samples,), the rows and the kernel of ``fit``
-        Coefficients a of the kernel, many of them 0 where the kernel matrix is of low rank.
+        Dual coefficients a of the kernel, many of them 0 if the kernel matrix has low rank.
     targets_ : array of shape (n_samples,)
-        Targets of the rows of ``fit`` in units of the scores.
+        Targets of the training rows in units of the scores.
     objective_, dual_gap_, grad_norm_ : float
-        Value of the objective, an upper bound on its distance to the minimum, and the scaled gradient norm.
+        Value of the objective, an upper bound on its distance from the minimum, and the scaled gradient norm.
     converged_, n_iter_, history_
-        Whether ``tol`` was met, iterations, and the objective after each.
+        Whether ``tol`` was reached, the number of iterations, and the objective after each.
     n_groups_ : int
-        Groups with rows of different relevance.
+        Number of groups with rows of different relevance.
     online_ : OnlineGradient
         State of ``partial_fit``.
 
@@ -160,17 +161,17 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         X : array or CSR matrix
             One row per item.
         y : array of numbers
-            Relevance, larger is better.
+            Relevance (larger is better).
         sample_weight : array, optional
-            Rows of weight 2 count as two equal rows.
+            Weights; a row of weight 2 counts as two equal rows.
         groups : array, optional
-            One id per row, in any order; only rows of a group are compared. One list of all rows by default.
+            One id per row, in any order; only rows of the same group are compared. By default all rows form one list.
         group_weight : array, optional
             Weight of the row's group, the same for all of its rows.
         """
         data = read_rows(self, X, y, sample_weight, groups, binary=False)
         fitted, features = self._with_features(data)
-        # without the targets of an earlier fit, as it travels to workers
+        # a clone, because the targets of an earlier fit would be sent to the workers
         make = partial(clone(self)._objective, group_weight=group_weight)
         problem = self._minimise(fitted, make)
         self._forget_kernel()
@@ -221,11 +222,11 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         groups: ArrayLike | None = None,
         group_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from one or several groups more, one gradient step for each in the order they appear.
+        """Update the coefficients with one or more groups, by one gradient step per group in order of appearance.
 
-        Each group carries the penalty ``alpha/2·|w|²`` of its own, so that a stream of groups is the problem that
-        ``fit`` solves on all of them. Steps are ``1/(alpha·t + L)`` (``OnlineGradient``), and ``coef_`` is the
-        mean of the points reached with weights t. After ``fit`` it goes on from there, and what ``fit`` certified is
+        Each group has its own penalty ``alpha/2·|w|²``, so that a stream of groups gives the problem that ``fit``
+        solves on all of them. Step lengths are ``1/(alpha·t + L)`` (``OnlineGradient``), and ``coef_`` is the mean of
+        the iterates with weights t. After ``fit`` it continues from the fitted coefficients, and the certificates are
         dropped. Linear scores only; parameters as in ``fit``.
         """
         check_finite("alpha", self.alpha, 0)
@@ -243,7 +244,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         for some in lists.in_order_of_appearance():
             parts = [None if part is None else np.asarray(part)[some] for part in (weight, group_weight)]
             stream.append((some, self._objective(relevance[some], parts[0], None, parts[1])))
-        # only now, as a fault in one group must not leave the steps of others behind
+        # take steps only now: an error in one group must not leave a partial update
         online = copy(getattr(self, "online_", None)) or self._first_state(rows.shape[1])
         online.sigma = self.alpha
         for some, objective in stream:

@@ -1,14 +1,14 @@
-"""Least squares for single-index regression ``y ≈ g(x·w)``: Gauss–Newton steps on direction and link together.
+"""Least squares for single-index regression ``y ≈ g(x·w)``: joint Gauss–Newton steps on direction and link.
 
-The convex cost of :class:`apexrank.objectives.link.UnknownLink` leads near the direction whatever g is, but its
-minimiser is not an efficient estimate. The squared error with g profiled out,
+The minimiser of the convex cost of :class:`apexrank.objectives.link.UnknownLink` is close to the true direction for any
+g, but it is not an efficient estimate. The squared error with g profiled out,
 
     S(w) = min over increasing g of Σ_i c_i·(y_i − g(x_i·w))²,
 
-is not convex, but from there a few Gauss–Newton steps reach a minimum. If w moves by δ, the fitted value of a row
+is not convex, but from that start a few Gauss–Newton steps reach a minimum. If w moves by δ, the fitted value of a row
 moves by ``g'(θ)·(x − E[x|θ])·δ``, because g follows the conditional mean of x. The normal equations of these rows are
 the efficient score of the model (Balabdaoui, Groeneboom and Hendrickx, *Score estimation in the monotone single-index
-model*, 2019). Isotonic regression has no derivative, so g' and E[x|θ] are taken over bins of neighbouring scores.
+model*, 2019). Isotonic regression has no derivative, so g' and E[x|θ] are estimated in bins of neighbouring scores.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from apexrank.problem.design import Training
 from apexrank.solvers.newton import newton_step
 
 Solve = Callable[[Training, np.ndarray], tuple[Problem, np.ndarray]]
-"""``solve(data, start)``: the convex problem of the rows, and its minimiser."""
+"""``solve(data, start)`` returns the convex problem of the rows and its minimiser."""
 
-FEWEST = 5  # different scores of which bins can be made
-BINS = 0.45  # exponent of the number of bins: smooth links would do with fewer, links with jumps like more
+FEWEST = 5  # minimum number of distinct scores for binning
+BINS = 0.45  # exponent of the number of bins: smooth links need fewer bins, links with jumps more
 MOST_STEPS, SHORTEST = 20, 1 / 16
-SETTLED = 1.0  # of the residual variance: a smaller gain is less than one row tells
+SETTLED = 1.0  # in units of the residual variance: a smaller gain is less than the information in one row
 ROUNDING = (
-    1e-10  # of an error: few rows have few orders, and many orders have the same error but for rounding
+    1e-10  # relative to an error: few rows have few orders, many of them with the same error up to rounding
 )
-DAMPING = 1e-6  # of the mean curvature; w itself, whose length any link makes up for, has next to none
+DAMPING = 1e-6  # relative to the mean curvature, which is near 0 along w, since any link absorbs its length
 
 
 class IsotonicFit(NamedTuple):
-    """Isotonic regression of y on scores: rows by score, those scores that differ, and what is fitted there."""
+    """Isotonic regression of y on scores: the order of the rows, the distinct scores, and the fitted values."""
 
     order: np.ndarray
-    level: np.ndarray  # number of the score of each sorted row
+    level: np.ndarray  # index of the distinct score of each sorted row
     knots: np.ndarray
     values: np.ndarray
-    mass: np.ndarray  # weight of each score
+    mass: np.ndarray  # total weight at each distinct score
     residual: np.ndarray  # of the sorted rows
     error: float  # weighted sum of squares
 
     def binned(self) -> Bins:
         """Means over bins of neighbouring scores."""
-        # of equally many scores, not of equal weight: weights are repetitions, and their unit plays no part
+        # bins hold equally many distinct scores, not equal weight: weights are repetitions and have no natural scale
         n = len(self.knots)
         n_bins = min(max(FEWEST - 1, round(n**BINS)), n)
         number = np.arange(n) * n_bins // n
@@ -60,7 +60,7 @@ class IsotonicFit(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """Bins of neighbouring scores, with weight, mean score and mean of the link in each."""
+    """Bins of neighbouring scores, with the weight, mean score and mean link value of each."""
 
     number: np.ndarray  # bin of the sorted rows
     mass: np.ndarray
@@ -82,9 +82,9 @@ class Bins(NamedTuple):
 
 
 class SingleIndex:
-    """Rows of a single-index regression: all of ``data`` that have a weight above 0.
+    """Single-index regression on the rows of ``data`` with positive weight.
 
-    ``problem`` is any problem of these rows: it gives the design and the units of the columns.
+    ``problem`` is any problem on these rows; it provides the design and the scale of the columns.
     """
 
     def __init__(self, data: Training, problem: Problem) -> None:
@@ -100,7 +100,7 @@ class SingleIndex:
         return self.data.tied_scores(w)[self.rows]
 
     def fit(self, theta: np.ndarray) -> IsotonicFit:
-        """The increasing function of the scores that is nearest to y; equal scores share a value."""
+        """Increasing function of the scores closest to y; equal scores share a value."""
         order = np.argsort(theta)
         t, y, c = theta[order], self.y[order], self.weight[order]
         new = np.append(True, t[1:] > t[:-1])
@@ -111,16 +111,14 @@ class SingleIndex:
         return IsotonicFit(order, level, t[new], values, mass, residual, float(c @ residual**2))
 
     def step(self, at: IsotonicFit, w: np.ndarray) -> np.ndarray:
-        """The Gauss–Newton step of the coefficients; 0 where the link is flat, which leaves no equations."""
+        """Gauss–Newton step of the coefficients; 0 if the link is flat, which leaves no equations."""
         problem, design, bins = self.problem, self.problem.design, at.binned()
         rows, c, own, n_bins = self.rows[at.order], self.weight[at.order], bins.number, len(bins.mass)
         span, rise = bins.spans
         if not (span > 0 and rise > 0):
             return np.zeros(len(w))
-        slope = (
-            bins.slopes()
-        )  # without a unit, as squares of tiny or huge ones would leave the floating point range
-        # rows and residuals less their means over a bin are what no change of the link can do
+        slope = bins.slopes()  # dimensionless, because squares of extreme slopes would overflow or underflow
+        # changes of the link can absorb bin means, so subtract them from rows and residuals
         missed = at.residual - (np.bincount(own, c * at.residual) / bins.mass)[own]
         gradient, curvature = np.zeros((2, design.n_rows))
         gradient[rows], curvature[rows] = -c * slope[own] * missed, c * slope[own] ** 2
@@ -129,12 +127,12 @@ class SingleIndex:
         total = bins.mass * slope**2
         hessian = gram - (V * np.divide(1, total, out=np.zeros(n_bins), where=total > 0)) @ V.T
         slope_of_w = design.pull_back(gradient)
-        if not slope_of_w.any() or not np.isfinite(hessian).all():  # the Hessian may be 0, too
+        if not slope_of_w.any() or not np.isfinite(hessian).all():  # the Hessian may also be 0
             return np.zeros(len(w))
         return span / rise * newton_step(hessian, slope_of_w, problem.scale, DAMPING, 1 / rise)
 
     def minimise(self, w: np.ndarray) -> np.ndarray:
-        """Gauss–Newton steps from w, halved until the error falls, for as long as they gain anything."""
+        """Gauss–Newton steps from w with step halving, until the gain in squared error is negligible."""
         theta = self.scores(w)
         at = self.fit(theta)
         for _ in range(MOST_STEPS if len(at.knots) >= FEWEST else 0):
@@ -154,9 +152,9 @@ class SingleIndex:
         return w
 
     def error_on(self, others: SingleIndex, w: np.ndarray) -> float:
-        """Squared error on other rows of the link that joins the means of the bins.
+        """Squared error on other rows of the link interpolated between bin means.
 
-        The isotonic regression itself is so rough that its noise would hide which of two directions is better.
+        The isotonic regression itself is too rough: its noise would mask the difference between two directions.
         """
         bins = self.fit(self.scores(w)).binned()
         predicted = np.interp(others.scores(w), bins.middle, bins.height) + (self.mean - others.mean)
@@ -164,10 +162,10 @@ class SingleIndex:
 
 
 def refined_coefficients(data: Training, problem: Problem, solve: Solve, w: np.ndarray) -> np.ndarray | None:
-    """Coefficients of least squares, in the length of w; None where they predict held-out rows no better than w does.
+    """Least-squares coefficients, rescaled to the norm of w; None if they predict held-out rows no better than w.
 
-    To compare, either half of the rows predicts the other one: with the coefficients that ``solve`` finds for it, and
-    after Gauss–Newton steps from there.
+    For the comparison, each half of the rows predicts the other half, with the coefficients that ``solve`` finds for it
+    and with those after Gauss–Newton steps from there.
     """
     whole = SingleIndex(data, problem)
     part = _halves(whole.y, whole.scores(w))
@@ -189,7 +187,7 @@ def refined_coefficients(data: Training, problem: Problem, solve: Solve, w: np.n
 
 
 def _some_rows(data: Training, rows: np.ndarray, weight: np.ndarray) -> Training:
-    """A copy of some rows where they are in memory, elsewhere all rows, of which the others have weight 0."""
+    """Copy the rows if they are in memory; otherwise keep all rows and set the weight of the others to 0."""
     if type(data) is Training:
         return data.take(rows)
     spread = np.zeros(len(data.columns()[0]))
@@ -198,7 +196,7 @@ def _some_rows(data: Training, rows: np.ndarray, weight: np.ndarray) -> Training
 
 
 def _halves(y: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """0 or 1 by turns in the order of y and θ; equal rows stay together, as weights are repetitions."""
+    """Alternate 0 and 1 in the order of y and θ; equal rows get the same value, because weights are repetitions."""
     order = np.lexsort((theta, y))
     new = np.append(False, (np.diff(y[order]) > 0) | (np.diff(theta[order]) > 0))
     part = np.empty(len(y), dtype=int)

@@ -1,4 +1,4 @@
-"""Fit many pushes on the same rows at once: those of a path, or those of a search with all of its folds."""
+"""Joint fits of many pushes on the same rows: a path over p, or a search with all of its folds."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from apexrank.problem.together import EVERYTHING, ColumnDesign, joint_rows, rows
 from apexrank.rankers.base import GivenScores, measure, read_rows
 from apexrank.solvers import LBFGS, Auto, Solution
 
-SAMPLE_ROWS = 8192  # of each class, whose fits are where those of all rows start
+SAMPLE_ROWS = 8192  # rows per class in the sample that provides starting points
 SAMPLE_TOL, SAMPLE_ITER = 1e-2, 100
-SAMPLE_PATH = 5  # fits on the sample, each of which starts from the one before it
+SAMPLE_PATH = 5  # consecutive fits on the sample, each starting from the previous one
 START_TOL = 3e-3
-NEAR = 0.02  # difference of exponents, in standard deviations, up to which two fits share a Hessian
-SCORE_BYTES = 2**26  # of held-out rows, or one score of each
-KEEP = 0.3  # a Hessian is kept while a step leaves less of the gradient
+NEAR = 0.02  # largest difference of exponents, in standard deviations, at which two fits share a Hessian
+SCORE_BYTES = 2**26  # memory for scores of held-out rows, or one score each
+KEEP = 0.3  # keep a Hessian while a step reduces the gradient below this fraction
 
 
 def can_join(ranker: Any, data: Training) -> bool:
-    """Whether the fit of a ranker can go through the rows together with others.
+    """Whether a ranker can be fitted jointly with others.
 
-    That takes an objective ``(1/p)·log R`` of one list, a penalty with a ridge, and the default solver.
+    This requires an objective ``(1/p)·log R`` of one list, a penalty with a ridge part, and the default solver.
     """
     grouped = data.found.grouped if isinstance(data, BlockTraining) else data.groups is not None
     if grouped or getattr(ranker, "solver", "auto") != "auto" or ranker._penalty().convexity <= 0:
@@ -46,10 +46,10 @@ def can_join(ranker: Any, data: Training) -> bool:
 
 
 class JointFit:
-    """Fits of rankers on the same rows that advance together, each value and gradient in one pass for all of them.
+    """Joint fits of rankers on the same rows, computing each value and gradient for all of them in one pass.
 
-    They start from fits on a sample of the rows. Newton's method then needs few passes: fits that are close to each
-    other share a Hessian, which is kept while it serves, and the one on all rows gives that of each fold.
+    They start from fits on a sample of the rows. Newton's method then needs few passes: fits close to each other share
+    a Hessian, which is kept while it works, and the Hessian on all rows provides that of each fold.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class JointFit:
     rankers : list of rankers
         Fitted in place on all rows; neighbours in the list should be close to each other.
     times : array of shape (n_folds, n), optional
-        How often each row counts in the training set of each fold.
+        Number of times each row counts in the training set of each fold.
     """
 
     def __init__(self, data: Training, rankers: list[Any], times: np.ndarray | None = None) -> None:
@@ -80,7 +80,7 @@ class JointFit:
             self._finish(ranker, problem, solution)
 
     def fold_fits(self) -> list[list[Any]]:
-        """The rankers fitted on the training set of each fold, started from the fits on all rows."""
+        """Fit the rankers on the training set of each fold, starting from the fits on all rows."""
         found = [[copy(ranker) for ranker in self.rankers] for _ in range(self.n_folds)]
         columns = [(fold, k) for fold in range(self.n_folds) for k in range(len(self.rankers))]
         near = sorted(set(self._near))
@@ -100,7 +100,7 @@ class JointFit:
         return Problem(design, objective, self.penalties[k])
 
     def _look(self, k: int, w: np.ndarray, fold: int = EVERYTHING) -> Any:
-        """A function that gives the Hessian of a ranker's objective at w, if others near it are to have it."""
+        """Function that returns the Hessian of a ranker's objective at w, or None if no other fit shares it."""
         problem = self._problem(k, fold)
 
         def look() -> np.ndarray | None:
@@ -112,15 +112,15 @@ class JointFit:
         return look
 
     def _task(self, k: int, fold: int, start: np.ndarray, known: np.ndarray | None) -> Any:
-        """A function that solves the problem of a ranker: it gives problem and solution."""
+        """Function that solves the problem of a ranker and returns problem and solution."""
         ranker, problem = self.rankers[k], self._problem(k, fold, known)
-        # where folds follow, a fit on all rows is no more than their start
+        # if folds follow, a fit on all rows only provides their starting point
         starts = fold == EVERYTHING and self.n_folds > 0
         tol = max(ranker.tol, START_TOL) if starts else ranker.tol
         return lambda: (problem, Auto(ranker.max_iter, tol, keep=KEEP).solve(problem, start))
 
     def _neighbours(self, starts: list[np.ndarray]) -> list[int]:
-        """Number of the ranker whose Hessian each one takes: the first with the same exponents and scores close by."""
+        """Index of the ranker whose Hessian each one uses: the first with the same exponents and similar scores."""
         found: list[int] = []
         for k, (ranker, w) in enumerate(zip(self.rankers, starts, strict=True)):
             power, scale = ranker._power(), self.rows.spread
@@ -136,7 +136,7 @@ class JointFit:
 
     @cached_property
     def _totals(self) -> list[tuple[float, float]]:
-        """Weight of the positives and of the negatives in the fits of each fold, and at last in those on all rows."""
+        """Weight of the positives and negatives in the fits of each fold, and last in the fits on all rows."""
         every = np.ones(len(self.positive), dtype=np.uint8)
         found = []
         for count in [*([] if self.times is None else self.times), every]:
@@ -150,7 +150,7 @@ class JointFit:
         ranker._finish(self.data, problem)
 
     def _sample_fits(self) -> list[np.ndarray]:
-        """Coefficients fitted on some rows of each class, which stand for all of theirs."""
+        """Coefficients fitted on a sample of each class, weighted to represent the whole class."""
         weight = np.ones(len(self.positive)) if self.weight is None else self.weight
         rng, chosen, shares = np.random.default_rng(0), [], []
         for own in (self.positive, ~self.positive):
@@ -170,8 +170,8 @@ class JointFit:
                 found.append(LBFGS(SAMPLE_ITER, SAMPLE_TOL).solve(problem, found[-1]).w)
             return found[1:]
 
-        # products are small: threads of BLAS would wait for each other. A context of its own leaves a checkpoint out,
-        # as threads do: what it holds must not depend on their number
+        # products are small, so BLAS threads would only wait for each other; a separate context keeps these fits out of
+        # a checkpoint, whose contents must not depend on the number of threads
         with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
             starts = range(0, len(self.rankers), SAMPLE_PATH)
             paths = threads.map(lambda first: Context().run(path, first), starts)
@@ -179,9 +179,9 @@ class JointFit:
 
 
 def fit_folds(data: Training, rankers: list[Any], times: np.ndarray) -> list[list[Any]]:
-    """Copies of the rankers fitted on the training set of each fold: together those that can, the others one by one.
+    """Fit copies of the rankers on the training set of each fold: jointly where possible, the others one by one.
 
-    ``times``, of shape (n_folds, n), says how often each row counts in the fits of a fold.
+    ``times``, of shape (n_folds, n), is the number of times each row counts in the fits of a fold.
     """
     joint = [k for k, ranker in enumerate(rankers) if can_join(ranker, data)]
     found = [[copy(ranker) for ranker in rankers] for _ in times]
@@ -209,7 +209,7 @@ def held_out_scores(
     weight: Any,
     groups: Any,
 ) -> list[float]:
-    """The measure ``scoring`` of each ranker on some rows, of which no more than their scores are in memory.
+    """Metric ``scoring`` of each ranker on held-out rows, with only their scores in memory.
 
     ``y``, ``weight`` and ``groups`` are those of these rows; labels are 0 and 1.
     """
@@ -234,7 +234,7 @@ def held_out_scores(
 
 
 def _highest_fpr(scoring: str) -> float:
-    """The false positive rate up to which a measure looks at a list: 1 if it looks at all of it."""
+    """False positive rate up to which a metric depends on the list: 1 if it depends on all of it."""
     try:
         options = find_measure(scoring).options
     except InputError:  # one of scikit-learn's
@@ -243,9 +243,9 @@ def _highest_fpr(scoring: str) -> float:
 
 
 def top_of_list(scores: np.ndarray, y: np.ndarray, fpr: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores, labels and weights of a list whose rows beyond a false positive rate are merged to one of each class.
+    """Scores, labels and weights of a list in which rows beyond a false positive rate are merged into one per class.
 
-    Its ROC curve up to that rate is the same, and only the top needs to be sorted.
+    The ROC curve up to that rate is unchanged, and only the top needs to be sorted.
 
     Examples
     --------
@@ -263,9 +263,9 @@ def top_of_list(scores: np.ndarray, y: np.ndarray, fpr: float) -> tuple[np.ndarr
 
 
 def search_blocks(search: Any, blocks: Blocks) -> None:
-    """Fit a scikit-learn grid search over the alpha of a ranker of grades on blocks, one fit after another.
+    """Fit a scikit-learn grid search over alpha of a graded ranker on blocks, one fit at a time.
 
-    Folds are whole groups. ``search`` gets ``best_estimator_`` and ``best_score_``, as in memory.
+    Folds consist of whole groups. ``search`` gets ``best_estimator_`` and ``best_score_``, as in memory.
     """
     data = read_rows(search.estimator, blocks, None, None, None, binary=False)
     relevance, weight, groups = data.columns()
@@ -278,7 +278,7 @@ def search_blocks(search: Any, blocks: Blocks) -> None:
             ranker._minimise(some, ranker._objective)
         whole = (
             None if weight is None or (weight % 1).any() else weight[test]
-        )  # as measures of ranks need them
+        )  # rank metrics need whole-number weights
         held_out = relevance[test], whole, groups[test]
         columns = rows_of(data).scores_at(test, np.column_stack([ranker.coef_ for ranker in rankers])).T
         scores.append([measure(search.scoring, GivenScores(own), own, *held_out) for own in columns])

@@ -1,4 +1,4 @@
-"""Boosted trees with the log loss or a push, as a ranker like the others."""
+"""Boosted-tree rankers with the log loss or a push."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from apexrank.validation import check_count
 
 
 class TreeRanker(ForestRanker, BinaryRanker):
-    """Boosted trees: LightGBM's where it is installed, scikit-learn's otherwise.
+    """Gradient-boosted trees, trained with LightGBM if installed and with scikit-learn otherwise.
 
-    The baseline that needs no idea of the data's shape. With ``p`` the trees minimise the P-Norm Push instead of the
-    log loss (`apexrank.integrations.boosting.PushObjective`), which takes LightGBM.
+    A baseline without assumptions on the shape of the data. With ``p`` the trees minimise the P-Norm Push instead of
+    the log loss (`apexrank.integrations.boosting.PushObjective`), which requires LightGBM.
 
     Parameters
     ----------
     p : float, optional
-        Power of a push; None is the log loss.
+        Exponent of the push; None is the log loss.
     leaves, rounds : int
-        Leaves of a tree, and number of trees.
+        Maximum number of leaves per tree, and number of trees.
     learning_rate : float
-        Share of each tree's answer that is taken.
+        Factor on the values of each tree.
     pos_label : label, optional
         The class to rank on top, as in :class:`PNormPush`.
 
@@ -63,7 +63,7 @@ class TreeRanker(ForestRanker, BinaryRanker):
         self.learning_rate = learning_rate
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on rows X with two-valued labels y; weights that are whole numbers count as repetitions of rows."""
+        """Fit on rows X with two-class labels y; whole-number weights count as repetitions of rows."""
         check_count("leaves", self.leaves, 2)
         check_count("rounds", self.rounds)
         self._refuse_sparse(X)
@@ -114,6 +114,6 @@ class TreeRanker(ForestRanker, BinaryRanker):
         return Forest.of(trees, float(np.ravel(model._baseline_prediction)[0]))
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Ranking score of each row; with the log loss its log-odds."""
+        """Ranking score of each row; with the log loss, its log-odds."""
         rows = self._rows(X)
         return self.forest_.scores(rows)

@@ -1,4 +1,4 @@
-"""Solvers: ``solve(problem, w0) -> Solution``. Each says by ``takes`` which penalties and objectives it knows."""
+"""Solvers: ``solve(problem, w0) -> Solution``; ``takes`` lists the penalties and objectives each one supports."""
 
 from apexrank.solvers.auto import SOLVERS, Auto, Continuation, solver_for
 from apexrank.solvers.base import Solution, Solver

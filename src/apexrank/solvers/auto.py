@@ -1,4 +1,4 @@
-"""Solvers made of others: the default, and p = ∞ as a sequence of ever sharper smooth problems; solvers by name."""
+"""Composite solvers: the default, continuation for p = ∞ by ever sharper smooth problems, and lookup by name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from apexrank.solvers.newton import Newton
 from apexrank.validation import check_choice
 
 CHEAP = 1e8  # multiplications of a Hessian that takes a few milliseconds
-DEAR = 1e12  # and of one that is worth its while only to a problem that is stiff
-SLOW = 40  # Newton steps after which a path over the penalty is shorter
-PATIENCE = 100  # L-BFGS iterations after which a problem counts as stiff
+DEAR = 1e12  # multiplications of a Hessian that pays off only for ill-conditioned problems
+SLOW = 40  # Newton steps after which a path over the penalty is faster
+PATIENCE = 100  # L-BFGS iterations after which a problem counts as ill-conditioned
 
 
 def in_span(solve: Callable[[Problem, np.ndarray], Solution], problem: Problem, w0: np.ndarray) -> Solution:
-    """Solve the problem in the span of its rows where it has one, which makes n variables of d > n."""
+    """Solve the problem in the span of its rows if available, which reduces d > n variables to n."""
     reduced = problem.in_span()
     if reduced is None:
         return solve(problem, w0)
@@ -34,11 +34,11 @@ def in_span(solve: Callable[[Problem, np.ndarray], Solution], problem: Problem, 
 
 @dataclass(frozen=True)
 class Auto:
-    """Newton for small problems; otherwise L-BFGS, handing over to Newton when it has not converged by then.
+    """Newton for small problems; otherwise L-BFGS, followed by Newton if L-BFGS has not converged.
 
-    ``benchmarks/solvers.py`` shows the two on easy and stiff problems: on large well-conditioned data L-BFGS needs
-    a handful of passes over X, on separable data with a small penalty it needs thousands where Newton needs tens.
-    With more columns than rows and a ridge it works in the span of the rows. Where Newton is slow it follows
+    ``benchmarks/solvers.py`` compares the two on easy and ill-conditioned problems: on large well-conditioned data
+    L-BFGS needs a few passes over X; on separable data with a small penalty it needs thousands where Newton needs tens.
+    With more columns than rows and a ridge it works in the span of the rows. If Newton is slow it follows
     :func:`ridge_path`.
     """
 
@@ -46,7 +46,7 @@ class Auto:
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
-    keep: float = 0.0  # as in Newton
+    keep: float = 0.0  # see Newton
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
@@ -64,7 +64,7 @@ class Auto:
         return _joined(first, self._newton(problem, first.w, left))
 
     def _newton(self, problem: Problem, w0: np.ndarray, max_iter: int) -> Solution:
-        """Newton, and where it is slow for a ridge, Newton along falling ridges."""
+        """Newton, and if it is slow for a ridge problem, Newton along a path of decreasing ridges."""
         first = Newton(min(max_iter, SLOW), self.tol, self.verbose, self.keep).solve(problem, w0)
         left = max_iter - first.n_iter
         if first.converged or first.separable or first.n_iter < SLOW or left == 0:
@@ -81,11 +81,11 @@ def _joined(first: Solution, second: Solution) -> Solution:
 
 
 def ridge_path(problem: Problem, max_iter: int, tol: float, verbose: int = 0) -> Solution:
-    """Newton along ridges that fall tenfold to that of the problem, each started from what the last two foretell.
+    """Newton along ridges that decrease tenfold to that of the problem, each stage extrapolated from the last two.
 
-    On separated classes a small alpha leaves little but the piecewise linear problem of the hard margin, on which
-    Newton's steps are short. There the minimiser is ``c/alpha + e`` but for terms that vanish with alpha: two points
-    of the path give c and e, and the next stage takes a step or two.
+    On separated classes a small alpha approaches the piecewise linear hard-margin problem, on which Newton's steps are
+    short. There the minimiser is ``c/alpha + e`` up to terms that vanish with alpha: two points of the path determine c
+    and e, and the next stage takes a step or two.
     """
     alpha, points, n_iter = problem.penalty.convexity, [(np.inf, np.zeros(problem.n_features))], 0
     strongest = problem.curvature * float(np.mean(problem.spread**2))
@@ -104,21 +104,23 @@ def ridge_path(problem: Problem, max_iter: int, tol: float, verbose: int = 0) ->
 
 
 MAX_STAGES = 30
-INNER_TOL = 1e-3  # of tol: a small ridge turns the square of what is left of the gradient into a large gap
+INNER_TOL = (
+    1e-3  # fraction of tol: with a small ridge, the square of the remaining gradient becomes a large gap
+)
 MIN_PROGRESS = 0.5
 NEARLY_INFINITE = 1e6
-STAGE_ITER = 60  # a stage need not be perfect: the next one starts from better multipliers
+STAGE_ITER = 60  # a stage need not be exact: the next one starts from better multipliers
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """Solve, sharpen around the answer's multipliers, solve again, until the duality gap of the limit is closed.
+    """Solve a smoothed problem repeatedly, sharpening around its multipliers until the limit's duality gap closes.
 
-    The gap belongs to the problem without smoothing: value ``Σ_i ℓ(f_i − max g) + h(w)``, dual point the multipliers
-    ``(a, q)`` of the smooth one. The sequence ends when the gap is at most ``tol``, or at most ``tol`` relative to
-    the value and no longer falling. Without a penalty there is no gap (nan), and what counts is the smoothing error
-    together with the gradient. Where the classes overlap far, w = 0 is a minimum; the answer then has the direction of
-    the answers for growing p, and ``collapsed`` says so.
+    The gap is that of the problem without smoothing, with value ``Σ_i ℓ(f_i − max g) + h(w)`` and the multipliers
+    ``(a, q)`` of the smooth problem as dual point. The sequence ends when the gap is at most ``tol``, or at most
+    ``tol`` relative to the value and no longer decreasing. Without a penalty there is no gap (nan), and the criterion
+    is the smoothing error together with the gradient. If the classes overlap strongly, w = 0 is a minimum; the solution
+    then has the direction of the solutions for large p, and ``collapsed`` is set.
 
     Needs a linear problem whose objective has ``limit``, ``dual_value`` and ``sharpened``
     (:class:`~apexrank.objectives.InfinitePush`).
@@ -158,10 +160,10 @@ class Continuation:
         return total
 
     def _point_somewhere(self, problem: Problem, total: Solution) -> None:
-        """Give the answer the direction of growing p if w = 0 is as good, as close to zero as ``tol`` asks.
+        """If w = 0 is as good, use the direction for large p, scaled as close to zero as ``tol`` requires.
 
-        Answers for p → ∞ then shrink to zero like v/p. Their direction v still ranks; the answer's own does not
-        mean anything. With an L1 penalty the answer is zero: no feature is worth its price.
+        Solutions for p → ∞ then shrink to zero like v/p. Their direction v still ranks, while the direction of the
+        solution itself is meaningless. With an L1 penalty the solution is zero: no feature is worth its penalty.
         """
         objective: Any = problem.objective
         zero = objective.limit(np.zeros(problem.design.n_rows)) / problem.count
@@ -187,9 +189,9 @@ class Continuation:
         return solver.solve(problem, total.w)
 
     def _certify(self, problem: Problem, total: Solution) -> float:
-        """Note value and gap of the limit; gives back the gap, or the smoothing error where there is no gap.
+        """Record value and gap of the limit; return the gap, or the smoothing error if there is no gap.
 
-        Scores are those of the rows as the design keeps them: far from zero the given ones would lose the digits.
+        Scores are those of the stored rows: far from zero, those of the original rows would lose digits.
         """
         objective: Any = problem.objective
         dual = objective.dual_value(problem.design.scores(total.w)) / problem.count
@@ -206,7 +208,7 @@ class Continuation:
 
     @staticmethod
     def _limit(problem: Problem, w: np.ndarray) -> float:
-        """The whole value at w without any smoothing."""
+        """Full value at w without smoothing."""
         objective: Any = problem.objective
         return objective.limit(problem.design.scores(w)) / problem.count + problem.penalty.value(w)
 
@@ -229,7 +231,7 @@ NEEDS = {
 def solver_for(
     spec: str | Solver, problem: Problem | None = None, *, max_iter: int, tol: float, verbose: int = 0
 ) -> Solver:
-    """Resolve a solver by name, or check ``spec`` itself; raise InputError for what it cannot fit.
+    """Resolve a solver by name, or validate ``spec`` itself; raise InputError if it cannot fit the problem.
 
     Examples
     --------
@@ -242,12 +244,12 @@ def solver_for(
         raise InputError(
             f"solver must be a name or have a method solve, got {spec!r}: use one of {', '.join(SOLVERS)}"
         )
-    # by position: the limit of coordinate descent has the papers' name, t_max
+    # by position, because the limit of coordinate descent has the papers' name, t_max
     solver: Any = SOLVERS[spec](max_iter, tol, verbose=verbose) if isinstance(spec, str) else spec
     needs = set() if problem is None else problem.needs
     name = spec if isinstance(spec, str) else type(spec).__name__
     takes: frozenset[str] = getattr(solver, "takes", frozenset())
-    # the limit is the work of Continuation, around a solver that knows all penalties
+    # the limit is handled by Continuation, around a solver that supports all penalties
     known = LBFGS.takes if "limit" in needs else needs
     able = [other for other, kind in SOLVERS.items() if known <= kind.takes]
     for need in sorted(needs - takes - ({"limit"} if name in able else set())):

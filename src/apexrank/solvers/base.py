@@ -14,7 +14,7 @@ __all__ = ["Problem", "Solution", "Solver", "report"]
 
 @dataclass
 class Solution:
-    """A solver's answer: ``value`` at ``w`` with its gradient norm, duality gap and history of values."""
+    """Result of a solver: ``value`` at ``w`` with its gradient norm, duality gap and history of values."""
 
     w: np.ndarray
     value: float = np.inf
@@ -24,14 +24,15 @@ class Solution:
     converged: bool = False
     separable: bool = False
     collapsed: bool = False
-    stalled: bool = False  # it ended before its iterations did
+    stalled: bool = False  # it stopped before reaching max_iter
     history: list[float] = field(default_factory=list)
 
     def update(self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, tol: float) -> bool:
-        """Note the state after an iteration; True when there is nothing left to do.
+        """Record the state after an iteration; return True if the solver should stop.
 
-        Done means: scaled gradient norm at most ``tol``, or relative duality gap at most ``tol**2`` (the value is
-        quadratic around the minimum, so both ask for the same accuracy of w), or no finite minimiser.
+        It stops if the scaled gradient norm is at most ``tol``, if the relative duality gap is at most ``tol**2`` (the
+        value is quadratic around the minimum, so both imply the same accuracy of w), or if there is no finite
+        minimiser.
         """
         self.w, self.value = w, value
         self.grad_norm, self.gap, unit = problem.certificate(w, value, grad)
@@ -42,17 +43,17 @@ class Solution:
 
 
 class Solver(Protocol):
-    """Minimises a problem from a starting point.
+    """Interface of solvers, which minimise a problem from a starting point.
 
-    It may have ``takes``, the names of what it knows besides a smooth objective with a ridge penalty
-    (:attr:`Problem.needs`), and ``needs_scores``, which says that it evaluates the objective on scores of its own.
+    A solver may have ``takes``, the names of supported features besides a smooth objective with a ridge penalty
+    (:attr:`Problem.needs`), and ``needs_scores``, if it evaluates the objective on its own scores.
     """
 
     def solve(self, problem: Any, w0: np.ndarray) -> Solution: ...
 
 
 def report(verbose: int, solution: Solution) -> None:
-    """One line per iteration for ``verbose > 0``."""
+    """Print one line per iteration if ``verbose > 0``."""
     if verbose:
         print(
             f"iteration {solution.n_iter:5d}  value {solution.value:.12g}  "

@@ -1,4 +1,4 @@
-"""The papers' coordinate descent (JMLR 2009, Fig. 2) and its exact steps."""
+"""Coordinate descent of the papers (JMLR 2009, Fig. 2) with exact steps."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WIDEST_STEP = 1e12
 
 @dataclass(frozen=True)
 class CoordinateDescent:
-    """Coordinate descent: each of ``t_max`` rounds moves along the column with the largest |derivative|.
+    """Coordinate descent: each of ``t_max`` rounds moves along the column with the largest absolute derivative.
 
-    The step solves ``dR/dα = 0`` exactly (JMLR 2009, eq. 1): in closed form for a column of two values
-    (:func:`two_valued_step`), by bracketing and Brent's method on the derivative otherwise.
-    The pair weights ``d_ik`` of the papers are never formed: per example they sum to the gradient with respect to
-    the scores. Which column moves depends on the columns' units; the papers scale features to [0, 1].
+    The step solves ``dR/dα = 0`` exactly (JMLR 2009, eq. 1): in closed form for a two-valued column
+    (:func:`two_valued_step`), otherwise by bracketing and Brent's method on the derivative. The pair weights ``d_ik``
+    of the papers are never formed: per example they sum to the gradient with respect to the scores. The choice of
+    column depends on the units of the columns; the papers scale features to [0, 1].
 
-    Needs a linear problem: scores, single columns, and the gradient with respect to the scores.
+    Requires a linear problem: scores, single columns, and the gradient with respect to the scores.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()
@@ -78,8 +78,8 @@ class CoordinateDescent:
         column: np.ndarray,
         w: np.ndarray,
     ) -> float:
-        """Length of the step along column j."""
-        # the first step tried is 1: in units of the column's spread it is a sensible one
+        """Step length along column j."""
+        # the first trial step is 1, which is reasonable in units of the column's spread
         unit, alpha = problem.spread[j], problem.penalty.convexity * problem.count
         direction = column / unit
 
@@ -105,8 +105,8 @@ def line_search(
 ) -> float:
     """``argmin_a objective(scores + a·direction) + (alpha/2)·(w + a)²`` (JMLR 2009, eq. 1).
 
-    ``slope`` is the objective's gradient at ``scores``. Steps of growing length are tried until the derivative
-    changes its sign; a step for which ``endless`` holds is given back as it is.
+    ``slope`` is the objective's gradient at ``scores``. Steps of increasing length are tried until the derivative
+    changes sign; a step for which ``endless`` holds is returned as is.
 
     Examples
     --------
@@ -129,21 +129,21 @@ def line_search(
 
 
 def two_valued_step(objective: Any, slope: np.ndarray, direction: np.ndarray) -> float | None:
-    """Exact step along a weak ranker with two values, ``a`` and ``a + c``, or None where there is no closed form.
+    """Exact step along a weak ranker with two values, ``a`` and ``a + c``, or None if there is no closed form.
 
-    With the exponential loss and the price r**p the pair weights at the current scores factorise: positive i and
-    negative k have ``u_i·v_k``, where u and v are the absolute slopes of the objective. Let U₁, U₀ be the shares of
-    u where the ranker says ``a + c`` and ``a``, and V₁, V₀ those of v. The objective along the step α is
-    ``log(U₀ + U₁·e^{−cα}) + (1/p)·log(V₀ + V₁·e^{pcα})`` plus a constant, smallest at
+    With the exponential loss and the price r**p, the pair weights at the current scores factorise: positive i and
+    negative k have ``u_i·v_k``, where u and v are the absolute gradient entries of the objective. Let U₁, U₀ be the
+    shares of u where the ranker outputs ``a + c`` and ``a``, and V₁, V₀ those of v. The objective along the step α is
+    ``log(U₀ + U₁·e^{−cα}) + (1/p)·log(V₀ + V₁·e^{pcα})`` plus a constant, with its minimum at
 
         α = ln(W₊ / W₋) / (c·(p + 1)),    W₊ = U₁·V₀ and W₋ = U₀·V₁,
 
-    the weights of the pairs that the ranker puts in the right and in the wrong order. p = 1 is RankBoost's
-    ``½·ln(W₊/W₋)``. JMLR 2009, sec. 5, names the closed form for p = 1 only; it holds for every p, and for the
-    bottom of the list, where the classes change roles.
+    the weights of the pairs that the ranker orders correctly and incorrectly. p = 1 is RankBoost's ``½·ln(W₊/W₋)``.
+    JMLR 2009, sec. 5, states the closed form for p = 1 only; it holds for every p, and for the bottom of the list,
+    where the classes swap roles.
 
-    There is none for other losses and prices, for both sides at once, for several groups, and for a ranker that
-    puts no pair in the right, or none in the wrong order.
+    There is no closed form for other losses and prices, for both sides at once, for several groups, or for a ranker
+    that orders no pair correctly, or none incorrectly.
     """
     p = _order_of_a_single_push(objective, slope)
     low, high = direction.min(), direction.max()
@@ -163,13 +163,13 @@ def _order_of_a_single_push(objective: Any, slope: np.ndarray) -> float | None:
     price = getattr(objective, "price", None)
     if not (isinstance(price, Power | Identity) and isinstance(objective.loss, Exponential)):
         return None
-    # top and bottom together have slopes that sum to more than one for each class
+    # with both sides at once, the gradient sums to more than one for each class
     one_side = np.isclose(slope[~objective.positive].sum(), 1.0, rtol=1e-9, atol=0)
     return price.order if objective.n_groups == 1 and one_side and np.isfinite(price.order) else None
 
 
 def exact_step(derivative: Callable[[float], float], sign: float, endless: Callable[[float], bool]) -> float:
-    """Root of an increasing function in the direction of ``sign``, or the first ``endless`` step tried."""
+    """Root of an increasing function in the direction of ``sign``, or the first trial step that is ``endless``."""
     near, far = 0.0, sign
     while sign * derivative(far) < 0:
         if endless(far):

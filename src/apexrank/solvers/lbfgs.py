@@ -10,18 +10,18 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from apexrank.solvers.base import Problem, Solution, report
 
-WIDEST_KINK, SHARPEN = 0.1, 10.0  # the first width of a rounded kink is one over the other
+WIDEST_KINK, SHARPEN = 0.1, 10.0  # the first rounded kink has width WIDEST_KINK/SHARPEN
 
 
 @dataclass(frozen=True)
 class LBFGS:
-    """SciPy's L-BFGS-B on ``u = w·scale``, or a design's own coordinates, stopped by our certificates; any penalty.
+    """SciPy's L-BFGS-B on ``u = w·scale``, or a design's own coordinates, stopped by certificates; for any penalty.
 
-    Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so
-    that zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
-    (rounding), it is started once more from there with a clean memory. An objective with kinks is
-    certified by smooth ones next to it. The line search sees values, whose rounding hides slopes of less than about
-    1e-8 of them: a smaller ``tol`` may not be reached.
+    Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is linear, so
+    zeros are exact. It requires only ``value_and_grad``. If the line search fails before the certificate holds
+    (rounding), it restarts once from there with an empty memory. An objective with kinks is certified by nearby smooth
+    ones. The line search compares values, whose rounding hides slopes below about 1e-8 of them, so a smaller ``tol``
+    may not be reached.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class LBFGS:
     verbose: int = 0
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
-        """Minimise from ``w0``, or from the nearest point inside the bounds: certificates hold there only."""
+        """Minimise from ``w0``, or from the nearest point inside the bounds, where the certificates hold."""
         w0 = np.clip(w0, *problem.penalty.bounds) if problem.penalty.is_bounded else w0
         solution = Solution(w0)
         if solution.update(problem, w0, *problem.penalised(w0), self.tol):
@@ -56,9 +56,9 @@ class LBFGS:
     def _certify_at_kink(self, problem: Problem, solution: Solution) -> None:
         """Certify a minimum at a kink, where no single gradient vanishes, by ever narrower rounding of the kinks.
 
-        The rounded objective is nowhere larger, so its minimum, less its own gap, is a lower bound. It is enough that
-        the gap is at most ``tol`` of the value at equal scores. Where the penalty is too weak for such a bound,
-        rounding must change the value by no more, and the rounded problem be solved as far as its value can tell.
+        The rounded objective is nowhere larger, so its minimum, minus its own gap, is a lower bound. A gap of at most
+        ``tol`` times the value at equal scores suffices. If the penalty is too weak for such a bound, rounding must
+        change the value by no more than that, and the rounded problem must be solved to the precision of its value.
         """
         width, lowest, w, enough = WIDEST_KINK, -np.inf, solution.w, self.tol * problem.total
         while solution.n_iter < self.max_iter and not solution.converged and width > 2 * self.tol:
@@ -120,7 +120,7 @@ class LBFGS:
 class Coordinates:
     """Coordinates ``x = w·scale``, or with an L1 norm ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, where it is linear.
 
-    With a ridge a design may have better ones, ``w = start + whitening·x``.
+    With a ridge, a design may provide better coordinates, ``w = start + whitening·x``.
     """
 
     def __init__(self, problem: Problem, start: np.ndarray) -> None:

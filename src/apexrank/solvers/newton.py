@@ -1,4 +1,4 @@
-"""Newton's method with a line search, for few features."""
+"""Newton's method with a line search, for problems with few features."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ GROUP_PASSES = 200
 
 @dataclass(frozen=True)
 class Newton:
-    """Full Newton steps, halved until the value falls enough (Armijo); any penalty.
+    """Full Newton steps with Armijo backtracking; for any penalty.
 
-    A step costs about ``n_features`` times a gradient, but stiff problems (separable data with a small penalty,
-    large p, collinear columns) take tens of steps where L-BFGS takes thousands, and the last steps converge
+    A step costs about ``n_features`` times a gradient, but ill-conditioned problems (separable data with a small
+    penalty, large p, collinear columns) take tens of steps where L-BFGS takes thousands, and the last steps converge
     quadratically.
 
-    With an L1 norm or bounds the steps are on the least-norm subgradient, cut off where a coefficient would change its
-    sign or leave the box. Inside an orthant the L1 norm is linear. Coefficients at a kink move only when their
-    derivative exceeds the penalty, and then only to the side it points to (Gafni & Bertsekas 1984, two-metric
-    projection; Andrew & Gao 2007 for the orthant). With norms of groups a step leads to the minimum of the quadratic
-    model plus the norms (Lee, Sun & Saunders 2014).
+    With an L1 norm or bounds, steps use the minimum-norm subgradient and are truncated where a coefficient would change
+    sign or leave the box. Inside an orthant the L1 norm is linear. Coefficients at a kink move only if their derivative
+    exceeds the penalty, and then only in its descent direction (Gafni & Bertsekas 1984, two-metric projection; Andrew &
+    Gao 2007 for the orthant). With group norms, a step leads to the minimum of the quadratic model plus the norms (Lee,
+    Sun & Saunders 2014).
 
-    Needs ``value_and_grad`` and ``hessian``.
+    Requires ``value_and_grad`` and ``hessian``.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"l1", "groups", "bounds", "quadratic"})
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
-    keep: float = 0.0  # the Hessian, as long as a step leaves at most this share of the gradient
+    keep: float = 0.0  # reuse the Hessian while a step reduces the gradient to this fraction
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``, or from the nearest point inside the bounds."""
@@ -69,7 +69,7 @@ class Newton:
     def _move(
         self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, hessian: np.ndarray
     ) -> Point | None:
-        """A step that makes progress: where the Hessian is nearly singular, more and more of it is damped."""
+        """Take a step that makes progress, with increasing damping if the Hessian is nearly singular."""
         smooth = problem.penalty.is_smooth
         slope = problem.penalty.subgradient(w, grad)
         if not np.isfinite(hessian).all():
@@ -96,15 +96,15 @@ class Newton:
         slope: np.ndarray,
         step: np.ndarray,
     ) -> Point | None:
-        """First of the steps 1, 1/2, 1/4 …, projected, that lowers the value enough; None where rounding hides any."""
+        """First of the projected steps 1, 1/2, 1/4 … with enough decrease; None if rounding hides any decrease."""
         penalty, length = problem.penalty, 1.0
         unit = problem.total if penalty.l1 else problem.value_unit
-        # the value is a sum of terms as large as the total, and is rounded like them
+        # the value is a sum of terms as large as the total, and has their rounding error
         norm, rounding = problem.grad_norm(slope), 1e-14 * max(unit, abs(value), problem.total)
         while length > 1e-12:
             trial, descent = w + length * step, length * float(slope @ step)
             if penalty.is_grouped:
-                # what the model foretells for the whole value, norms included
+                # decrease of the full value predicted by the model, including norms
                 foretold = float(grad @ step) + penalty.rough(w + step) - penalty.rough(w)
                 descent = length * min(foretold, 0.0)
             elif not penalty.is_smooth:
@@ -115,8 +115,7 @@ class Newton:
             new_value, new_grad = problem.penalised(trial)
             if descent < 0 and new_value <= value + 1e-4 * descent:
                 return trial, new_value, new_grad
-            # close to the minimum the value no longer tells, as rounding hides what there is to gain, but the
-            # gradient does
+            # close to the minimum, rounding hides any decrease of the value, but the gradient still shows progress
             hidden = 0 <= -descent <= rounding or abs(new_value - value) <= rounding
             if hidden and problem.grad_norm(penalty.subgradient(trial, new_grad)) < norm:
                 return trial, new_value, new_grad
@@ -125,7 +124,7 @@ class Newton:
 
 
 def _projected(problem: Problem, w: np.ndarray, slope: np.ndarray, trial: np.ndarray) -> np.ndarray:
-    """The point inside the bounds, and with an L1 norm inside the orthant of w, or the one that its slope points to."""
+    """Project onto the bounds and, with an L1 norm, onto the orthant of w or the one its slope points to."""
     if problem.penalty.l1 > 0:
         orthant = np.where(w != 0, np.sign(w), -np.sign(slope))
         trial = np.where(np.sign(trial) == orthant, trial, 0.0)
@@ -135,7 +134,7 @@ def _projected(problem: Problem, w: np.ndarray, slope: np.ndarray, trial: np.nda
 def _step_off_kinks(
     problem: Problem, hessian: np.ndarray, slope: np.ndarray, w: np.ndarray, damping: float, unit: float
 ) -> np.ndarray:
-    """Newton step of the coefficients that may move; one that would leave its kink uphill is held there."""
+    """Newton step of the free coefficients; one that would leave its kink uphill is held there."""
     low, high = problem.penalty.bounds
     kink = (w == low) | (w == high) | ((w == 0) & (problem.penalty.l1 > 0))
     free = ~kink | (slope != 0)
@@ -153,10 +152,10 @@ def _step_off_kinks(
 def _step_of_groups(
     problem: Problem, hessian: np.ndarray, grad: np.ndarray, w: np.ndarray, damping: float
 ) -> np.ndarray:
-    """Step to the minimum of the quadratic model plus the norms of groups, by descent over the groups.
+    """Step to the minimum of the quadratic model plus the group norms, by block coordinate descent over the groups.
 
-    In the directions of the eigenvectors of its block of the Hessian the minimum over one group is ``−b/(λ + c/|u|)``
-    where it is not 0, with c the weight of the norm; |u| is the root of an equation in one unknown.
+    In the eigenbasis of a group's block of the Hessian, the minimum over the group is ``−b/(λ + c/|u|)`` if it is not
+    0, where c is the weight of the norm; |u| is the root of a scalar equation.
     """
     penalty: Any = problem.penalty
     ridge = damping * np.trace(hessian) / len(w)
@@ -164,7 +163,7 @@ def _step_of_groups(
     for group, weight in enumerate(penalty.weights):
         own = np.flatnonzero(penalty.groups == group)
         blocks.append((own, weight, *np.linalg.eigh(hessian[np.ix_(own, own)] + ridge * np.eye(len(own)))))
-    u, slope = w.copy(), grad.copy()  # slope is that of the model at u
+    u, slope = w.copy(), grad.copy()  # slope is the gradient of the model at u
     for _ in range(GROUP_PASSES):
         moved = 0.0
         for own, weight, values, vectors in blocks:
@@ -191,7 +190,7 @@ def _minimum_of_group(values: np.ndarray, b: np.ndarray, weight: float) -> np.nd
     norm = float(np.linalg.norm(b))
     if norm <= weight:
         return np.zeros_like(b)
-    low, high = 0.0, norm / float(values.min())  # of |u|
+    low, high = 0.0, norm / float(values.min())  # bracket of |u|
     for _ in range(100):
         size = 0.5 * (low + high)
         u = -b * size / (values * size + weight)
@@ -204,12 +203,12 @@ def _minimum_of_group(values: np.ndarray, b: np.ndarray, weight: float) -> np.nd
 def newton_step(
     hessian: np.ndarray, grad: np.ndarray, scale: np.ndarray, damping: float, unit: float = 1.0
 ) -> np.ndarray:
-    """``−(H + λ)⁻¹·∇`` in units of ``scale``, λ = ``damping`` times the mean diagonal of H, or more.
+    """``−(H + λ)⁻¹·∇`` in units of ``scale``, with λ at least ``damping`` times the mean diagonal of H.
 
-    ``unit`` turns a gradient into a curvature.
+    ``unit`` converts a gradient to a curvature.
     """
     scaled, target = hessian / np.outer(scale, scale), grad / scale
-    # the second bound keeps the step finite where the Hessian vanishes
+    # the second bound keeps the step finite if the Hessian vanishes
     ridge = max(damping * np.trace(scaled) / len(scaled), 1e-14 * unit * np.abs(target).max())
     while True:
         try:

@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-WIDEST = 300  # matrix whose eigenvalues are worth their time
+WIDEST = 300  # largest matrix whose eigenvalues are computed
 
 
 @dataclass
 class OnlineGradient:
-    """Plays ``w_t`` against losses ``ℓ_t(w) + σ/2·|w|²``, one after the other, with steps ``1/(σt + L)``.
+    """Online gradient descent on losses ``ℓ_t(w) + σ/2·|w|²`` with steps ``1/(σt + L)``.
 
     With L = 0 these are the steps 1/(σt) of Hazan, Agarwal and Kale (2007), whose regret against the best fixed w in
-    hindsight is O(log T). Their first steps are as long as 1/σ, so that a loss much more curved than σ throws w far
-    away. L, the largest curvature met so far, prevents it, and the regret stays ``L·|w*|²/2 + O(log T)``.
+    hindsight is O(log T). Their first steps are as long as 1/σ, so a loss with much larger curvature than σ moves w far
+    away. L, the largest curvature seen so far, prevents this, and the regret stays ``L·|w*|²/2 + O(log T)``.
 
     Attributes
     ----------
     w : array
-        What is played next.
+        Point at which the next loss is evaluated.
     average : array
-        Mean of the points reached, the t-th with weight t (Lacoste-Julien, Schmidt and Bach, 2012): the answer
-        after the stream, with an error O(1/T) where that of ``w`` is O(log(T)/T).
+        Mean of the iterates, the t-th with weight t (Lacoste-Julien, Schmidt and Bach, 2012): the result after the
+        stream, with error O(1/T) where that of ``w`` is O(log(T)/T).
     rounds : int
-        Losses seen.
+        Number of losses seen.
     loss : float
-        Their sum at the points that were played.
+        Sum of the losses at the points where they were evaluated.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class OnlineGradient:
     def play(
         self, value_and_grad: Callable[[np.ndarray], tuple[float, np.ndarray]], smoothness: float = 0.0
     ) -> float:
-        """Suffer the next loss ℓ at w, then step; returns the loss with its share of the penalty.
+        """Evaluate the next loss ℓ at w, then take a step; returns the loss including its penalty.
 
         ``smoothness`` bounds the curvature of ℓ.
         """
@@ -73,10 +73,10 @@ class OnlineGradient:
 
 
 def scatter_norm(rows: Any, *, centred: bool = True) -> float:
-    """Largest eigenvalue of ``Zᵀ·Z``, Z the rows less their mean if centred; its trace where that is much cheaper.
+    """Largest eigenvalue of ``Zᵀ·Z``, Z being the rows, centred if requested; the trace if that is much cheaper.
 
-    It is the curvature, with respect to w, of a loss of curvature 1 in the scores ``rows·w`` that, if centred, does not
-    see a shift of them.
+    It is the curvature, with respect to w, of a loss of curvature 1 in the scores ``rows·w`` that, if centred, is
+    shift-invariant.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def scatter_norm(rows: Any, *, centred: bool = True) -> float:
     if sparse.issparse(rows) and min(rows.shape) > WIDEST:
         squares = rows.multiply(rows).sum() - centred * rows.shape[0] * np.square(rows.mean(axis=0)).sum()
         return max(0.0, float(squares))
-    if sparse.issparse(rows):  # only the columns that the list has at all, so that it stays small
+    if sparse.issparse(rows):  # keep only nonzero columns to limit the size
         rows = rows[:, np.unique(rows.indices)].toarray()
     Z = rows - centred * rows.mean(axis=0, dtype=float)
     if min(rows.shape) > WIDEST:
