@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 APEXRANK_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 export APEXRANK_DATA
 
-.PHONY: help demo extras test test-all test-minimum test-newest release-check test-processors test-busy explore lint unit bench nightly fuzz coverage mutation audit docs linkcheck clean
+.PHONY: help demo extras test test-all test-minimum test-newest release-check test-processors test-busy explore lint unit bench nightly fuzz coverage mutation audit docs site-check linkcheck clean
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
@@ -24,6 +24,7 @@ help:
 	@echo "make audit      known vulnerabilities of the pinned dependencies (needs the network)"
 	@echo "make bench  benchmarks against peers in one run, printed as ratios (minutes)"
 	@echo "make docs   the site with its gallery, in docs/_build/html; any warning fails (minutes)"
+	@echo "make site-check  build the site, then check accessibility and search in Chromium"
 	@echo "make linkcheck  the same pages, links to other sites tried (needs the network)"
 	@echo "make clean  remove $(VENV) and everything generated"
 
@@ -123,6 +124,10 @@ docs: $(VENV)/docs
 	rm -rf docs/api/generated
 	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+# needs Chromium
+site-check: $(VENV)/test docs
+	$(BIN)/python -m tests.site
 
 linkcheck: $(VENV)/docs
 	$(BIN)/python -m sphinx -E -n -q -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck

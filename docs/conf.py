@@ -1,5 +1,6 @@
 """How Sphinx builds the site: ``make docs``. Nothing is fetched while building, and the pages fetch nothing."""
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,8 @@ extensions = [
     "mathml",
     "plain_docstrings",
     "reproduced",
+    "sidebar_labels",
+    "social_card",
 ]
 exclude_patterns = [
     "_build",
@@ -80,9 +83,10 @@ sphinx_gallery_conf = {
 # pages
 html_theme = "pydata_sphinx_theme"
 html_title = "apexrank"
+html_baseurl = os.environ.get("APEXRANK_SITE", "")  # address of the published site, which link previews need
 html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
-html_static_path = ["_static"]
+html_static_path = ["_static", "images/card.png"]
 html_css_files = ["apexrank.css"]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -197,6 +198,26 @@ def test_formulas_become_mathml():
     markup = extension("mathml").markup
     assert re.search(r"<mfrac>.*<mi>a</mi>.*<mn>2</mn>", markup(r"\frac{a}{2}", block=True))
     assert 'display="inline"' in markup("x", block=False)
+
+
+def test_buttons_of_the_sidebar_have_names():
+    html = '<li><a class="a" href="x.html">Rankers</a><details><summary><span></span></summary>'
+    expected = html.replace("<summary>", '<summary aria-label="Pages in Rankers">')
+    assert extension("sidebar_labels").labelled(html) == expected
+
+
+def test_pages_are_described_by_their_first_paragraph():
+    core = pytest.importorskip("docutils.core", reason='needs pip install "apexrank[docs]"')
+    card = extension("social_card")
+    page = core.publish_doctree("Title\n=====\n\n.. note:: Skip this.\n\nOne ``word``.\n\nTwo.")
+    assert card.description(page) == "One word."
+    assert len(card.description(core.publish_doctree("long " * 100))) <= 200
+    assert card.description(None) == card.DEFAULT
+
+
+def test_the_picture_of_previews_has_the_size_that_the_pages_state():
+    header = (DOCS / "images/card.png").read_bytes()[16:24]
+    assert struct.unpack(">II", header) == (1200, 630)
 
 
 def test_front_page_prints_what_it_says(capsys):
