@@ -63,7 +63,7 @@ def auc(rows: ScoredRows, *, ties: Ties = "average") -> Values:
 def partial_auc(
     rows: ScoredRows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
 ) -> Values:
-    """Area under the ROC curve left of ``max_fpr``, divided by the largest possible, ``max_fpr``.
+    """Partial AUC (pAUC): area under the ROC curve left of ``max_fpr``, divided by ``max_fpr``, the largest possible.
 
     1 is perfect, ``max_fpr / 2`` is chance. scikit-learn's ``roc_auc_score(max_fpr=c)`` stretches the same
     area A linearly until chance is 1/2 (McClish 1989): ``(1 + (A - c²/2) / (c - c²/2)) / 2``.
