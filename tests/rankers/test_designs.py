@@ -223,7 +223,7 @@ def test_letor_files(family, tmp_path):
 
 
 def test_pairs_by_row_numbers_count_through_blocks():
-    upper, lower = RNG.permutation(N)[:200].reshape(2, 100)
+    upper, lower = np.random.default_rng(1).permutation(N)[:200].reshape(2, 100)
     better = QUALITY[upper] > QUALITY[lower]
     pairs = np.where(better, upper, lower), np.where(better, lower, upper)
     expected = CrucialPairsPush(p=2, **EXACT).fit(X, pairs=pairs)

@@ -125,7 +125,8 @@ def test_a_joint_path_is_that_of_fits_one_by_one(design, alpha, joint):
 @pytest.mark.parametrize("design", ["dense", "blocks", "dask", "torch"])
 def test_what_cannot_be_fitted_together_is_fitted_one_by_one(design, joint):
     """A limit of p, an L1 norm, and groups; on rows that are not in memory a fold is a weight of 0."""
-    y = (X[:300, 0] + 0.3 * X[:300, 1] + 0.1 * RNG.normal(size=300) > 1).astype(int)
+    noise = np.random.default_rng(0).normal(size=300)  # of its own: the same rows whatever test ran before
+    y = (X[:300, 0] + 0.3 * X[:300, 1] + 0.1 * noise > 1).astype(int)
     given, more = DESIGNS[design](X[:300], y, None)
     options = {"ps": [4, np.inf], "alphas": [0.1], "cv": 3, "l1_ratio": 0.5}
     search = PNormPushCV(**options).fit(*given, **more)
