@@ -7,6 +7,7 @@ more frauds among the first false alarms than with p = 1. A hundred large trees 
 p hardly matters. Without LightGBM this page shows the linear rankers alone.
 """
 
+from collections.abc import Callable
 from importlib.util import find_spec
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,7 @@ if not find_spec("lightgbm"):
 # %%
 # The same object would serve ``LGBMRegressor(objective=...)``, ``xgboost.train(obj=...)`` and
 # ``XGBRegressor(objective=...)``.
-def trees(X: np.ndarray, y: np.ndarray, p: float, leaves: int, rounds: int, rate: float):
+def trees(X: np.ndarray, y: np.ndarray, p: float, leaves: int, rounds: int, rate: float) -> Callable:
     """Give the function from rows to scores."""
     import lightgbm as lgb
 
@@ -51,8 +52,8 @@ for name, fit in rankers.items():
             row += list(metrics.evaluate(y[test], scores, list(measures.values())).values())
     found[name] /= len(payments)
     for column, label in enumerate(measures):
-        values = "  ".join(f"p = {p}: {v:.3f}" for p, v in zip(ps, found[name][:, column], strict=True))
-        print(f"{name:22} {label:14}  {values}")
+        line = "  ".join(f"p = {p}: {v:.3f}" for p, v in zip(ps, found[name][:, column], strict=True))
+        print(f"{name:22} {label:14}  {line}")
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

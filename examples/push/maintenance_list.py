@@ -78,9 +78,9 @@ search = PNormPushCV(ps, [0.05], scoring="precision_at_8", cv=folds).fit(X / spr
 guess = [search.cv_results_[f"split{i}_test_score"] for i in range(20)]
 fits = [PNormPush(p=p, alpha=0.05).fit(X / spread, y).coef_[0] / spread for p in ps]
 truth = [[metrics.precision_at(events, rows @ w, k=40) for w in fits] for rows, events in others]
-share = "precision in the first 1/15"
-display = PTradeoffDisplay.from_values(ps, {share: guess}, name="cross-validation")
-PTradeoffDisplay.from_values(ps, {share: truth}, name="other districts", axes=display.axes_)
+measure = "precision in the first 1/15"
+display = PTradeoffDisplay.from_values(ps, {measure: guess}, name="cross-validation")
+PTradeoffDisplay.from_values(ps, {measure: truth}, name="other districts", axes=display.axes_)
 display.figure_.set_size_inches(6.4, 4)
 
 # %%

@@ -35,7 +35,7 @@ else:
 
     rows, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
 
-    def train_network(loss, seed: int) -> np.ndarray:
+    def train_network(loss: torch.nn.Module, seed: int) -> np.ndarray:
         """Scores of all payments by a network that minimises the loss on the first half."""
         torch.manual_seed(seed)
         network = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))

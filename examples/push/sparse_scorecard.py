@@ -27,7 +27,9 @@ X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
 ranker = PNormPush(p=8, l1_ratio=0.95, warm_start=True)
 highest = ranker.alpha_max(X_train, y_train)
 print("alpha / alpha_max   features     AUC   partial AUC 10%   TPR at 1% FPR   duality gap")
-card, sizes, table = {}, [], {"AUC": [], "partial AUC, FPR ≤ 10 %": [], "TPR at 1 % FPR": []}
+card: dict[str, float] = {}
+table: dict[str, list[float]] = {"AUC": [], "partial AUC, FPR ≤ 10 %": [], "TPR at 1 % FPR": []}
+sizes = []
 for share in (0.8, 0.5, 0.3, 0.1, 0.03, 0.01):
     ranker.set_params(alpha=share * highest).fit(X_train, y_train)
     scores, n_features = ranker.decision_function(X_test), int((ranker.coef_ != 0).sum())

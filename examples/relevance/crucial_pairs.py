@@ -27,7 +27,7 @@ def flats(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 # best against the rest, and good ones against the rest. Kendall's tau says how well 1,000 new flats are
 # ordered.
 draws = [np.random.default_rng(seed) for seed in range(1000, 1000 + N_DRAWS)]
-taus = {"all grades": [], "3 against the rest": [], "1 or more against 0": []}
+taus: dict[str, list[float]] = {"all grades": [], "3 against the rest": [], "1 or more against 0": []}
 for rng in draws:
     X, liking = flats(rng, 300)
     grades = np.searchsorted(np.quantile(liking, [0.5, 0.75, 0.9]), liking)
@@ -35,10 +35,10 @@ for rng in draws:
     fits += [PNormPush(p=2, alpha=0.01).fit(X, grades >= cut) for cut in (3, 1)]
     new, truth = flats(rng, 1000)
     for values, ranker in zip(taus.values(), fits, strict=True):
-        values.append(metrics.kendall_tau(scores=(truth, new @ np.ravel(ranker.coef_))))
+        values.append(float(metrics.kendall_tau(scores=(truth, new @ np.ravel(ranker.coef_)))))
 
 
-def mean_and_error(values: list[float]) -> tuple[float, float]:
+def mean_and_error(values: list[float] | np.ndarray) -> tuple[float, float]:
     """Mean over the draws and its standard error."""
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
@@ -53,7 +53,7 @@ for name, values in taus.items():
 # one). The careful answers are so few that the weights show: with 200 of them they change tau by a few
 # thousandths only.
 shares = [0, 0.03, 0.1, 0.3, 1]
-by_weight = {share: [] for share in shares}
+by_weight: dict[float, list[float]] = {share: [] for share in shares}
 careful = np.arange(1060) < 60
 for rng in draws:
     X, liking = flats(rng, 300)
@@ -66,7 +66,7 @@ for rng in draws:
     for share in shares:
         ranker = CrucialPairsPush(p=1, alpha=0.01)
         ranker.fit(X, pairs=(upper, lower, np.where(careful, 1.0, share)))
-        by_weight[share].append(metrics.kendall_tau(scores=(truth, ranker.predict(new))))
+        by_weight[share].append(float(metrics.kendall_tau(scores=(truth, ranker.predict(new)))))
 print("\nThe same, by the weight of a careless answer")
 for share, values in by_weight.items():
     print(f"weight {share:<4} {'{:.3f} ({:.3f})'.format(*mean_and_error(values))}")

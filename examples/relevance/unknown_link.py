@@ -52,7 +52,7 @@ def angle(w: np.ndarray) -> float:
     return float(np.degrees(np.arccos(w @ true / np.linalg.norm(w) / np.linalg.norm(true))))
 
 
-angles = {"unknown link": [], "least squares": []}
+angles: dict[str, list[float]] = {"unknown link": [], "least squares": []}
 for seed in range(1, 11):
     X, y = rows(np.random.default_rng(seed), 3000)
     angles["unknown link"].append(angle(UnknownLinkRegressor().fit(X, y).coef_))

@@ -57,7 +57,7 @@ RULES = {
     "Lovász–Bregman": lambda image: aggregate(image).order[0],
 }
 sizes = (6, 12, 24)
-right = {name: [] for name in (*RULES, "learnt weights")}
+right: dict[str, list[float]] = {name: [] for name in (*RULES, "learnt weights")}
 for size in sizes:
     for name, rule in RULES.items():
         winners = np.array([rule(image[:size]) for image in ballots])

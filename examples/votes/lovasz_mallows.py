@@ -61,7 +61,7 @@ turned = LovaszMallows(theta=20.0).fit([np.linspace(0.1, 0.9, 5)] * 2)
 crowd = np.vstack([source.sample(200, random_state=2), turned.sample(100, random_state=3)])
 mixtures = {k: LovaszMallows(n_components=k, random_state=0).fit(crowd) for k in (1, 2, 3)}
 bic = {k: model.bic(crowd) for k, model in mixtures.items()}
-best = mixtures[min(bic, key=bic.get)]
+best = mixtures[min(bic, key=lambda k: bic[k])]
 print("BIC, smaller is better: " + ", ".join(f"{k} orders {value:.0f}" for k, value in bic.items()))
 for share, order in sorted(zip(best.weights_, best.orders_.tolist(), strict=True), reverse=True):
     print(f"{share:.0%} around {' > '.join(items[i] for i in order)}")

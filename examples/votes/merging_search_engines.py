@@ -8,6 +8,8 @@ mistake. With some judged queries, ``LovaszAggregator`` learns how much each eng
 the larger step.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -36,7 +38,7 @@ X, y, queries = answers(100, seed=1)
 # %%
 # Rules without labels, query by query: engines are the voters, documents the items. In retrieval not to be
 # listed is to be last, which ``missing="last"`` says; RRF gives no points.
-rules = {
+rules: dict[str, dict[str, Any]] = {
     "raw scores": {"method": "lovasz-bregman", "missing": "last"},
     "RRF": {"method": "rrf"},
     "Borda": {"method": "borda", "missing": "last"},
@@ -76,7 +78,10 @@ for ax in axes:
 # %%
 # Intervals of rules overlap because queries differ; on the same queries differences are clearer.
 rival = max(rules, key=lambda name: measured[name].value)
-values = {name: metrics.per_group(y, s, "ndcg@10", groups=queries)["ndcg@10"] for name, s in merged.items()}
+values = {
+    name: metrics.per_group(y, s, "ndcg@10", groups=queries)["ndcg@10"].to_numpy()
+    for name, s in merged.items()
+}
 for a, b in (("best engine", rival), (rival, "learnt weights")):
     gain, p_value = (values[b] - values[a]).mean(), metrics.paired_test(values[b], values[a])
     print(f"{b} against {a}: {gain:+.3f}, p-value {p_value:.4f}")

@@ -8,6 +8,7 @@ voters anew tells how much of that is luck.
 """
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from apexrank.plot import AggregationDisplay
 # Orders, best first, and how many voters cast each.
 ballots = {"ADECB": 18, "BEDCA": 12, "CBEDA": 10, "DCEBA": 9, "EBDCA": 4, "ECDBA": 2}
 orders, counts = [list(ballot) for ballot in ballots], list(ballots.values())
-rules = {
+rules: dict[str, dict[str, Any]] = {
     "first places": {"method": "combsum", "points": [1]},
     "Borda": {"method": "borda"},
     "Copeland": {"method": "copeland"},

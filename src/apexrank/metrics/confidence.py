@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,44 @@ class Interval(NamedTuple):
     standard_error: float
     confidence: float
     n: int
+
+
+@overload  # a name is an iterable of names, too
+def bootstrap(  # type: ignore[overload-overlap]
+    measure: str,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    groups: ArrayLike | None = ...,
+    n_resamples: int = ...,
+    confidence: float = ...,
+    method: IntervalMethod = ...,
+    ties: Ties | None = ...,
+    empty: Empty = ...,
+    relevant: float | None = ...,
+    pos_label: Any = ...,
+    sample_weight: ArrayLike | None = ...,
+    random_state: Any = ...,
+) -> Interval: ...
+
+
+@overload
+def bootstrap(
+    measure: Iterable[str],
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    groups: ArrayLike | None = ...,
+    n_resamples: int = ...,
+    confidence: float = ...,
+    method: IntervalMethod = ...,
+    ties: Ties | None = ...,
+    empty: Empty = ...,
+    relevant: float | None = ...,
+    pos_label: Any = ...,
+    sample_weight: ArrayLike | None = ...,
+    random_state: Any = ...,
+) -> dict[str, Interval]: ...
 
 
 def bootstrap(
