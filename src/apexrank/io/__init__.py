@@ -1,10 +1,10 @@
-"""Tables and model files: the parts of the command line, for use from Python.
+"""Tables and model files: the building blocks of the command line, for use from Python.
 
 A table (:mod:`.tables`) becomes labels (:mod:`.columns`) and a feature matrix (:mod:`.encode`); a
-:class:`~apexrank.io.table_ranker.TableRanker` fits an estimator on them and is kept in a model file
-(:mod:`.modelfile`), which is data and never runs code. :mod:`.judging` measures it on rows whose answer is known.
+:class:`~apexrank.io.table_ranker.TableRanker` fits an estimator on them and is saved to a model file
+(:mod:`.modelfile`), which contains only data and never runs code. :mod:`.judging` evaluates it on labelled rows.
 Tables larger than memory are read in parts (:mod:`.stream`, :mod:`.stream_fit`). TREC runs and qrels (:mod:`.trec`),
-ir_datasets and PyTerrier (:mod:`.bridges`) are for lists that were ranked elsewhere.
+ir_datasets and PyTerrier (:mod:`.bridges`) connect to lists ranked by other systems.
 """
 
 from typing import TYPE_CHECKING

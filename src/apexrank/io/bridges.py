@@ -1,4 +1,4 @@
-"""Bridges to ir_datasets and PyTerrier: their judgements, runs and features as tables and rows of this library.
+"""Adapters for ir_datasets and PyTerrier: their judgements, runs and features as tables and rows of this library.
 
 Neither package is imported: an ir_datasets dataset is recognised by its iterators, a PyTerrier frame by its columns
 (``qid``, ``docno``, ``score``, ``label``, ``features``).
@@ -19,18 +19,18 @@ from apexrank.io.trec import KEY
 
 
 def qrels_frame(source: Any) -> pl.DataFrame:
-    """Return the judgements of an ir_datasets dataset or a PyTerrier frame as :func:`apexrank.io.judged` takes them.
+    """Convert the judgements of an ir_datasets dataset or a PyTerrier frame to a frame for :func:`apexrank.io.judged`.
 
     Parameters
     ----------
     source : dataset, data frame or iterable
-        What ``ir_datasets.load`` gives; a frame with ``qid``, ``docno`` and ``label``; or objects with ``query_id``,
-        ``doc_id`` and ``relevance``, which is also what ir_measures reads.
+        The result of ``ir_datasets.load``; a frame with ``qid``, ``docno`` and ``label``; or objects with ``query_id``,
+        ``doc_id`` and ``relevance``, as read by ir_measures.
 
     Returns
     -------
     polars.DataFrame
-        ``query``, ``document`` and ``relevance``.
+        Columns ``query``, ``document`` and ``relevance``.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def qrels_frame(source: Any) -> pl.DataFrame:
 
 
 def run_frame(source: Any) -> pl.DataFrame:
-    """Return the scored documents of an ir_datasets dataset, or PyTerrier results, as a run: see :func:`qrels_frame`.
+    """Convert the scored documents of an ir_datasets dataset, or PyTerrier results, to a run; see :func:`qrels_frame`.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ def _column(frame: Any, name: str) -> list[Any]:
 
 
 def feature_rows(results: Any, qrels: Any = None) -> Bunch:
-    """Return the rows of PyTerrier results with features as :func:`apexrank.datasets.read_letor` gives those of a file.
+    """Convert PyTerrier results with features to rows like those of :func:`apexrank.datasets.read_letor`.
 
     Parameters
     ----------
     results : data frame
-        ``qid``, ``docno`` and ``features``, an array in each row: what ``bm25 >> (tf ** pl2)`` gives.
+        ``qid``, ``docno`` and ``features``, an array in each row, as returned by ``bm25 >> (tf ** pl2)``.
     qrels : data frame or dataset, optional
-        Judgements, as in :func:`qrels_frame`; a document that nobody judged, or judged below 0, has relevance 0.
-        Without them the column ``label`` of the results is taken.
+        Judgements, as in :func:`qrels_frame`; an unjudged document, or one judged below 0, has relevance 0.
+        Without them the column ``label`` of the results is used.
 
     Returns
     -------
@@ -135,15 +135,15 @@ def feature_rows(results: Any, qrels: Any = None) -> Bunch:
 
 @dataclass
 class CountedGroups:
-    """A ranker for callers that give the sizes of sorted queries, as PyTerrier, LightGBM and XGBoost do.
+    """Ranker for callers that pass the sizes of consecutive queries, like PyTerrier, LightGBM and XGBoost.
 
     ``pt.ltr.apply_learned_model(CountedGroups(MonotoneRetargeting()), form="ltr")`` is a stage of a PyTerrier pipeline.
-    Its ``form="regression"`` would give the ranker no queries at all, so that all rows were one list.
+    With ``form="regression"`` the ranker would get no queries, and all rows would form one list.
 
     Parameters
     ----------
     ranker : estimator
-        Whose ``fit`` takes ``groups``; it is fitted itself, not a copy.
+        Estimator whose ``fit`` accepts ``groups``; it is fitted in place, not cloned.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class CountedGroups:
     ranker: Any
 
     def fit(self, X: Any, y: Any, group: Any = None, **validation: Any) -> Self:
-        """Fit on rows whose queries follow each other, ``group`` rows each; validation rows are not used."""
+        """Fit on rows of consecutive queries with ``group`` rows each; validation rows are ignored."""
         if group is None or np.sum(group) != len(X):
             raise InputError(f"group must be the sizes of the queries, {len(X)} rows in all")
         self.ranker.fit(X, y, groups=np.repeat(np.arange(len(group)), group))

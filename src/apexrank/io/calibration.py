@@ -1,4 +1,4 @@
-"""Probabilities from ranking scores: isotonic regression on out-of-fold scores."""
+"""Calibration: probabilities from ranking scores by isotonic regression on out-of-fold scores."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Calibration(NamedTuple):
-    """A rising map from scores to probabilities, linear between knots and constant beyond them.
+    """Increasing map from scores to probabilities, linear between knots and constant outside them.
 
     Attributes
     ----------
     scores, probabilities : arrays
-        The knots, both rising.
+        The knots, both increasing.
     """
 
     scores: np.ndarray
@@ -36,9 +36,9 @@ class Calibration(NamedTuple):
     def learn(cls, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> Calibration:
         """Fit centred isotonic regression (Oron and Flournoy 2017) of labels 0 and 1 on scores.
 
-        A knot is the mean score of a block and its share of positives, so that probabilities tie only beyond the first
-        and last block. One more row, of the base rate, at the lowest and at the highest score keeps them off 0 and 1.
-        Weights count as repetitions.
+        A knot is the mean score of a block and its share of positives, so probabilities tie only outside the first and
+        last block. One extra row with the base rate at the lowest and at the highest score keeps probabilities away
+        from 0 and 1. Weights count as repetitions.
 
         Examples
         --------
@@ -60,12 +60,12 @@ class Calibration(NamedTuple):
         return cls(centers, fitted[starts])
 
     def at(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probabilities of scores."""
+        """Return the probability of each score."""
         return np.interp(scores, self.scores, self.probabilities)
 
 
 def check_one_list(recipe: Recipe) -> None:
-    """Raise InputError unless rows of two classes are ranked in one list."""
+    """Raise InputError unless the target has two classes and all rows form one list."""
     if recipe.graded:
         raise InputError("probabilities need a target of two classes, and this one holds grades")
     if recipe.groups is not None:
@@ -80,16 +80,17 @@ def calibrate(
     folds: int = 5,
     group_split: str | None = None,
 ) -> Calibration:
-    """Learn the probabilities of a ranker's scores from the rows that it was fitted on.
+    """Calibrate the scores of a ranker on the rows it was fitted on.
 
-    Scores of training rows would be too confident. So each of ``folds`` stratified folds is scored by a ranker of the
-    same parameters fitted on the others, encoding included. Rows with one value in the column ``group_split``, such as
-    those of a customer, are in one fold: a ranker that knows the customer would be too confident as well.
+    Scores of training rows would be overconfident. So each of ``folds`` stratified folds is scored by a ranker with the
+    same parameters fitted on the others, encoding included. Rows with the same value in the column ``group_split``,
+    such as those of one customer, are kept in one fold, because a ranker that has seen the customer would also be
+    overconfident.
 
     Raises
     ------
     InputError
-        When the target holds grades, rows are ranked inside groups, or a class has too few rows.
+        If the target holds grades, rows are ranked within groups, or a class has too few rows.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -107,6 +108,6 @@ def calibrate(
     for train, test in steps(list(splits)):
         some, others = table.take(train), table.take(test)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the ranker itself has warned
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the ranker itself has already warned
             scores[test] = fit_table(some, recipe, clone(ranker.estimator))[0].score(others)
     return Calibration.learn(scores, y, None if recipe.weight is None else row_weights(table, recipe.weight))

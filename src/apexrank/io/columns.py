@@ -1,4 +1,4 @@
-"""Read table columns as numbers, text, labels, grades, groups or weights.
+"""Parsing of table columns as numbers, text, labels, grades, groups or weights.
 
 A value that cannot be used raises an error that names its line and column.
 """
@@ -18,17 +18,29 @@ from apexrank.io.tables import Table
 TEXT = (pl.String, pl.Categorical, pl.Enum)
 _MISSING_WORDS = ["", "na", "n/a", "nan", "null", "none"]
 _MISSING_TARGETS = ["na", "n/a", "nan", "null"]  # "none" may be a class
-MARKS = ["-", "--", "–", "—", "?", ".", "..", "n.a.", "#n/a", "unknown", "missing"]  # of missing numbers
+MARKS = [
+    "-",
+    "--",
+    "–",
+    "—",
+    "?",
+    ".",
+    "..",
+    "n.a.",
+    "#n/a",
+    "unknown",
+    "missing",
+]  # marks for missing numbers
 PERCENT = "%‰"
 _EXAMPLES = {".": "1,234.5", ",": "1.234,5"}
-_DIGITS = {  # one group of thousands after a point is left open: 1.234 may be a plain number
+_DIGITS = {  # 1.234 is ambiguous: it may also be a plain number
     ".": r"(?:(?:\d+|\d{1,3}(?:,\d{3})+|\d{1,3}(?:['’\s]\d{3})+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?",
     ",": r"(?:(?:\d+|\d{1,3}(?:['’\s]\d{3})+|\d{1,3}(?:\.\d{3}){2,})(?:,\d*)?|\d{1,3}\.\d{3},\d+|,\d+)"
     r"(?:[eE][+-]?\d+)?",
 }
 _SEPARATORS = {".": r"[(),'’\s]", ",": r"[().'’\s]"}
 _BOOLEAN_WORDS = {"false": 0.0, "true": 1.0}
-# Pairs of values (in lower case) whose positive one needs no asking: the second.
+# Pairs of values (in lower case) with an obvious positive value, the second one.
 _OBVIOUS = (
     ("0", "1"),
     ("-1", "1"),
@@ -45,23 +57,23 @@ _POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
 def numbers(
     table: Table, name: str, advice: str = "", *, marks: bool = False, decimal: str = "", unit: str = ""
 ) -> np.ndarray:
-    """Read a column as floats, missing values as NaN; true and false become 1 and 0.
+    """Read a column as floats, with missing values as NaN; true and false become 1 and 0.
 
     Parameters
     ----------
     table, name : Table, str
         The column; numbers of any type, or text.
     advice : str
-        What an error says to do.
+        Advice appended to an error message.
     marks : bool
-        Whether marks such as "?" and "-" stand for missing values.
+        Whether marks such as "?" and "-" denote missing values.
     decimal, unit : str
-        How text is written, as in :func:`written_numbers`.
+        Number format of text, as in :func:`written_numbers`.
 
     Raises
     ------
     InputError
-        At the first value that is not a finite number, naming its place.
+        At the first value that is not a finite number, with its location.
 
     Examples
     --------
@@ -90,13 +102,13 @@ def numbers(
 
 
 def given_words(words: pl.Series, marks: bool = True) -> pl.Series:
-    """Return which words stand for a value, not for a missing one."""
+    """Mask of the words that are values rather than missing."""
     lower = words.str.to_lowercase()
     return lower.is_not_null() & ~lower.is_in([*_MISSING_WORDS, *(MARKS if marks else ())]).fill_null(True)
 
 
 def _booleans(words: pl.Series, given: pl.Series) -> pl.Series | None:
-    """The numbers 0 and 1 where all given words are false and true, else None."""
+    """0 and 1 if all given words are false or true, else None."""
     lower = words.str.to_lowercase()
     if not given.any() or not lower.filter(given).is_in(list(_BOOLEAN_WORDS)).all():
         return None
@@ -104,10 +116,10 @@ def _booleans(words: pl.Series, given: pl.Series) -> pl.Series | None:
 
 
 def written_numbers(words: pl.Series, decimal: str = "", unit: str = "") -> pl.Series:
-    """Parse numbers, null where a word is none.
+    """Parse numbers; null if a word is not a number.
 
-    Without ``decimal`` they are plain. With it they may have thousands separators, a sign or brackets around a negative
-    number, and the ``unit``: a currency that may be left out, or a percent sign that may not.
+    Without ``decimal`` only plain numbers are parsed. With it they may have thousands separators, a sign or brackets
+    around a negative number, and the ``unit``: an optional currency, or a mandatory percent sign.
 
     Examples
     --------
@@ -130,7 +142,7 @@ def written_numbers(words: pl.Series, decimal: str = "", unit: str = "") -> pl.S
 
 
 def dates(table: Table, name: str, format: str, advice: str = "") -> pl.Series:
-    """Read a column as dates and times without zones; text has the ``format``, or raises an error with the advice."""
+    """Read a column as dates and times without time zones; text must have the ``format``, or InputError is raised."""
     series = table.column(name)
     if series.dtype in (pl.Date, pl.Datetime):
         when = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series
@@ -150,7 +162,7 @@ def dates(table: Table, name: str, format: str, advice: str = "") -> pl.Series:
 
 
 def written_dates(words: pl.Series, format: str) -> pl.Series:
-    """Parse dates, null where a word is none; T between date and time, fractions of seconds and zones are left aside.
+    """Parse dates; null if a word is not a date. A T between date and time, fractional seconds and zones are ignored.
 
     Examples
     --------
@@ -159,13 +171,13 @@ def written_dates(words: pl.Series, format: str) -> pl.Series:
     """
     plain = words.str.replace(r"(\d)T(\d)", "${1} ${2}")
     plain = plain.str.replace(r"(:\d\d)(\.\d+)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$", "${1}")
-    # %Y would read the year 24 as one of antiquity
+    # %Y would read "24" as the year 24
     years = plain.str.contains(r"\d{4}") == ("%Y" in format)
     return plain.str.strptime(pl.Datetime("us"), format, strict=False).set(~years.fill_null(False), None)
 
 
 def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
-    """Count, for each column of text, the words that are not numbers minus those that are; 0 for other columns.
+    """For each text column, count the words that are not numbers minus those that are; 0 for other columns.
 
     The balances of several tables add up to that of all their rows.
     """
@@ -180,15 +192,15 @@ def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
 
 
 def is_text(table: Table, name: str) -> bool:
-    """Return whether a column holds words: less than half of its text parses as numbers.
+    """Return whether a column holds words, that is, less than half of its text parses as numbers.
 
-    A column of numbers with a typing error does not, so that the error is reported.
+    A numeric column with a typing error does not count as words, so the error is reported.
     """
     return bool(word_balance(table, [name])[0] > 0)
 
 
 def texts(table: Table, name: str) -> pl.Series:
-    """Read a column as text, missing values as null; 1 and 1.0 are the same text.
+    """Read a column as text, with missing values as null; 1 and 1.0 are the same text.
 
     Examples
     --------
@@ -200,7 +212,7 @@ def texts(table: Table, name: str) -> pl.Series:
         if series.dtype.is_nested():
             raise pl.exceptions.InvalidOperationError
         plain = (series.fill_nan(None) if series.dtype.is_float() else series).cast(pl.String)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # such as a date beyond all years
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # such as a date out of range
         raise InputError(
             f"{table.source}, column {name!r}: {series.dtype} values cannot be used; leave the column out"
         ) from None
@@ -209,13 +221,13 @@ def texts(table: Table, name: str) -> pl.Series:
 
 
 def refuse_row(table: Table, name: str, bad: np.ndarray, message: str) -> None:
-    """Raise InputError for the first bad row of a column, if there is one."""
+    """Raise InputError for the first bad row of a column, if any."""
     if bad.any():
         raise InputError(f"{table.where(int(bad.argmax()), name)}: {message}")
 
 
 def target_values(table: Table, target: str) -> pl.Series:
-    """Read the target as text; True and TRUE equal the true of a boolean column."""
+    """Read the target as text; True and TRUE are the same as true of a boolean column."""
     text = texts(table, target)
     words = text.str.to_lowercase()
     text = text.set(words.is_in(_MISSING_TARGETS).fill_null(False), None)
@@ -223,7 +235,7 @@ def target_values(table: Table, target: str) -> pl.Series:
 
 
 def labelled_rows(table: Table, target: str, *, empty: bool = False) -> tuple[Table, list[str]]:
-    """Return the rows with a target, and a note about those without; ``empty`` allows that there are none.
+    """Return the rows with a target, and a note about those without; ``empty`` allows that none is left.
 
     Examples
     --------
@@ -241,7 +253,7 @@ def labelled_rows(table: Table, target: str, *, empty: bool = False) -> tuple[Ta
 
 
 def target_counts(table: Table, target: str, values: pl.Series | None = None) -> dict[str, int]:
-    """Count the values of the target, the most frequent first; a missing one raises InputError."""
+    """Count the values of the target, most frequent first; raise InputError if one is missing."""
     text = target_values(table, target) if values is None else values
     missing = text.is_null().to_numpy()
     refuse_row(table, target, missing, "the target is missing; fill it in or take the row out")
@@ -250,7 +262,7 @@ def target_counts(table: Table, target: str, values: pl.Series | None = None) ->
 
 
 def negative_notes(table: Table, target: str, positive: str | None) -> list[str]:
-    """Return a sentence about the values that count as negative, where there are several.
+    """Return a note about the values that count as negative, if there are several.
 
     Examples
     --------
@@ -267,7 +279,7 @@ def negative_notes(table: Table, target: str, positive: str | None) -> list[str]
 
 
 def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
-    """Return the target's positive value: the one asked for, or the obvious one of two."""
+    """Return the positive value of the target: the requested one, or the obvious one of two."""
     shown = ", ".join(f"{value!r} ({count:,} rows)" for value, count in list(counts.items())[:5])
     shown = shown.replace("(1 rows)", "(1 row)")
     shown += f", ... ({len(counts)} values in all)" if len(counts) > 5 else ""
@@ -293,7 +305,7 @@ def choose_positive(counts: dict[str, int], source: str, target: str, positive: 
 def read_target(
     table: Table, target: str, positive: str | None = None, *, graded: bool = False
 ) -> tuple[np.ndarray, str | None]:
-    """Read labels 0 and 1 and the value that became 1, or grades of relevance and None.
+    """Read labels 0 and 1 with the value that became 1, or relevance grades with None.
 
     Examples
     --------
@@ -309,7 +321,7 @@ def read_target(
 
 
 def grades(table: Table, target: str) -> np.ndarray:
-    """Read the relevance of each row, a number of at least 0.
+    """Read the relevance of each row, a non-negative number.
 
     Examples
     --------
@@ -322,7 +334,7 @@ def grades(table: Table, target: str) -> np.ndarray:
 
 
 def group_ids(table: Table, name: str) -> np.ndarray:
-    """Read the group of each row; a missing one raises InputError."""
+    """Read the group of each row; raise InputError if one is missing."""
     text = texts(table, name)
     missing = text.is_null().to_numpy()
     refuse_row(table, name, missing, "the group is missing; fill it in or take the row out")
@@ -330,7 +342,7 @@ def group_ids(table: Table, name: str) -> np.ndarray:
 
 
 def row_weights(table: Table, name: str) -> np.ndarray:
-    """Read how many times each row counts, a number of at least 0."""
+    """Read the weight of each row, a non-negative number."""
     weight = numbers(table, name)
     refuse_row(table, name, ~(weight >= 0), "a weight must be a number of at least 0")
     return weight
@@ -339,9 +351,9 @@ def row_weights(table: Table, name: str) -> np.ndarray:
 def feature_columns(
     table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> list[str]:
-    """Return the feature columns in table order: those named, or all without a role that are not dropped.
+    """Return the feature columns in table order: those named, or all others without a role that are not dropped.
 
-    Among the names "all" stands for these, where no column is called so.
+    The name "all" stands for the latter, unless a column has this name.
     """
     has_all = "all" in features and "all" not in table.names
     features = [name for name in features if name != "all" or not has_all]
@@ -355,7 +367,7 @@ def feature_columns(
     for name in features:
         if name in taken:
             raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
-    # pandas writes the index of a frame into Parquet files under such a name, and without a name into CSV files
+    # pandas writes the index of a frame to Parquet files under such a name, and to CSV files without a name
     index = table.roles.get("id")
     plain = [name for name in table.names if not re.fullmatch(r"__index_level_\d+__", name) and name != index]
     wanted = {*features, *(plain if has_all or not features else ())} - set(taken) - set(drop)

@@ -1,4 +1,4 @@
-"""Convert tables between LETOR text, CSV and Parquet."""
+"""Conversion of tables between LETOR text, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from apexrank.io.tables import LETOR_ROLES, Table, is_letor, read_table, write_t
 
 
 def convert_table(source: str | Path, target: str | Path) -> Table:
-    r"""Read a table and write it in the format that the name of ``target`` tells; return it.
+    r"""Read a table, write it in the format given by the suffix of ``target``, and return it.
 
     A LETOR file becomes the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` …, and a table with ``relevance``
-    and ``qid`` (``docid`` if it has it) becomes a LETOR file, whose features are all other columns in their order.
-    Numbers keep every bit; ``NULL`` is a missing value of a table.
+    and ``qid`` (and optionally ``docid``) becomes a LETOR file, whose features are all other columns in order. Numbers
+    are preserved exactly; ``NULL`` stands for a missing value.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Distribution of the training rows in a few bins, and how far new rows are from it.
+"""Drift: binned distributions of the training rows, and the distance of new rows from them.
 
-A model file keeps one `Profile` for each column and one for the scores. New rows are compared with them when they are
-ranked or evaluated, because a model says nothing about values that it never saw.
+A model file stores one `Profile` per column and one for the scores. New rows are compared with them when they are
+ranked or evaluated, because a model is unreliable on values that it has never seen.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from apexrank.io.encode import Column
 
 BINS = 10
-MOST_VALUES = 8192  # of a column that its bins are made of
+MOST_VALUES = 8192  # maximum number of values from which the bins of a column are built
 RULE = "PSI below 0.1: little drift; 0.1 to 0.25: some; above 0.25: much"
-LITTLE = 1e-4  # share of an empty bin, whose logarithm would be infinite
+LITTLE = 1e-4  # share assumed for an empty bin, whose logarithm would be infinite
 MUCH = 0.25
 _FEW_ROWS = 10
 _BY_CHANCE = 1e-3
 
 
 class Profile(NamedTuple):
-    """Shares of the training rows in bins, those with a missing value last.
+    """Shares of the training rows in bins, with missing values last.
 
-    Of numbers ``edges`` are the least value, the deciles that differ, and the largest value; of a category there are
-    none: its bins are its values, then all others.
+    For numbers, ``edges`` are the minimum, the distinct deciles, and the maximum. A category has no edges: its bins are
+    its values, then all others.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Profile(NamedTuple):
         low: float = np.inf,
         high: float = -np.inf,
     ) -> Profile:
-        """Bins of values by their weights; the range is at least from ``low`` to ``high``."""
+        """Bins of weighted values; the range includes ``low`` to ``high``."""
         values, weights = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
         step = -(-len(values) // MOST_VALUES) or 1
         values, weights, total = values[::step], weights[::step], float(weights.sum()) + missing
@@ -68,22 +68,22 @@ class Profile(NamedTuple):
         inner = inner[(inner >= low) & (inner < high)]
         edges = np.concatenate(
             [[low], inner, [high]]
-        )  # a first bin of the least value alone where that is frequent
+        )  # the first bin holds only the minimum if that is frequent
         found = cls(edges, np.zeros(len(edges)))
         given = found.counts(values, weights)[:-1] if weights.any() else np.ones(1)
         return found._replace(shares=np.append((total - missing) * given / given.sum(), missing) / total)
 
     def counts(self, values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Weights of numbers in each of the bins, those that are missing (NaN) last."""
+        """Weight of the numbers in each bin, with missing values (NaN) last."""
         weights, last = np.ones(len(values)) if weights is None else weights, len(self.shares) - 1
         bins = np.searchsorted(self.edges[1:-1], values, side="left")
         return np.bincount(np.where(np.isnan(values), last, np.minimum(bins, last)), weights, last + 1)
 
 
 def psi(profile: Profile, counts: np.ndarray) -> float:
-    """Population stability index ``Σ (a − e)·ln(a/e)`` of shares e in training and a now.
+    """Population stability index ``Σ (a − e)·ln(a/e)`` of the shares e in training and a in new rows.
 
-    It is the sum of the two Kullback-Leibler divergences; bins that one side lacks count as ``LITTLE``.
+    It is the sum of the two Kullback-Leibler divergences; empty bins count as ``LITTLE``.
     """
     now, before = np.maximum(counts / max(counts.sum(), 1.0), LITTLE), np.maximum(profile.shares, LITTLE)
     return float(((now - before) * np.log(now / before)).sum())
@@ -101,7 +101,7 @@ def binned(column: Column, profile: Profile, values: Any) -> np.ndarray:
 
 
 def unlike_training(column: Column, profile: Profile, values: Any) -> list[str]:
-    """Return sentences about parsed values that are far from those of training, with their counts."""
+    """Return notes, with counts, about parsed values that are far from those of training."""
     name, n, missing = f"column {column.name!r}", len(values), column.is_missing(values)
     counts, notes = binned(column, profile, values), list[str]()
     share, before = counts / max(n, 1), profile.shares
@@ -132,7 +132,7 @@ def unlike_training(column: Column, profile: Profile, values: Any) -> list[str]:
 
 
 def _is_much(share: float, before: float, n: int) -> bool:
-    """Whether a share of n rows is far above that of training, by more than three standard deviations of chance."""
+    """Whether a share of n rows exceeds that of training by more than three standard deviations."""
     return share > 2 * before + 0.05 + 3 * math.sqrt(before * (1 - before) / n)
 
 

@@ -1,9 +1,9 @@
-"""Encode tables as feature matrices, new rows the same way as training rows.
+"""Encoding of tables as feature matrices, identical for training rows and new rows.
 
-What a column is (:func:`apexrank.io.prepare.prepare`) is kept apart from what is learnt of its values: fills, levels
-and scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors
-that name the line of a bad value, imputation by the median of weighted rows, and statistics merged over the parts of a
-file.
+The kind of a column (:func:`apexrank.io.prepare.prepare`) is kept separate from what is learned from its values: fill
+values, levels and scaling. A model file stores both as data. scikit-learn's ColumnTransformer lacks features needed
+here: errors that name the line of a bad value, imputation by the weighted median, and statistics merged over the parts
+of a file.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
 from apexrank.io.tables import Table
 from apexrank.validation import check_choice
 
-MAX_LEVELS = 1000  # of a category
-MAX_VALUES = 100_000  # different ones of a category, of which the most frequent become levels
+MAX_LEVELS = 1000  # maximum number of levels of a category
+MAX_VALUES = (
+    100_000  # maximum number of distinct values of a category, the most frequent of which become levels
+)
 IMPUTERS = ("median", "mean", "none", "keep")
 SCALERS = ("standard", "minmax", "none")
-MOST_KEPT, KEPT_VALUES = 2**17, 2**15  # values of a column, for its median, where it is read in parts
+MOST_KEPT, KEPT_VALUES = 2**17, 2**15  # values kept for the median of a column that is read in parts
 _MISSING = "the value is missing; fill it in, or fit with --impute median"
 
 
@@ -36,9 +38,9 @@ def check_encoding(impute: str, scale: str) -> None:
 
 
 def is_rare(weight: float, total: float) -> bool:
-    """Return whether too few rows have a value to give it a coefficient: fewer than 5, of under 50 rows a tenth.
+    """Return whether a value is too rare for a coefficient: fewer than 5 rows, or a tenth of the rows if under 50.
 
-    Coefficients of fewer rows follow their labels, whatever the penalty.
+    Coefficients of fewer rows fit their labels, regardless of the penalty.
 
     Examples
     --------
@@ -49,7 +51,7 @@ def is_rare(weight: float, total: float) -> bool:
 
 
 class _Measured:
-    """A column of numbers: one or several parts, and an indicator of missing values where training had enough."""
+    """Numeric column: one or several parts, and an indicator of missing values if training had enough of them."""
 
     name: str
     missing: bool
@@ -57,12 +59,12 @@ class _Measured:
 
     @property
     def parts(self) -> list[str]:
-        """Names of the features that are numbers."""
+        """Names of the numeric features."""
         raise NotImplementedError
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """Encoding of a missing value; None refuses it, or with ``gaps`` keeps it."""
+        """Encoding of a missing value; None raises an error, or with ``gaps`` keeps it missing."""
         raise NotImplementedError
 
     @property
@@ -72,17 +74,17 @@ class _Measured:
 
     @property
     def features(self) -> list[str]:
-        """Names of the features this column becomes."""
+        """Names of the features of this column."""
         return [*self.parts, *[f"{self.name} missing"] * self.missing]
 
     def is_missing(self, values: np.ndarray) -> np.ndarray:
-        """Return which parsed values are missing."""
+        """Mask of the missing parsed values."""
         return np.isnan(values[:, 0])
 
     def stats(
         self, values: np.ndarray, weight: np.ndarray | None, impute: str, *, merged: bool = True
     ) -> ColumnStats:
-        """Summarise parsed values, one summary for each part, with some values in any case unless it is ``merged``."""
+        """Summarise parsed values, one summary per part, always with sampled values unless ``merged``."""
         parts = [NumberStats.of(part, weight, sampled=impute == "median") for part in values.T]
         if impute != "median" and not merged:
             some = slice(None, None, -(-len(values) // MOST_VALUES) or 1)
@@ -91,7 +93,7 @@ class _Measured:
         return ColumnStats(tuple(parts), {})
 
     def learnt(self, found: ColumnStats, impute: str, scale: str) -> tuple[Any, list[tuple[float, float]]]:
-        """Return the column with its fills, and center and scale of its features."""
+        """Return the column with its fill values, and centre and scale of its features."""
         stats = found.parts
         missing, total = stats[0].missing, stats[0].missing + stats[0].n
         filled = impute not in ("none", "keep")
@@ -112,13 +114,13 @@ class _Measured:
         return Profile.of_numbers(*sample, stats.missing, stats.low, stats.high)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        """Turn parsed values into columns of features."""
+        """Encode parsed values as feature columns."""
         missing = np.isnan(values)
         filled = values if self.fills is None else np.where(missing, self.fills, values)
         return np.column_stack([filled, missing[:, 0]]) if self.missing else filled
 
     def note(self, values: np.ndarray) -> str | None:
-        """Return a sentence about values that training did not have."""
+        """Return a note about missing values if training had none."""
         count = 0 if self.missing or self.gaps else int(self.is_missing(values).sum())
         filled = "" if self.fills is None else f" with {', '.join(f'{fill:.6g}' for fill in self.fills)}"
         text = f"column {self.name!r} has {count:,} missing value{'s' * (count != 1)}, which training had not"
@@ -127,12 +129,12 @@ class _Measured:
 
 @dataclass(frozen=True)
 class Number(_Measured):
-    """A column of numbers; a missing one becomes ``fill``, and sets the feature ``NAME missing`` if there is one.
+    """Numeric column; a missing value becomes ``fill`` and sets the feature ``NAME missing``, if there is one.
 
-    With ``gaps`` it stays missing, for estimators that take missing values.
+    With ``gaps`` it stays missing, for estimators that accept missing values.
 
-    ``decimal`` is "" for plain numbers, otherwise the decimal mark of numbers as people write them, with thousands
-    separators and a ``unit`` such as $ or %.
+    ``decimal`` is "" for plain numbers, otherwise the decimal mark of formatted numbers, with thousands separators and
+    a ``unit`` such as $ or %.
     """
 
     name: str
@@ -145,16 +147,16 @@ class Number(_Measured):
 
     @property
     def parts(self) -> list[str]:
-        """The column itself."""
+        """Name of the column itself."""
         return [self.name]
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """Encoding of a missing value; None refuses it."""
+        """Encoding of a missing value; None raises an error."""
         return None if self.fill is None else (self.fill,)
 
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
-        """Read the column as an array with one column; a missing number is NaN."""
+        """Read the column as an array with one column; missing numbers are NaN."""
         advice = (
             f"; one-hot encode the column (--categorical {self.name}), leave it out (--drop {self.name}) or"
         )
@@ -167,9 +169,9 @@ class Number(_Measured):
 
 @dataclass(frozen=True)
 class Date(_Measured):
-    """A date as numbers: days since 1970, month, day of the week (Monday is 1), and the hour where there are times.
+    """Date encoded as numbers: days since 1970, month, day of the week (Monday is 1), and the hour if there are times.
 
-    ``format`` is that of dates written as text.
+    ``format`` is the format of dates stored as text.
     """
 
     name: str
@@ -181,7 +183,7 @@ class Date(_Measured):
 
     @property
     def parts(self) -> list[str]:
-        """Day, month, weekday, and hour where the format has times."""
+        """Names of day, month, weekday, and hour if the format has times."""
         return [
             f"{self.name} {part}" for part in ("day", "month", "weekday", "hour")[: 4 if self.timed else 3]
         ]
@@ -193,7 +195,7 @@ class Date(_Measured):
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """Encoding of a missing value; None refuses it."""
+        """Encoding of a missing value; None raises an error."""
         return self.fill
 
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
@@ -211,10 +213,10 @@ class Date(_Measured):
 
 @dataclass(frozen=True)
 class Category:
-    """One feature per level: 1 where the column has it, else 0.
+    """One-hot encoded column: one feature per level.
 
-    Levels are the known ``values``; with ``other`` one for rare values and those that training did not have, and with
-    ``missing`` one for missing values. A value without a level has the features of ``fill``, those of an average row.
+    Levels are the known ``values``; with ``other`` one for rare and unseen values, and with ``missing`` one for missing
+    values. A value without a level gets the features ``fill``, those of an average row.
     """
 
     name: str
@@ -227,22 +229,22 @@ class Category:
 
     @property
     def features(self) -> list[str]:
-        """Names of the features this column becomes."""
+        """Names of the features of this column."""
         known = [f"{self.name}={value}" for value in self.values]
         return [*known, *[f"{self.name} other"] * self.other, *[f"{self.name} missing"] * self.missing]
 
     def parse(self, table: Table, *, training: bool = False) -> pl.Series:
-        """Read the column; a missing text is null."""
+        """Read the column as text; missing values are null."""
         return texts(table, self.name)
 
     def is_missing(self, text: pl.Series) -> np.ndarray:
-        """Return which parsed values are missing."""
+        """Mask of the missing parsed values."""
         return text.is_null().to_numpy()
 
     def stats(
         self, text: pl.Series, weight: np.ndarray | None, impute: str, *, merged: bool = True
     ) -> ColumnStats:
-        """Count the values by the weights of their rows."""
+        """Sum the row weights of each value."""
         weight = np.ones(len(text)) if weight is None else weight
         given = text.filter(pl.Series(weight > 0)).drop_nulls().unique().sort()
         codes = text.replace_strict(given, np.arange(1, len(given) + 1), default=0).to_numpy()
@@ -253,9 +255,9 @@ class Category:
     def learnt(
         self, found: ColumnStats, impute: str, scale: str
     ) -> tuple[Category, list[tuple[float, float]]]:
-        """Return the column with its levels, and center and scale of its features: indicators stay as they are.
+        """Return the column with its levels, and centre and scale of its features: indicators are not scaled.
 
-        Divided by its deviation, the indicator of a rare level would be large and its coefficient free of the penalty.
+        Divided by its standard deviation, the indicator of a rare level would be large and hardly penalised.
         """
         total = sum(found.levels.values()) + found.missing
         frequent = [item for item in found.levels.items() if not is_rare(item[1], total)]
@@ -282,7 +284,7 @@ class Category:
         return Profile(np.zeros(0), np.maximum(shares, 0) / shares.sum())
 
     def encode(self, text: pl.Series) -> np.ndarray:
-        """Turn parsed texts into indicators."""
+        """Encode parsed texts as indicators."""
         width = len(self.fill)
         known = text.replace_strict(list(self.values), list(range(len(self.values))), default=width)
         codes = known.to_numpy().copy()
@@ -291,7 +293,7 @@ class Category:
         return np.vstack([np.eye(width), np.reshape(self.fill, (1, width))])[codes]
 
     def note(self, text: pl.Series) -> str | None:
-        """Return a sentence about values that training did not have."""
+        """Return a note about values not seen in training."""
         if self.other:
             return None
         found = text.drop_nulls().unique().sort()
@@ -307,13 +309,13 @@ class Category:
 
 Column = Number | Category | Date
 KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Date)}
-Cells = dict[str, Any]  # the parsed values of columns, by name
+Cells = dict[str, Any]  # parsed values by column name
 
 
 def parse_columns(table: Table, columns: Sequence[Column], *, required: bool | None = None) -> Cells:
     """Parse columns of a table.
 
-    For training say whether a missing value is ``required``, that is an error; columns that have learnt know it.
+    In training, ``required`` tells whether a missing value is an error; fitted columns know it themselves.
     """
     cells: Cells = {}
     for column in columns:
@@ -325,7 +327,7 @@ def parse_columns(table: Table, columns: Sequence[Column], *, required: bool | N
 
 
 def take_rows(cells: Cells, rows: np.ndarray) -> Cells:
-    """Return the parsed values of some rows.
+    """Select rows of the parsed values.
 
     Examples
     --------
@@ -336,11 +338,11 @@ def take_rows(cells: Cells, rows: np.ndarray) -> Cells:
 
 
 class NumberStats(NamedTuple):
-    """Mergeable summary of a column of numbers: moments, range, and a sample for the median.
+    """Mergeable summary of a numeric column: moments, range, and a sample for the median.
 
-    ``n`` and ``missing`` are the weights of the rows with and without a value. ``values`` with ``weights`` are there
-    for the median, where one is wanted: all values, or where parts are merged up to 131,072 of them (2 MiB), then
-    evenly spaced ones of the sorted values.
+    ``n`` and ``missing`` are the weights of the rows with and without a value. ``values`` and ``weights`` are kept if a
+    median is needed: all values or, if parts are merged, up to 131,072 of them (2 MiB), then evenly spaced ones of the
+    sorted values.
     """
 
     n: float
@@ -354,7 +356,7 @@ class NumberStats(NamedTuple):
 
     @classmethod
     def of(cls, column: np.ndarray, weight: np.ndarray | None = None, *, sampled: bool = True) -> NumberStats:
-        """Summarise a column, NaN where a value is missing; weights count as repetitions."""
+        """Summarise a column in which missing values are NaN; weights count as repetitions."""
         weight = np.ones(len(column)) if weight is None else weight
         is_given = ~np.isnan(column) & (weight > 0)
         given, weights, nothing = column[is_given], weight[is_given], np.empty(0)
@@ -369,12 +371,14 @@ class NumberStats(NamedTuple):
         return cls(n, missing, mean, squares, *limits, *((given, weights) if sampled else (nothing, nothing)))
 
     def __or__(self, other: NumberStats) -> NumberStats:
-        """Statistics of the rows of both."""
+        """Merge with the statistics of other rows."""
         n = self.n + other.n
         with np.errstate(over="ignore", invalid="ignore"):
             step, share = other.mean - self.mean, other.n / n if n else 0.0
             mean = self.mean + step * share
-            squares = self.squares + other.squares + step * step * self.n * share  # step**2 would raise
+            squares = (
+                self.squares + other.squares + step * step * self.n * share
+            )  # step**2 would raise OverflowError
         sample = _thinned(
             np.concatenate([self.values, other.values]), np.concatenate([self.weights, other.weights])
         )
@@ -382,7 +386,7 @@ class NumberStats(NamedTuple):
         return NumberStats(n, self.missing + other.missing, mean, squares, *limits, *sample)
 
     def fill(self, impute: str) -> float:
-        """Return the mean, or the weighted median: that of rows repeated as often as their weights say."""
+        """Return the mean, or the weighted median, in which weights count as repetitions."""
         if impute == "mean" or not self.n:
             return self.mean
         if (self.weights == self.weights[0]).all():
@@ -395,7 +399,7 @@ class NumberStats(NamedTuple):
         return float(pair[0] + (pair[1] - pair[0]) / 2)
 
     def scaling(self, fill: float | None, scale: str) -> tuple[float, float]:
-        """Return center and scale of the column with missing values filled; a constant column becomes 0."""
+        """Return centre and scale of the column after imputation; a constant column becomes 0."""
         if scale == "none" or not self.n:
             return 0.0, 1.0
         whole = self
@@ -419,14 +423,14 @@ def _thinned(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 class ColumnStats(NamedTuple):
-    """Mergeable summary of a column: of its parts where it holds numbers, or the weights of its values."""
+    """Mergeable summary of a column: of its numeric parts, or the weights of its values."""
 
     parts: tuple[NumberStats, ...]
     levels: dict[str, float]
     missing: float = 0.0
 
     def __or__(self, other: ColumnStats) -> ColumnStats:
-        """Summary of the rows of both."""
+        """Merge with the summary of other rows."""
         parts = tuple(own | more for own, more in zip(self.parts, other.parts, strict=True))
         levels = dict(self.levels)
         for value, weight in other.levels.items():
@@ -459,7 +463,7 @@ def table_stats(
 
 @dataclass(frozen=True)
 class Encoder:
-    """Columns, and the center and scale of the features they become.
+    """Columns, and the centre and scale of their features.
 
     Examples
     --------
@@ -476,9 +480,7 @@ class Encoder:
     columns: tuple[Column, ...]
     center: np.ndarray
     scale: np.ndarray
-    profiles: tuple[Profile, ...] = field(
-        default=(), repr=False, compare=False
-    )  # of the columns, or none at all
+    profiles: tuple[Profile, ...] = field(default=(), repr=False, compare=False)  # one per column, or none
 
     @classmethod
     def fit(
@@ -491,7 +493,7 @@ class Encoder:
         sample_weight: np.ndarray | None = None,
         source: str = "table",
     ) -> Encoder:
-        """Learn levels, fills and scaling from parsed training rows (:func:`parse_columns`).
+        """Learn levels, fill values and scaling from parsed training rows (:func:`parse_columns`).
 
         Parameters
         ----------
@@ -500,14 +502,14 @@ class Encoder:
         columns : sequence of Number, Category or Date
             Columns to use, in this order.
         impute : {"median", "mean", "none", "keep"}
-            What a missing number becomes. With "none" a missing value of a new row raises an error; with "keep" it
-            stays missing in columns that have missing values in training, and is an error in others.
+            Imputation of missing numbers. With "none" a missing value in a new row raises an error; with "keep" it
+            stays missing in columns with missing values in training, and is an error in others.
         scale : {"standard", "minmax", "none"}
-            Numbers get mean 0 and standard deviation 1, or the range 0 to 1, or stay. Indicators stay.
+            Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. Indicators are not scaled.
         sample_weight : array, optional
-            How many times each row counts.
+            Weight of each row.
         source : str
-            What error messages call the table.
+            Name of the table in error messages.
         """
         check_encoding(impute, scale)
         stats = {
@@ -520,7 +522,7 @@ class Encoder:
     def fit_transform(
         cls, table: Table, columns: Sequence[Column], *, impute: str = "median", **options: Any
     ) -> tuple[Encoder, np.ndarray]:
-        """Parse a training table, learn its encoding as :meth:`fit` does, and encode it."""
+        """Parse a training table, learn its encoding as in :meth:`fit`, and encode it."""
         cells = parse_columns(table, columns, required=impute == "none")
         encoder = cls.fit(cells, columns, impute=impute, source=table.source, **options)
         return encoder, encoder._scaled(cells)
@@ -529,7 +531,7 @@ class Encoder:
     def of_stats(
         cls, stats: Stats, columns: Sequence[Column], impute: str, scale: str, source: str
     ) -> Encoder:
-        """Make the encoder of rows with these statistics."""
+        """Build the encoder from column statistics."""
         made: list[Column] = []
         units: list[tuple[float, float]] = []
         profiles: list[Profile] = []
@@ -548,17 +550,17 @@ class Encoder:
 
     @property
     def features(self) -> list[str]:
-        """Names of the features, in the order of the matrix."""
+        """Names of the features, in matrix order."""
         return [feature for column in self.columns for feature in column.features]
 
     @property
     def starts(self) -> np.ndarray:
-        """Number of the first feature of every column."""
+        """Index of the first feature of each column."""
         widths = [len(column.features) for column in self.columns]
         return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.intp)
 
     def encode(self, table: Table) -> np.ndarray:
-        """Return the feature matrix of the table's rows; unknown columns are ignored."""
+        """Return the feature matrix of a table; unknown columns are ignored."""
         return self._scaled(parse_columns(table, self.columns))
 
     def transform(self, cells: Cells) -> np.ndarray:
@@ -573,11 +575,11 @@ class Encoder:
         return X
 
     def raw(self, table: Table) -> np.ndarray:
-        """Return the features before scaling: numbers in the table's own units, and indicators."""
+        """Return the features before scaling: numbers in the original units, and indicators."""
         return self._raw(parse_columns(table, self.columns))
 
     def _raw(self, cells: Cells) -> np.ndarray:
-        """Features before scaling; the cells are used up, so that rows are not in memory twice."""
+        """Features before scaling; consumes the cells, so that rows are not in memory twice."""
         n = len(next(iter(cells.values())))
         X, start = np.empty((n, len(self.center))), 0
         for column in self.columns:
@@ -587,7 +589,7 @@ class Encoder:
         return X
 
     def notes(self, table: Table) -> list[str]:
-        """Return one sentence for each column with values that training did not have."""
+        """Return one note per column with values not seen in training."""
         cells = parse_columns(table, self.columns, required=False)
         found = [column.note(cells[column.name]) for column in self.columns]
         for column, profile in zip(self.columns, self.profiles, strict=False):

@@ -1,4 +1,4 @@
-"""Scores and answers of labelled rows, from a model, a column of scores or a TREC run, and their default measures."""
+"""Scores and answers of labelled rows, from a model, a score column or a TREC run, and their default metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from apexrank.io.table_ranker import TableRanker
     from apexrank.io.trec import Unjudged
 
-ABOVE_ZERO = math.ulp(0.0)  # the smallest grade that is one
+ABOVE_ZERO = math.ulp(0.0)  # smallest positive grade
 _CUTS = (10, 50, 100)
 
 ONE_LIST = (
@@ -60,11 +60,11 @@ _OF_RANKS = {"average_reciprocal_rank", "push_dcg", "average_precision", "mrr", 
 
 
 class Judged(NamedTuple):
-    """Answers and scores of rows, the input of measures.
+    """Answers and scores of rows, the input of metrics.
 
-    ``graded`` answers are grades of relevance, others 0 and 1. ``ties`` is the rule of where the rows come from,
-    ``notes`` are sentences about what was left out, and ``weight`` says how many times each row counts. ``positive``
-    names the positive class, such as "fraud = yes"; ``drift`` is that of :meth:`~apexrank.io.TableRanker.drift`.
+    ``graded`` answers are relevance grades, others are 0 and 1. ``ties`` is the tie rule of the data source, ``notes``
+    tell what was omitted, and ``weight`` is the weight of each row. ``positive`` names the positive class, such as
+    "fraud = yes"; ``drift`` is the result of :meth:`~apexrank.io.TableRanker.drift`.
     """
 
     y: np.ndarray
@@ -88,11 +88,10 @@ def judge_table(
     weight: str | None = None,
     scores: np.ndarray | None = None,
 ) -> Judged:
-    """Score the rows of a labelled table, unless their ``scores`` are known.
+    """Score the rows of a labelled table, unless ``scores`` are given.
 
-    The model's positive value goes with its own target only; ``grades`` asks for the target as grades of relevance.
-    ``weight`` is a column of weights: by default the model's, where the table has it. Rows without a class are
-    left out.
+    The model's positive value applies only to its own target; ``grades`` reads the target as relevance grades.
+    ``weight`` is a column of weights, by default the model's, if the table has it. Rows without a class are left out.
     """
     if target is None or target == ranker.target:
         target, positive = ranker.target, positive or (None if grades else ranker.positive)
@@ -123,7 +122,7 @@ def judge_scores(
     positive: str | None = None,
     weight: str | None = None,
 ) -> Judged:
-    """Take the scores from a column of the table; larger is nearer to the top."""
+    """Read the scores from a column of the table; larger scores rank higher."""
     graded = _is_graded(table, target, positive)
     values = numbers(table, scores)
     refuse_row(table, scores, np.isnan(values), "the score is missing; fill it in")
@@ -136,16 +135,16 @@ def judge_scores(
 
 
 def _is_graded(table: Table, target: str, positive: str | None) -> bool:
-    """Whether a target holds grades: no positive value is asked for, and it has numbers of at least 0 alone."""
+    """Whether a target holds grades: no positive value is given, and all values are non-negative numbers."""
     return positive is None and not is_text(table, target) and not (numbers(table, target) < 0).any()
 
 
 def judge_run(
     run: str | Path, qrels: str | Path, *, complete: bool = False, unjudged: Unjudged = False
 ) -> Judged:
-    """Join a TREC run with its judgements, in the order of trec_eval and with its ties.
+    """Join a TREC run with its judgements, in trec_eval's order and with its ties.
 
-    ``complete`` and ``unjudged`` are those of :func:`apexrank.io.trec.judged`.
+    ``complete`` and ``unjudged`` are as in :func:`apexrank.io.trec.judged`.
     """
     from apexrank.io.trec import judged, read_qrels, read_run
 
@@ -162,7 +161,7 @@ def judge_run(
 
 
 def _left_out(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool) -> tuple[str, ...]:
-    """Return sentences about queries and documents that only one of the files has."""
+    """Return notes about queries and documents that are in only one of the files."""
     asked, known = set(retrieved["query"]), set(judgements["query"])
     notes = []
     if known - asked and not complete:
@@ -180,7 +179,7 @@ def _left_out(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool)
 def default_measures(
     y: np.ndarray, groups: np.ndarray | None = None, sample_weight: np.ndarray | None = None
 ) -> list[str]:
-    """Return the names of the measures that suit lists of this length and kind.
+    """Return the names of the metrics that suit lists of this length and kind.
 
     Examples
     --------
@@ -195,13 +194,13 @@ def default_measures(
 
 
 def measurable(names: Iterable[str], sample_weight: np.ndarray | None) -> list[str]:
-    """Return the measures that the weights allow: sums over ranks need whole numbers."""
+    """Return the metrics that the weights allow: sums over ranks need whole-number weights."""
     whole = sample_weight is None or (sample_weight == np.floor(sample_weight)).all()
     return [name for name in names if whole or not (name in _OF_RANKS or name.startswith("ndcg"))]
 
 
 def defined_measures(judged: Judged, **options: Any) -> list[str]:
-    """Return the names of the default measures that have a value on these rows; options as in `metrics.per_group`."""
+    """Return the names of the default metrics that are defined on these rows; options as in `metrics.per_group`."""
     names = default_measures(judged.y, judged.groups, judged.weight)
     about: dict[str, Any] = {"groups": judged.groups, "sample_weight": judged.weight} | options
     found = metrics.per_group(judged.y, judged.scores, names, **about)
@@ -209,7 +208,7 @@ def defined_measures(judged: Judged, **options: Any) -> list[str]:
 
 
 def undefined_notes(judged: Judged, kept: Iterable[str]) -> list[str]:
-    """Say which of the default measures are not kept."""
+    """Return a note about default metrics that are not kept."""
     left = [name for name in default_measures(judged.y, judged.groups, judged.weight) if name not in kept]
     return [f"not defined on these rows and left out: {', '.join(left)}"] if left else []
 
@@ -220,7 +219,7 @@ def top_measures(
     groups: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Compute every measure that suits such lists and is defined; weights count as repetitions of rows.
+    """Compute every default metric that is defined; weights count as repetitions of rows.
 
     Examples
     --------
@@ -240,10 +239,10 @@ def best_cut(
     *,
     sample_weight: np.ndarray | None = None,
 ) -> dict[str, float | None]:
-    """Return the list of the largest gain, where a hit gains and a false alarm costs.
+    """Return the cut-off with the largest total gain, given the gain of a hit and the cost of a false alarm.
 
-    Rows of equal scores are all in the list or none. The gain is that of the best list of these very rows, hence more
-    than to expect of new ones.
+    Tied rows are either all in the list or all out. The cut-off is optimal for these very rows, so expect a smaller
+    gain on new ones.
 
     Returns
     -------
@@ -272,5 +271,5 @@ def best_cut(
 
 
 def label(name: str) -> str:
-    """Return the display name of a measure."""
+    """Return the display name of a metric."""
     return find_measure(name).label

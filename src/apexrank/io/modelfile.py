@@ -1,49 +1,48 @@
-"""The ``.apex`` model file: data, never code, so that a model from a stranger is safe to load.
+"""The ``.apex`` model file: data only, no code, so that untrusted models are safe to load.
 
-A file is
+A file consists of
 
 1. the line ``apexrank model 5``, whose number is the version of the format;
 2. the line ``sha256 HEX``, the checksum of every byte after this line;
 3. the line ``header N``, then N bytes of JSON (UTF-8) and a newline;
-4. the arrays that the header lists under ``arrays`` (name, dtype, shape), one after the other: raw,
-   little-endian, one-dimensional.
+4. the arrays that the header lists under ``arrays`` (name, dtype, shape), one after another: raw, little-endian,
+   one-dimensional.
 
 The header holds
 
 * ``apexrank``: the version of the library that wrote the file;
 * ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers`, ``TreeRanker`` or
-  ``BoostedRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign for each feature;
+  ``BoostedRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign per feature;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
   :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
-  as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), ``gaps`` (whether it stays
-  missing; false where the entry lacks it), the ``values`` of a category;
-* ``target``, ``positive``, ``id``, ``groups``, ``weight``, ``ignored``: what the other columns of the training table
-  were;
+  as ``fill`` (the imputed value), ``missing`` (whether missing values have a feature), ``gaps`` (whether they stay
+  missing; false if absent), and the ``values`` of a category;
+* ``target``, ``positive``, ``id``, ``groups``, ``weight``, ``ignored``: the roles of the other columns of the training
+  table;
 * ``training``: number of rows and positives, scaling, and the solver's certificate;
-* ``negatives``: how many negative rows training had, by their weights; 0 where ``positive`` is null, because the target
-  holds grades.
+* ``negatives``: total weight of the negative training rows; 0 if ``positive`` is null, because the target holds
+  grades.
 
-The arrays are ``coef`` and ``intercept``; ``center`` and ``scale``, by which a feature is ``(x - center) / scale``;
-``mean``, the average training row after scaling; ``counts`` and ``scores``: so many of the training negatives
-scored higher than that; ``knots`` and ``values``, between which the link of a regression is linear, empty where there
-is none. A calibrated model also has ``calibration_scores`` and ``calibration_probabilities``, between which the
-probability of a score is linear.
+The arrays are ``coef`` and ``intercept``; ``center`` and ``scale``, which scale a feature to ``(x - center) / scale``;
+``mean``, the average training row after scaling; ``counts`` and ``scores``: the number of training negatives above each
+score; ``knots`` and ``values`` of the piecewise linear link of a regression, empty if there is none. A calibrated model
+also has ``calibration_scores`` and ``calibration_probabilities``, between which probabilities are linear in the score.
 
-An additive model has no coefficients: its ``coef`` are zeros. For each feature ``shape_sizes`` has the number of its
-knots, ``shape_missing`` and ``shape_missing_counts`` the effect and the training weight of a missing value.
-``shape_knots`` and ``shape_values`` are the knots of all features one after the other, and the effects there;
-``shape_counts`` the training weights between them, one fewer than knots and at least one for each feature. Of pairs of
-features ``pair_features`` and ``pair_sizes`` have two numbers each, the features and how many knots they have;
-``pair_knots`` are those of the first feature, then of the second, and ``pair_values`` the grid of effects, row by row.
-The arrays ``tree_*`` are the fields of :class:`~apexrank.rankers.forest.Forest`.
+An additive model has no coefficients: its ``coef`` are zeros. For each feature, ``shape_sizes`` is the number of knots,
+and ``shape_missing`` and ``shape_missing_counts`` are the effect and the training weight of a missing value.
+``shape_knots`` and ``shape_values`` are the concatenated knots of all features and the effects there; ``shape_counts``
+are the training weights between them, one fewer than knots and at least one per feature. For pairs of features,
+``pair_features`` and ``pair_sizes`` hold two numbers each, the features and their numbers of knots; ``pair_knots`` are
+those of the first feature, then of the second, and ``pair_values`` is the grid of effects, row by row. The arrays
+``tree_*`` are the fields of :class:`~apexrank.rankers.forest.Forest`.
 
-``profile_sizes`` has two numbers for each column and two for the scores: how many ``profile_edges`` and how many
-``profile_shares`` of training rows the :class:`~apexrank.io.drift.Profile` has; without the arrays there is none.
+``profile_sizes`` holds two numbers per column and two for the scores: the numbers of ``profile_edges`` and of
+``profile_shares`` of its :class:`~apexrank.io.drift.Profile`; without these arrays there are no profiles.
 
 JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
 
-Formats 1, which had no ``weight``, 2, which had no link and counted rows without weights, and 3, whose columns were
-plain numbers and categories without levels for rare and missing values, and 4, which had no profiles, are read as well.
+Older formats can also be read: 1, without ``weight``; 2, without a link and with unweighted counts; 3, whose columns
+were plain numbers and categories without levels for rare and missing values; and 4, without profiles.
 """
 
 from __future__ import annotations
@@ -72,13 +71,13 @@ from apexrank.rankers.forest import Forest, ForestRanker
 from apexrank.textfile import reason_of
 
 FORMAT = 5
-OLDEST = 1  # that can still be read
+OLDEST = 1  # oldest format that can be read
 MAX_BYTES = 1 << 30
-_MOST_KNOTS = 1 << 16  # of a feature; rows are coded in two bytes
+_MOST_KNOTS = 1 << 16  # maximum number of knots of a feature; rows are coded in two bytes
 
 _MAGIC = b"apexrank model "
 _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
-# Parameters of older files, which only said how to fit: estimators may lack them.
+# Parameters of older files that only affected fitting; estimators may lack them.
 _RETIRED = {"joint_convexity", "max_alternations", "normalize", "reward", "start"}
 _REFUSED = {
     "LetorRanker": "it stacks many rankers; keep one of them, such as a BoostedRanker, or use joblib",
@@ -88,10 +87,10 @@ _REFUSED = {
 _PLAIN = (str, int, float, bool, type(None))
 _PAIRS = ("bounds", "output_range")  # parameters that are pairs of numbers
 
-# Fields of the JSON objects in a header, with the types that they may have.
+# Fields of the JSON objects in a header, with their allowed types.
 Fields = Mapping[str, tuple[type, ...]]
 _TEXT, _TEXT_OR_NONE = (str,), (str, type(None))
-# Those of a TableRanker that are kept under their own names.
+# Fields of a TableRanker that are stored under their own names.
 _ROLES: Fields = {
     "target": _TEXT,
     "positive": _TEXT_OR_NONE,
@@ -129,8 +128,8 @@ _ARRAY: Fields = {"name": _TEXT, "dtype": _TEXT, "shape": (list,)}
 # Arrays with one number per feature, and all others.
 _OF_FEATURES = ("coef", "center", "scale", "mean")
 _ARRAYS = {*_OF_FEATURES, "intercept", "scores", "counts", "knots", "values"}
-_CALIBRATION = ("calibration_scores", "calibration_probabilities")  # there or not, in every format
-_PROFILES = ("profile_sizes", "profile_edges", "profile_shares")  # there or not, from format 5 on
+_CALIBRATION = ("calibration_scores", "calibration_probabilities")  # optional in every format
+_PROFILES = ("profile_sizes", "profile_edges", "profile_shares")  # optional, from format 5 on
 _TREES = tuple(f"tree_{name}" for name in Forest._fields)  # of a ForestRanker
 _SHAPES = (  # of an additive ranker
     *(f"shape_{name}" for name in ("sizes", "knots", "values", "missing", "counts", "missing_counts")),
@@ -139,7 +138,7 @@ _SHAPES = (  # of an additive ranker
 
 
 class ModelFileError(InputError):
-    """A file is not a model file this version can read."""
+    """Error for a file that is not a model file, or not one this version can read."""
 
 
 def save_model(path: str | Path, model: Any) -> None:
@@ -150,13 +149,13 @@ def save_model(path: str | Path, model: Any) -> None:
     path : str or Path
         File to write, usually with the ending ``.apex``.
     model : TableRanker or estimator
-        An estimator of graded relevance, such as :class:`~apexrank.rankers.BoostedRanker`, is kept as
-        :meth:`TableRanker.of` wraps it, without a column of groups: ``load_model(path).estimator`` gives it back.
+        An estimator of graded relevance, such as :class:`~apexrank.rankers.BoostedRanker`, is wrapped by
+        :meth:`TableRanker.of` without a group column: ``load_model(path).estimator`` returns it.
 
     Raises
     ------
     InputError
-        When the path cannot be written or the estimator cannot be kept as data.
+        If the path cannot be written or the estimator cannot be stored as data.
     """
     if not isinstance(model, TableRanker):
         if not isinstance(model, BaseEstimator):
@@ -164,7 +163,7 @@ def save_model(path: str | Path, model: Any) -> None:
                 f"a model file keeps a TableRanker or a ranker of grades, not {type(model).__name__}: fit one with "
                 "TableRanker.fit(table, recipe, ranker)"
             )
-        _describe_estimator(model)  # what no file can keep is refused first
+        _describe_estimator(model)  # raises if the estimator cannot be stored
         model = TableRanker.of(model)
     write_bytes(path, pack(*describe(model)))
 
@@ -175,7 +174,7 @@ def load_model(path: str | Path) -> TableRanker:
     Raises
     ------
     ModelFileError
-        When the file is not a model file, damaged, of another format, or contradicts itself.
+        If the file is not a model file, or is damaged, of another format, or inconsistent.
     """
     try:
         header, arrays = unpack(_read(Path(path)))
@@ -198,7 +197,7 @@ def _read(path: Path) -> bytes:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise ModelFileError(f"is too large for a model file: {size} bytes")
-        if path.exists() and not path.is_dir() and not path.is_file():  # which may never end
+        if path.exists() and not path.is_dir() and not path.is_file():  # reading it may never end
             raise ModelFileError("is a device or a pipe: give a model file")
         return path.read_bytes()
     except IsADirectoryError:
@@ -208,7 +207,7 @@ def _read(path: Path) -> bytes:
 
 
 def broken(reason: str) -> ModelFileError:
-    """Make the error for a file that is whole but contradicts the format."""
+    """Create the error for a file that is complete but violates the format."""
     return ModelFileError(f"is not a valid model file: {reason}")
 
 
@@ -221,7 +220,7 @@ def check_fields(given: Any, wanted: Fields) -> None:
     """Raise ModelFileError if an object lacks a field or has one of the wrong type."""
     _require(isinstance(given, dict), "an entry of its header is not a JSON object")
     for name, types in wanted.items():
-        # A missing field is like one of a type that is never wanted; type() because True is an int to isinstance.
+        # a missing field gets a type that is never allowed; type() because isinstance(True, int) holds
         _require(type(given.get(name, ...)) in types, f"{name!r} is missing or of the wrong type")
 
 
@@ -245,7 +244,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Parse and return the header, with the version as its ``format``, and the arrays.
 
-    Every fault is a `ModelFileError` that continues "FILE ...".
+    Every error is a `ModelFileError` that continues "FILE ...".
     """
     magic, _, rest = data.partition(b"\n")
     if not magic.startswith(_MAGIC):
@@ -264,7 +263,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     size = _number(line.removeprefix(b"header "))
     _require(size <= len(rest), f"its header of {size} bytes is longer than the file")
     try:
-        # NaN and Infinity are no JSON, and int refuses them
+        # NaN and Infinity are not valid JSON, and int raises on them
         header = json.loads(rest[:size], parse_constant=int)
     except (ValueError, RecursionError):
         raise broken("its header is not JSON") from None
@@ -278,7 +277,7 @@ def _number(text: bytes) -> int:
 
 
 def _cut(listed: list[Any], blob: bytes) -> dict[str, np.ndarray]:
-    """Cut the arrays out of their bytes; sizes are checked before anything is allocated."""
+    """Split the arrays out of their bytes; sizes are checked before anything is allocated."""
     arrays: dict[str, np.ndarray] = {}
     position = 0
     for entry in listed:
@@ -359,7 +358,7 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
     if not any(hasattr(estimator, fitted) for fitted in ("coef_", "forest_", "shapes_")):
         raise InputError(f"{kept}: with a kernel its scores are not linear; fit it with kernel=None")
     params = {key: _as_json(value, str) for key, value in estimator.get_params(deep=False).items()}
-    if params.get("alpha") == "auto":  # which depends on the training rows
+    if params.get("alpha") == "auto":  # "auto" depends on the training rows
         params["alpha"] = float(estimator.alpha_)
     for key, value in params.items():
         is_pair = key in _PAIRS and type(value) is list
@@ -370,7 +369,7 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
 
 
 def _estimator_class(name: str) -> Any:
-    """Return this library's estimator of that name if a file may hold it, else None."""
+    """Return this library's estimator with that name if a file may hold it, else None."""
     from apexrank import rankers
 
     found: Any = getattr(rankers, name, None) if name in dir(rankers) and name not in _REFUSED else None
@@ -378,7 +377,7 @@ def _estimator_class(name: str) -> Any:
 
 
 def _as_json(value: Any, infinite: Any = lambda _: None) -> Any:
-    """Convert a value to JSON; ``infinite`` converts one that is not finite."""
+    """Convert a value to JSON; ``infinite`` converts non-finite floats."""
     value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     if isinstance(value, tuple | list):
         return [_as_json(part, infinite) for part in value]
@@ -433,7 +432,7 @@ def _build_calibration(arrays: dict[str, np.ndarray], graded: bool) -> Calibrati
 
 
 def _build_profiles(arrays: dict[str, np.ndarray], columns: Sequence[Column]) -> tuple[Profile, ...]:
-    """Profiles of the columns and of the scores; none where the file has none."""
+    """Profiles of the columns and of the scores; empty if the file has none."""
     if not arrays.keys() & set(_PROFILES):
         return ()
     _require(arrays.keys() >= set(_PROFILES), "its profiles are not complete")
@@ -483,7 +482,7 @@ def _build_column(entry: Any) -> Column:
 
 
 def _newer_column(entry: Any) -> Any:
-    """Return a column of an older file in today's fields: missing and unknown categories had features of 0."""
+    """Convert a column of an older file to current fields: missing and unknown categories had features of 0."""
     if not isinstance(entry, dict):
         return entry
     if entry.get("kind") == "category":
@@ -562,7 +561,7 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
 
 
 def _build_forest(arrays: dict[str, np.ndarray]) -> Forest:
-    """Trees of a file; children come after their parents, so that every row reaches a leaf."""
+    """Trees of a file; children come after their parents, so every row reaches a leaf."""
     _require(set(_TREES) <= set(arrays), "its trees are not complete")
     feature, threshold, left, right, value, mean, roots, base = (arrays[name] for name in _TREES)
     nodes = np.arange(len(feature))
@@ -581,7 +580,7 @@ def _build_forest(arrays: dict[str, np.ndarray]) -> Forest:
 
 
 def _build_shapes(arrays: dict[str, np.ndarray]) -> tuple[list[Shape], list[PairShape]]:
-    """Functions of the features and of pairs of them; their knots rise, and every knot has a value."""
+    """Functions of features and of pairs; checks that knots increase and every knot has a value."""
     _require(set(_SHAPES) <= set(arrays), "its shapes are not complete")
     sizes, knots, values, missing, counts, missing_counts, features, sides, pair_knots, grids = (
         arrays[name] for name in _SHAPES
@@ -618,12 +617,12 @@ def _build_shapes(arrays: dict[str, np.ndarray]) -> tuple[list[Shape], list[Pair
 
 
 def _parts(array: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
-    """Cut an array into parts of these sizes."""
+    """Split an array into parts of these sizes."""
     return np.split(array, np.cumsum(sizes)[:-1]) if len(sizes) else []
 
 
 def _is_monotone(value: Any) -> bool:
-    """Whether a value is a list of signs, or signs by the names of columns."""
+    """Whether a value is a list of signs, or signs by column name."""
     named = type(value) is dict and all(type(key) is str for key in value)
     signs = value.values() if named else value if type(value) is list else [None]
     return all(type(sign) is int and abs(sign) <= 1 for sign in signs)

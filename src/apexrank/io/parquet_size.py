@@ -1,10 +1,10 @@
-"""Size and integrity checks of Parquet files: a few bytes can stand for gigabytes of equal values.
+"""Size and integrity checks of Parquet files, in which a few bytes can encode gigabytes of equal values.
 
-The end of a file is a structure in Thrift's compact protocol (parquet.thrift: FileMetaData, RowGroup, ColumnChunk,
-ColumnMetaData, SchemaElement); only the number, type and depth of the values of each column are taken from it.
+The footer of a file is a structure in Thrift's compact protocol (parquet.thrift: FileMetaData, RowGroup, ColumnChunk,
+ColumnMetaData, SchemaElement); only the number, type and nesting depth of the values of each column are read.
 
-Written by hand because polars tells neither the sizes of columns nor those of pages before it reads them, and ends the
-process on a page that asks for too much; pyarrow, which would tell the former, is no dependency.
+This is hand-written because polars does not report the sizes of columns or pages before reading them, and aborts the
+process on a page that requests too much memory; pyarrow, which reports the former, is not a dependency.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from apexrank.errors import InputError
 from apexrank.foreign import HEAD, seems
 from apexrank.textfile import unpacked_limit
 
-_BYTES = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 16, 7: 16}  # of a value in memory, by its physical type
+_BYTES = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 16, 7: 16}  # bytes per value in memory, by physical type
 _MARK, _ENCRYPTED = b"PAR1", b"PARE"
 _DEEPEST = 32
-_HEAD, _LONGEST_HEAD = 1 << 10, 1 << 16  # of a page; the least and the largest of its values may be long
+_HEAD, _LONGEST_HEAD = 1 << 10, 1 << 16  # bytes of a page header; its minimum and maximum values may be long
 _BROKEN = (IndexError, KeyError, TypeError, AttributeError, StopIteration)
 
 Column = tuple[dict[int, Any], int]
 
 
 def check_size(path: Path) -> None:
-    """Raise InputError for a damaged file, or one that unpacks to far more than its size suggests."""
+    """Raise InputError for a damaged file, or one that expands to far more than its size suggests."""
     size, needed = path.stat().st_size, _needed(check_pages(path))
     most = unpacked_limit(path, "parquet")
     if needed > most:
@@ -37,9 +37,9 @@ def check_size(path: Path) -> None:
 
 
 def check_pages(path: Path) -> list[Column]:
-    """Raise InputError if the pages of a file do not hold the numbers of values in its footer.
+    """Raise InputError if the pages of a file do not hold the numbers of values stated in its footer.
 
-    polars trusts the page headers, and aborts the process if one asks for too much memory.
+    polars trusts the page headers and aborts the process if one requests too much memory.
     """
     size = path.stat().st_size
     columns = _columns(path, size)
@@ -55,7 +55,7 @@ def check_pages(path: Path) -> list[Column]:
 
 
 def _columns(path: Path, size: int) -> list[Column]:
-    """Return the footer's metadata of each column chunk, and the bytes of one of its values."""
+    """Return the footer metadata of each column chunk, and the bytes per value."""
     try:
         end = _footer(path, size)
         widths = [_width(element) for element in end[2] if not element.get(5)]
@@ -76,21 +76,21 @@ def _name(column: dict[int, Any]) -> str:
 
 
 def _width(element: dict[int, Any]) -> int:
-    """Bytes of a value in memory; of whole numbers LogicalType says in field 10, the INTEGER, of how many bits."""
+    """Bytes of a value in memory; for integers, field 10 (LogicalType INTEGER) gives the number of bits."""
     bits = element.get(10, {}).get(10, {}).get(1, 128)
     return min(_BYTES[element[1]], bits // 8 or 1)
 
 
 def _needed(columns: list[Column]) -> int:
-    """Bytes of all values in memory, about; of a list or struct twice those, for what says where it begins and ends."""
+    """Approximate bytes of all values in memory, doubled for lists and structs because of their offsets."""
     return sum(width * column[5] * min(len(column[3]), 2) for column, width in columns)
 
 
 def _check_pages(file: BinaryIO, column: dict[int, Any], size: int) -> None:
-    """Go from page to page; PageHeader has its packed size in field 3, and the header of its kind in 5, 7 or 8."""
+    """Walk over the pages; a PageHeader has its compressed size in field 3, and the header of its kind in 5, 7 or 8."""
     values, left = column[5], column[7]
     at = min((offset for offset in (column[9], column.get(11, 0)) if offset > 0), default=0)
-    if left and not 4 <= at <= at + left <= size:  # a column without rows may have no place
+    if left and not 4 <= at <= at + left <= size:  # a column without rows may have no offset
         raise IndexError
     while left > 0:
         page, length = _page(file, at, left)
@@ -104,13 +104,13 @@ def _check_pages(file: BinaryIO, column: dict[int, Any], size: int) -> None:
 
 
 def _page(file: BinaryIO, at: int, left: int) -> tuple[dict[int, Any], int]:
-    """The header of a page, and its length."""
+    """Header of a page, and its length."""
     for most in (_HEAD, _LONGEST_HEAD):
         file.seek(at)
         head = _Compact(file.read(min(left, most)))
         try:
             return head.struct(), head.at
-        except IndexError:  # it goes on
+        except IndexError:  # the header is longer
             if most == _LONGEST_HEAD:
                 raise
     raise AssertionError
@@ -135,13 +135,13 @@ def _footer(path: Path, size: int) -> Any:
 
 
 class _Compact:
-    """Values in Thrift's compact protocol; what is broken raises one of the errors of lists and dictionaries."""
+    """Parser for Thrift's compact protocol; malformed input raises one of the errors in ``_BROKEN``."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at, self.depth = data, 0, 0
 
     def struct(self) -> dict[int, Any]:
-        """Fields by their numbers."""
+        """Fields by number."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise IndexError
@@ -154,7 +154,7 @@ class _Compact:
         return fields
 
     def _value(self, kind: int, in_struct: bool = False) -> Any:
-        if kind in (1, 2):  # a flag of a structure has no byte of its own
+        if kind in (1, 2):  # a boolean field of a struct has no byte of its own
             return kind == 1 if in_struct else self._byte() == 1
         if kind == 3:
             return self._byte()
@@ -173,7 +173,7 @@ class _Compact:
     def _list(self) -> list[Any]:
         head = self._byte()
         size = head >> 4 if head >> 4 < 15 else self._varint()
-        if size > len(self.data) - self.at:  # no value is shorter than a byte
+        if size > len(self.data) - self.at:  # every value takes at least one byte
             raise IndexError
         return [self._value(head & 15) for _ in range(size)]
 

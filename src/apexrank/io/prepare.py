@@ -1,9 +1,9 @@
-"""Choose the feature columns of a table and what each of them holds, without a look at the target.
+"""Choice of the feature columns of a table and of their kinds, without using the target.
 
-:func:`prepare` decides by all rows which columns are numbers, categories or dates and how they are written, and what is
-of no use: constants, row counters, ids, texts that are hardly ever the same. The result is data that a model file
-keeps; :class:`apexrank.io.encode.Encoder` learns levels, fills and scaling from training rows. The other functions find
-accidents: columns that give the target away, repeated rows, rows sorted by their target.
+:func:`prepare` decides from all rows which columns are numbers, categories or dates, detects their format, and drops
+useless columns: constants, row counters, ids, and text that rarely repeats. The result is data that a model file
+stores; :class:`apexrank.io.encode.Encoder` learns levels, fill values and scaling from training rows. The other
+functions detect common mistakes: columns that leak the target, repeated rows, rows sorted by their target.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from apexrank.io.tables import Table
 if TYPE_CHECKING:
     from apexrank.io.table_ranker import Recipe
 
-MOST_WORDS = 20_000  # different texts of a column that are looked at
-MOST = 0.95  # share of the values that says how a column is written; the others are errors
-FEW = 0.05  # share of texts among numbers that are slips of the pen
-FEW_WORDS = 20  # different values, of which a repeated text is one like the numbers
-FREQUENT_LEVELS = 100  # at most, of a text that is encoded without asking
-LEAST_COUNTED = 10  # rows, for whole numbers in steps of one to be a row counter
-DECIDES = 0.98  # area under the ROC curve of a column that may give the target away
-MOST_ROWS = 100_000  # that are looked at for such columns
-SORTED = 0.95  # that of the row number, in a table sorted by its target
-MOST_GROUPS = 20  # values of a column with the name of an id that may still be a category
+MOST_WORDS = 20_000  # maximum number of distinct texts of a column to inspect
+MOST = 0.95  # share of the values that determines the format of a column; the others are errors
+FEW = 0.05  # share of texts among numbers that count as typing errors
+FEW_WORDS = 20  # maximum number of distinct values for a repeated text among numbers to be a level
+FREQUENT_LEVELS = 100  # maximum number of levels of a text that is encoded by default
+LEAST_COUNTED = 10  # minimum number of rows for consecutive whole numbers to be a row counter
+DECIDES = 0.98  # area under the ROC curve above which a column may leak the target
+MOST_ROWS = 100_000  # maximum number of rows to search for such columns
+SORTED = 0.95  # area under the ROC curve of the row number in a table sorted by its target
+MOST_GROUPS = 20  # number of values up to which a column with an id-like name may be a category
 _COUNTS = "counts the rows; --features all,NAME keeps it"
-_SURE = 4.0  # standard deviations of an area by chance
+_SURE = 4.0  # standard deviations of the area under chance
 _OWNER = re.compile(r"(^|[_\-. ])(?i:ids?|key)$|[a-z]I[dD]$")
 _ID_NAME = re.compile(
     r"(^|[_\-. ])(?i:id|ids|case|key|index|row|no|nr|number)$|[a-z]I[dD]$|(?i:^(row_?names?|unnamed: ?\d+)$)"
@@ -64,11 +64,11 @@ _LIKE_A_DATE = r"^(\d{1,4}[-/. ]\w{1,9}[-/. ]|[A-Za-z]{3,9} \d{1,2},? \d)"
 
 
 class Facts(NamedTuple):
-    """Mergeable facts about a column: what kinds of values, how many, their range, and how they are written.
+    """Mergeable facts about a column: kinds of values, their number and range, and their format.
 
-    ``given`` and ``missing`` are weights. ``run`` is there for whole numbers that count the rows of the file, those
-    left out included: the number of the first row of the file, the first and the last of these rows. ``words`` has the
-    different texts in the order of the rows, with the numbers and the weights of their rows.
+    ``given`` and ``missing`` are weights. ``run`` is set for whole numbers that count the rows of the file, including
+    rows that were left out: the value extrapolated to the first row of the file, and the values of the first and the
+    last of these rows. ``words`` holds the distinct texts in row order, with the number and total weight of their rows.
     """
 
     kinds: frozenset[str]
@@ -82,7 +82,7 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, table: Table, name: str, weight: np.ndarray | None = None) -> Facts:
-        """Look at a column; rows of weight 0 do not count."""
+        """Collect the facts of a column; rows of weight 0 are ignored."""
         series = table.column(name)
         kind = _kind(series.dtype)
         text = None
@@ -92,11 +92,11 @@ class Facts(NamedTuple):
         if kind in _NUMERIC:
             values = (
                 (series if kind == "number" else series.to_physical()).cast(pl.Float64).to_numpy()
-            )  # null: NaN
+            )  # null becomes NaN
         elif text is not None:
             values = text.cast(pl.Float64, strict=False).to_numpy()
         run = _counted_rows(values, table) if kind in ("number", "text") else None
-        if weight is not None:  # after the look for counters, of which rows of weight 0 are a part
+        if weight is not None:  # after detecting counters, which include rows of weight 0
             counted = weight > 0
             series, values, weight = series.filter(pl.Series(counted)), values[counted], weight[counted]
             text = None if text is None else text.filter(pl.Series(counted))
@@ -116,7 +116,7 @@ class Facts(NamedTuple):
         )
 
     def __or__(self, other: Facts) -> Facts:
-        """Facts of the rows of both, these first."""
+        """Merge with the facts of the rows that follow."""
         if not (self.rows and other.rows):
             return self if self.rows else other
         follows = self.run is not None and other.run is not None and self.run[2] < other.run[1]
@@ -137,23 +137,23 @@ class Facts(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Weight of all rows."""
+        """Total weight of the rows."""
         return self.given + self.missing
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is one value only, and too few gaps to tell the rows apart."""
+        """Whether there is a single value, and too few missing ones to be informative."""
         one = len(self.words) == 1 if self.kinds == {"text"} else self.low == self.high
         return one and (not self.missing or is_rare(self.missing, self.total))
 
     @property
     def is_counter(self) -> bool:
-        """Whether these are the numbers of the rows, from 0 or 1 on."""
+        """Whether the values number the rows, starting at 0 or 1."""
         return self.rows >= LEAST_COUNTED and self.run is not None and self.run[0] in (0, 1)
 
     @property
     def names_rows(self) -> bool:
-        """Whether every row has a whole number of its own."""
+        """Whether every row has a different whole number."""
         whole = self.words["word"].str.contains(r"^[+-]?\d+$").all()
         return bool(len(self.words) > 1 and whole and (self.words["rows"] == 1).all())
 
@@ -172,7 +172,7 @@ def _kind(dtype: pl.DataType) -> str:
 
 
 def _counted_rows(values: np.ndarray, table: Table) -> tuple[float, float, float] | None:
-    """Return ``Facts.run`` of a column; None where its values are not one apart from row to row of the file."""
+    """Return ``Facts.run`` of a column, or None if its values do not increase by one per row of the file."""
     places = table.first + (np.arange(len(values)) if table.places is None else table.places)
     with np.errstate(invalid="ignore", over="ignore"):
         counts = len(values) and values[0] % 1 == 0 and (np.diff(values) == np.diff(places)).all()
@@ -186,27 +186,27 @@ def _counted(text: pl.Series, weight: np.ndarray) -> pl.DataFrame:
 
 
 def merge_facts(a: Mapping[str, Facts], b: Mapping[str, Facts]) -> dict[str, Facts]:
-    """Merge the facts of two tables, the rows of the first before those of the second."""
+    """Merge the facts of two tables, with the rows of the first before those of the second."""
     return {name: facts | b[name] for name, facts in a.items()}
 
 
 def table_facts(table: Table, names: Sequence[str], weight: np.ndarray | None = None) -> dict[str, Facts]:
-    """Look at columns of a table."""
+    """Collect the facts of columns of a table."""
     return {name: Facts.of(table, name, weight) for name in names}
 
 
 @dataclass
 class Prepared:
-    """Feature columns and what they hold, before anything is learnt of their values.
+    """Feature columns and their kinds, before anything is learned from their values.
 
     Attributes
     ----------
     columns : list of Number, Category or Date
-        The columns to use, in the order of the table.
+        The columns to use, in table order.
     notes : list of str
-        What was done, one sentence each.
+        Descriptions of what was done, one sentence each.
     left_out : list of (str, str)
-        Columns that are not used, and the reasons.
+        Columns that are not used, with the reasons.
     """
 
     columns: list[Column] = field(default_factory=list)
@@ -215,13 +215,13 @@ class Prepared:
 
 
 def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> Prepared:
-    """Choose the feature columns of a table, and decide what they hold.
+    """Choose the feature columns of a table and their kinds.
 
-    Text that is mostly numbers is read as numbers, with decimal commas, thousands separators, currencies, percent signs
-    and marks such as "?" for missing values. Dates become numbers. Other text is one-hot encoded if at most 100 values
-    that are not rare cover half of the rows. Constants, row counters, ids and other text are left out, unless
-    ``recipe.features`` or ``recipe.categorical`` name them. Of a graded recipe and of LETOR files all columns are plain
-    numbers, except those named in ``categorical``; only row counters of graded tables are left out.
+    Text that is mostly numeric is read as numbers, with decimal commas, thousands separators, currencies, percent signs
+    and marks such as "?" for missing values. Dates become numbers. Other text is one-hot encoded if at most 100
+    frequent values cover half of the rows. Constants, row counters, ids and other text are left out, unless named in
+    ``recipe.features`` or ``recipe.categorical``. For graded recipes and LETOR files all columns are plain numbers,
+    except those named in ``categorical``; only row counters of graded tables are left out.
 
     Examples
     --------
@@ -244,14 +244,14 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
 
 
 def needs_facts(recipe: Recipe, table: Table) -> bool:
-    """Return whether the columns have to be looked at: those of LETOR files with grades are features."""
+    """Return whether the columns must be inspected: in LETOR files with grades, all columns are features."""
     return not recipe.graded or table.unnamed is None
 
 
 def choose_columns(
     names: Sequence[str], facts: Mapping[str, Facts], recipe: Recipe, separator: str | None, source: str
 ) -> Prepared:
-    """Decide by the facts of the columns, as :func:`prepare` does; without facts they are plain numbers."""
+    """Choose columns from their facts, as in :func:`prepare`; without facts they are plain numbers."""
     named = {name for name in recipe.categorical or () if name != "all" or "all" in names}
     for name in sorted(named - set(names)):
         raise InputError(f"--categorical {name}: the column is not among the features")
@@ -279,7 +279,7 @@ def _is_text(facts: Facts) -> bool:
 
 
 class _Chooser:
-    """Decides about one column after the other, and collects the notes."""
+    """Decides about the columns one by one, and collects the notes."""
 
     def __init__(self, recipe: Recipe, all_text: bool, separator: str | None, source: str) -> None:
         self.recipe, self.all_text, self.separator, self.source = recipe, all_text, separator, source
@@ -305,7 +305,7 @@ class _Chooser:
             self.found.left_out.append((name, found))
 
     def _read(self, name: str, facts: Facts, asked: bool) -> Column | str:
-        """The column of values that are not all the same, or the reason why there is none."""
+        """Column with varying values, or the reason to leave it out."""
         if "text" not in facts.kinds:
             timed = " %H:%M:%S" if "datetime" in facts.kinds else ""
             return Number(name) if "number" in facts.kinds else Date(name, f"%Y-%m-%d{timed}")
@@ -317,11 +317,11 @@ class _Chooser:
             return Number(name)
         found = self._written(name, words, plain) or _dated(name, words["word"])
         if found is None and plain >= 0.5 and _are_slips(words, plain):
-            return Number(name)  # which raises an error that names the line of the first slip
+            return Number(name)  # parsing raises an error that names the line of the first typo
         return found or _levels(name, facts, asked or self.all_text)
 
     def _written(self, name: str, words: pl.DataFrame, plain: float) -> Number | str | None:
-        """Format of numbers that are not plain; None where they are not numbers."""
+        """Format of numbers that are not plain; None if they are not numbers."""
         units = words["word"].str.extract(_UNIT, 1).drop_nulls().unique()
         if len(units) > 1:
             return None
@@ -331,7 +331,7 @@ class _Chooser:
         with_point, with_comma = (share if share >= MOST else 0.0 for share in shares)
         if max(with_point, with_comma) <= plain:
             return None
-        cells = self.separator is not None and self.separator in ";\t"  # where a comma cannot part columns
+        cells = self.separator is not None and self.separator in ";\t"  # then a comma cannot separate columns
         shown = ", ".join(map(repr, words["word"].filter(written_numbers(words["word"]).is_null())[:3]))
         unclear = f"may be numbers written as text: {shown}, ...; write them as plain numbers such as 1234.5"
         if with_point and with_comma and not point.equals(comma):
@@ -343,7 +343,7 @@ class _Chooser:
     def _tell(self, column: Column, facts: Facts) -> None:
         name = repr(column.name)
         if isinstance(column, Category) and column.name in (self.recipe.categorical or ()):
-            return  # as asked for
+            return  # as requested
         if isinstance(column, Category):
             count = len(facts.words)
             self._note("one-hot encoded", f"{name} ({count:,} values)" if count else name)
@@ -364,7 +364,7 @@ class _Chooser:
         self.done.setdefault(what, []).append(which)
 
     def noted(self) -> Prepared:
-        """Return what was found, with one note for each kind of thing that was done."""
+        """Return the result, with one note for each kind of action."""
         reasons: dict[str, list[str]] = {}
         for name, reason in self.found.left_out:
             reasons.setdefault(reason, []).append(repr(name))
@@ -377,7 +377,7 @@ def _useless(facts: Facts) -> str | None:
     unknown = facts.kinds - {"text", *_NUMERIC}
     if unknown or ("text" not in facts.kinds and len(facts.kinds) > 1 and "number" in facts.kinds):
         return f"{', '.join(sorted(facts.kinds))} values, not numbers"
-    if facts.kinds > {"text"}:  # of several files, one of which has text
+    if facts.kinds > {"text"}:  # several files, one of which has text
         words = facts.words.filter(given_words(facts.words["word"]))
         if len(words) and _share(words, written_numbers(words["word"])) < 1:
             return f"{', '.join(sorted(facts.kinds - {'text'}))} values in some files and text in others"
@@ -398,7 +398,7 @@ def _names_the_rows(name: str, facts: Facts) -> str | None:
 
 
 def _are_slips(words: pl.DataFrame, plain: float) -> bool:
-    """Whether a few texts among numbers are typing errors, not one of a few values such as "other" and "7+"."""
+    """Whether a few texts among numbers are typing errors, rather than levels such as "other" and "7+"."""
     total = float(words["weight"].sum())
     texts_among = words.filter(written_numbers(words["word"]).is_null())
     if len(words) <= FEW_WORDS and bool((texts_among["weight"] >= 5).any()):
@@ -407,13 +407,13 @@ def _are_slips(words: pl.DataFrame, plain: float) -> bool:
 
 
 def _share(words: pl.DataFrame, values: pl.Series) -> float:
-    """Weight of the words that were parsed, as a share of all."""
+    """Weighted share of the words that were parsed."""
     total = float(words["weight"].sum())
     return 1.0 if not total else float(words["weight"].filter(values.is_not_null()).sum()) / total
 
 
 def _dated(name: str, words: pl.Series) -> Date | str | None:
-    """The format of dates; None where the words are none."""
+    """Format of dates; None if the words are not dates."""
     some = words.head(200)
     if not some.str.contains(_LIKE_A_DATE).mean() >= MOST:  # type: ignore[operator]
         return None
@@ -427,7 +427,7 @@ def _dated(name: str, words: pl.Series) -> Date | str | None:
 
 
 def _levels(name: str, facts: Facts, asked: bool) -> Category | str:
-    """A category, if values that are not rare cover half of the rows."""
+    """A category, if frequent values cover half of the rows; otherwise the reason to leave it out."""
     frequent = [weight for weight in facts.words["weight"] if not is_rare(weight, facts.total)]
     if frequent and (asked or (len(frequent) <= FREQUENT_LEVELS and 2 * sum(frequent) >= facts.given)):
         return Category(name)
@@ -437,10 +437,10 @@ def _levels(name: str, facts: Facts, asked: bool) -> Category | str:
 def deciding_columns(
     encoder: Encoder, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> list[tuple[str, float]]:
-    """Return columns that order the rows almost as the target does, with their areas under the ROC curve.
+    """Return columns that order the rows almost like the target, with their areas under the ROC curve.
 
-    Levels of a category are ordered by their shares of positives. The column that decides most comes first. Of many
-    rows evenly spaced ones are looked at.
+    Levels of a category are ordered by their shares of positives. Columns with the largest area come first. In large
+    tables, evenly spaced rows are used.
 
     Examples
     --------
@@ -468,7 +468,7 @@ def deciding_columns(
 
 
 def deciding_notes(found: Sequence[tuple[str, float]]) -> list[str]:
-    """Return a sentence for each column of :func:`deciding_columns`."""
+    """Return one note for each column of :func:`deciding_columns`."""
     return [
         f"column {name!r} alone ranks the rows almost perfectly (AUC {area:.3f}): is it known when you rank, or does "
         f"it give the target away? --drop {shlex.quote(name)} leaves it out"
@@ -477,7 +477,7 @@ def deciding_notes(found: Sequence[tuple[str, float]]) -> list[str]:
 
 
 def _area(values: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> float:
-    """Area under the ROC curve, ties counted half; of one class 0.5."""
+    """Area under the ROC curve with ties counted half; 0.5 for a single class."""
     codes = np.unique(values, return_inverse=True)[1]
     up, down = np.bincount(codes, positive), np.bincount(codes, negative)
     pairs = up.sum() * down.sum()
@@ -485,13 +485,13 @@ def _area(values: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> flo
 
 
 def _is_sure(area: float, positives: float, negatives: float) -> bool:
-    """Whether so large an area is far beyond chance, by the variance of the Mann-Whitney statistic."""
+    """Whether an area is far beyond chance, by the variance of the Mann-Whitney statistic."""
     pairs = 12 * positives * negatives
     return bool(pairs) and abs(area - 0.5) >= _SURE * np.sqrt((positives + negatives + 1) / pairs)
 
 
 def row_groups(table: Table, names: Sequence[str]) -> np.ndarray:
-    """Return for each row the number of the first row that has the same values in these columns.
+    """For each row, the index of the first row with the same values in these columns.
 
     Examples
     --------
@@ -505,7 +505,7 @@ def row_groups(table: Table, names: Sequence[str]) -> np.ndarray:
 
 
 def row_notes(y: np.ndarray, groups: np.ndarray) -> list[str]:
-    """Return sentences about rows that repeat others (see :func:`row_groups`), and about rows sorted by their target.
+    """Return notes about repeated rows (see :func:`row_groups`) and about rows sorted by their target.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables larger than memory: Parquet, CSV and LETOR files, and folders of them, read in blocks of rows."""
+"""Tables larger than memory: Parquet, CSV and LETOR files, or folders of them, read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from apexrank.io.tables import (
 from apexrank.problem.blocks import Block, Blocks, block_rows, joined_columns
 from apexrank.textfile import check_readable
 
-PIECES = 8  # of a block: besides X no more than an eighth of its rows is in memory, as columns of the file
-LEAST_ROWS = 4096  # of a piece: opening a file takes its time
+PIECES = 8  # pieces per block: besides X, at most an eighth of its rows is in memory as columns of the file
+LEAST_ROWS = 4096  # minimum number of rows per piece, because opening a file takes time
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_MOST_TEXT = 1 << 27  # characters of a piece of a CSV file; of one record twice those
+_MOST_TEXT = 1 << 27  # maximum number of characters per piece of a CSV file; twice that for a single record
 
 
 class Span(NamedTuple):
-    """A range of rows of a Parquet file, read here or on another machine that has the file."""
+    """Range of rows of a Parquet file, read here or on another machine that has the file."""
 
     path: str
     first: int
@@ -68,7 +68,7 @@ class Span(NamedTuple):
 
 
 def piece_rows(rows: int, n: int) -> int:
-    """Return the rows of a piece if a block of so many rows is read in at most ``n`` pieces."""
+    """Return the number of rows per piece if a block of ``rows`` rows is read in at most ``n`` pieces."""
     return max(min(rows, LEAST_ROWS), -(-rows // n), 1)
 
 
@@ -76,13 +76,13 @@ Make = Callable[[Table], Block]
 
 
 def load_spans(spans: Sequence[Span], make: Make, pieces: int = PIECES) -> Block:
-    """Read the rows of spans in pieces, turn each into a block with ``make``, and join the blocks."""
+    """Read the rows of spans in pieces, convert each to a block with ``make``, and join the blocks."""
     parts = (make(piece.read()) for span in spans for piece in span.pieces(pieces))
     return _joined(parts, sum(span.rows for span in spans))
 
 
 def _joined(pieces: Iterator[Block], rows: int) -> Block:
-    """Join blocks into one; X is filled as they come."""
+    """Join blocks into one, filling X as they arrive."""
     X, n = np.empty((0, 0)), 0
     columns: list[Any] = []
     for piece in pieces:
@@ -101,16 +101,16 @@ class TableBlocks(Blocks):
     Parameters
     ----------
     path : path
-        A Parquet file, a LETOR file, a folder of either (taken in the order of their names), or a CSV file.
+        A Parquet file, a LETOR file, a folder of either (read in order of name), or a CSV file.
     make : callable, optional
-        From a table of some rows to a block; needed where blocks are read, not for their tables alone.
+        Function from a table to a block; needed only if blocks are read, not tables.
     rows : int, optional
-        Rows of a block; by default those of 64 MiB with all columns. A Parquet file is read fastest with row groups
-        of at most that size. Files with fewer rows share a block, unless there are groups.
+        Rows per block; by default as many as fit in 64 MiB with all columns. Parquet files are read fastest with row
+        groups of at most that size. Small files share a block, unless there are groups.
     groups : str, optional
-        The column of groups, which are kept whole where their rows stand together in one file.
+        The column of groups; a group stays in one block if its rows are contiguous in one file.
     sources : Sources, optional
-        The files of ``path``, where they have been looked at before.
+        The files of ``path``, if already known.
     """
 
     def __init__(
@@ -124,12 +124,12 @@ class TableBlocks(Blocks):
     ) -> None:
         self.path, self.groups = Path(path), groups
         self.make: Any = make
-        self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
+        self.pieces = 1 if groups is not None else PIECES  # a group must be scaled as a whole
         self.sources = _look_at(self.path) if sources is None else sources
         self.files, self.texts, self.width, self._stamps = self.sources
         self.rows = block_rows(rows, len(self.head().names))
         self.spans = _spans(self.files, self.rows, groups)
-        # a group in two files has to be in two blocks, or nobody would see that it is cut
+        # a group in two files must be in two blocks, so that the split is detected
         self.shares = _shares(self.spans, self.rows if groups is None else 0)
 
     def head(self) -> Table:
@@ -142,7 +142,7 @@ class TableBlocks(Blocks):
         return head
 
     def check_unchanged(self) -> None:
-        """Raise InputError if a file has changed since it was first looked at: passes have to see the same rows."""
+        """Raise InputError if a file has changed since it was opened, because all passes must see the same rows."""
         for path, stamp in self._stamps.items():
             if _stamp(path) != stamp:
                 raise InputError(
@@ -150,7 +150,7 @@ class TableBlocks(Blocks):
                 )
 
     def note_later_columns(self, known: Sequence[str]) -> None:
-        """Warn about columns that the first file lacks, except ``known`` ones."""
+        """Warn about columns that are missing in the first file, except ``known`` ones."""
         for file in self.files[1:]:
             extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
             if extra:
@@ -163,7 +163,7 @@ class TableBlocks(Blocks):
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[Table]:
         """Iterate over all rows as tables of an eighth of a block, or whole blocks if there are groups.
 
-        Of Parquet files only ``columns`` are read.
+        For Parquet files, only ``columns`` are read.
         """
         self.check_unchanged()
         for path in self.texts:
@@ -186,10 +186,10 @@ class TableBlocks(Blocks):
 
 
 def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table, int]:
-    """Draw ``n`` rows at random from a file or folder larger than memory.
+    """Draw ``n`` random rows from a file or folder larger than memory.
 
-    Returns them in their order, all rows where there are no more, and how many there are. It takes one pass with no
-    more than twice ``n`` rows and a piece of a block in memory.
+    Returns them in file order (all rows if there are no more than ``n``) and the total number of rows. It takes one
+    pass, with at most twice ``n`` rows and one piece of a block in memory.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
                     f"{table.source} column {column.name!r} is {column.dtype}, in files before it {known}: "
                     "write one type in all files"
                 )
-        own = rng.random(len(table))  # the rows with the smallest keys stay
+        own = rng.random(len(table))  # keep the rows with the smallest keys
         some = np.flatnonzero(own <= limit)
         frames.append(pl.DataFrame(columns)[some])
         keys, places = np.append(keys, own[some]), np.append(places, total + some)
@@ -237,7 +237,7 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
 
 
 class Sources(NamedTuple):
-    """Files of a table: Parquet or text, the number of features of LETOR text, and what tells that a file changed."""
+    """Files of a table: Parquet or text, the number of features of LETOR text, and stamps that detect changes."""
 
     files: list[ParquetFile]
     texts: list[Path]
@@ -260,12 +260,12 @@ class ParquetFile(NamedTuple):
     schema: dict[str, Any]
 
     def spans(self, rows: int) -> list[Span]:
-        """Return spans of at most so many rows."""
+        """Split into spans of at most ``rows`` rows."""
         return [Span(self.path, a, min(rows, self.rows - a)) for a in range(0, self.rows, rows)]
 
 
 def parquet_files(path: Path) -> list[ParquetFile]:
-    """Return the Parquet files of a path, and check that all are readable."""
+    """Return the Parquet files of a path after checking that all are readable."""
     found = []
     for file in files_of(path):
         if file.suffix.lower() not in PARQUET:
@@ -284,7 +284,7 @@ def parquet_files(path: Path) -> list[ParquetFile]:
 
 
 def _with_rows(path: Path) -> list[ParquetFile]:
-    """Return the Parquet files of a path that have rows, and check that all are readable."""
+    """Return the Parquet files of a path that have rows, after checking that all are readable."""
     found = parquet_files(path)
     if not found:
         raise InputError(
@@ -321,8 +321,8 @@ def _shares(spans: list[Span], rows: int) -> list[list[Span]]:
 
 
 def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
-    """Return block bounds, moved to where a group begins."""
-    Span(path, 0, 1).read().column(groups)  # whose error names the likely spelling
+    """Return block bounds, moved to the start of a group."""
+    Span(path, 0, 1).read().column(groups)  # its error suggests the likely spelling
     bounds = [0]
     for a in range(0, n, rows):
         span = Span(path, a, min(rows + 1, n - a))
@@ -350,10 +350,10 @@ def _letor_width(files: list[Path]) -> int:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return what tells two versions of a file apart."""
+    """Return size and modification time, which distinguish versions of a file."""
     try:
         found = path.stat()
-    except OSError:  # reading it says why
+    except OSError:  # reading it will give the reason
         return None
     return found.st_size, found.st_mtime_ns
 
@@ -374,7 +374,7 @@ def _letor_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
 
 
 def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
-    """Iterate over the rows of a CSV file; a record ends with a line in which all quotes are closed."""
+    """Iterate over the rows of a CSV file; a record ends with a line at which all quotes are closed."""
     file = CsvFile.open(path, "index")
     roles = {"id": file.names[0]} if file.has_index else {}
     first = 0
@@ -386,7 +386,7 @@ def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
 
 
 def _of_whole_groups(tables: Iterator[Table], groups: str) -> Iterator[Table]:
-    """Move the rows of the last group of each table to the next one."""
+    """Move the rows of the last group of each table to the next table."""
     rest = None
     for table in tables:
         if rest is not None:
@@ -425,7 +425,7 @@ def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Turn named columns of a table into a block; the target stays text if it holds ``words``."""
+    """Convert named columns of a table to a block; the target stays text if it holds ``words``."""
 
     features: tuple[str, ...]
     target: str
@@ -453,7 +453,7 @@ class _Columns:
 
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
-    """Return whether the target holds words (:func:`apexrank.io.columns.is_text`), judged by all rows."""
+    """Return whether the target holds words (:func:`apexrank.io.columns.is_text`), judged on all rows."""
     if not blocks.texts and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
     return sum(int(word_balance(table, [target])[0]) for table in blocks.tables([target])) > 0
@@ -473,17 +473,17 @@ def read_blocks(
     Parameters
     ----------
     path : path
-        A Parquet file, a LETOR file, a folder of either, or a CSV file. Text is parsed in every pass, which takes
-        ten times as long as Parquet.
+        A Parquet file, a LETOR file, a folder of either, or a CSV file. Text is parsed in every pass, which takes ten
+        times as long as Parquet.
     target : str
-        The column of labels, or of relevance. Whether text is of numbers or of words takes one more pass over it. LETOR
-        files have one, and their groups.
+        The column of labels, or of relevance. Deciding whether text holds numbers or words takes one more pass. LETOR
+        files have a fixed target column, and their groups.
     features : sequence of str, optional
-        Columns of numbers, all others of the first file with rows by default. Missing values are refused by the fit.
+        Numeric columns; by default all other columns of the first file with rows. The fit rejects missing values.
     sample_weight, groups : str, optional
         Columns of weights and of groups.
     rows : int, optional
-        Rows of a block; by default those of 64 MiB.
+        Rows per block; by default as many as fit in 64 MiB.
 
     Examples
     --------

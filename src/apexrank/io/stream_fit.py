@@ -1,4 +1,4 @@
-"""Fit a table ranker on files larger than memory; the model is that of a fit in memory."""
+"""Out-of-core fit of a table ranker; the model is the same as for a fit in memory."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from apexrank.rankers.together import search_blocks
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
 Merge = Callable[[Any, Any], Any]
-MERGED = 8  # results that one task of Dask merges
-BYTES_A_ROW, MANY_ROWS = 100, 1_000_000  # of scores that are sorted, and rows of which it is worth a note
+MERGED = 8  # number of results merged by one Dask task
+BYTES_A_ROW, MANY_ROWS = 100, 1_000_000  # memory for sorting scores, and number of rows that deserve a note
 
 
 def map_tables(
     tables: TableBlocks, function: Callable[..., Any], *args: Any, merge: Merge | None = None
 ) -> Any:
-    """Apply ``function(table, *args)`` to all rows, a table at a time.
+    """Apply ``function(table, *args)`` to all rows, one table at a time.
 
     Returns the list of results, or with ``merge`` one merged result.
 
@@ -56,13 +56,13 @@ def map_tables(
 def _results(tables: TableBlocks, function: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[Any]:
     for table in tables.tables():
         result = function(table, *args)
-        del table  # or two would be in memory while the next one is read
+        del table  # otherwise two tables would be in memory during the next read
         yield result
         del result
 
 
 def span_blocks(tables: TableBlocks) -> DaskBlocks:
-    """Blocks of Parquet files, read once by the workers that then keep them.
+    """Blocks of Parquet files, read once by the workers that keep them.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def map_spans(
 ) -> Any:
     """:func:`map_tables` on Dask workers, none of which keeps a table.
 
-    The workers merge, too, some results at a time, so that only one comes back.
+    The workers also merge results in batches, so that only one is transferred.
 
     Examples
     --------
@@ -127,28 +127,28 @@ def fit_table_blocks(
     source: Source | None = None,
     mapped: Map = map_tables,
 ) -> tuple[TableRanker, Judged]:
-    """:meth:`TableRanker.fit` in passes over a file or folder: one for the target and the kinds of columns, one for the
-    encoding, those of the fit, and one for the scores.
+    """Out-of-core :meth:`TableRanker.fit` on a file or folder.
 
-    The encoding is the one learnt from the whole table, to rounding; a median of more than 131,072 values is off by
-    about a thousandth of the rows. Scores and answers of all rows come together in the end, about 50 bytes a
-    row while they are sorted.
+    There is one pass for the target and the kinds of columns, one for the encoding, those of the fit, and one for the
+    scores. The encoding equals that of the whole table up to rounding; a median of more than 131,072 values is off by
+    about a thousandth of the rows. Scores and answers of all rows are gathered at the end, about 50 bytes per row while
+    they are sorted.
 
     Parameters
     ----------
     path : path
         A Parquet file, a LETOR file, a folder of either, or a CSV file.
     recipe : Recipe
-        What each column is for.
+        Roles of the columns.
     estimator : linear ranker, PNormPushCV, or GridSearchCV over the alpha of a ranker of grades
-        Fitted in place; of a search the best ranker becomes that of the table.
+        Fitted in place; the best ranker of a search is used.
     rows : int, optional
-        Rows of a block.
+        Rows per block.
     source : callable, optional
-        From the blocks of the files to blocks elsewhere, such as on Dask workers.
+        Function from the blocks of the files to blocks elsewhere, such as on Dask workers.
     mapped : callable, optional
-        ``mapped(blocks, function, *args)`` lists ``function(table, *args)`` of all tables, in their order; with
-        ``merge=`` it gives what remains when neighbours are merged.
+        ``mapped(blocks, function, *args)`` returns the list of ``function(table, *args)`` over all tables, in order;
+        with ``merge=`` it returns the merged result.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def fit_table_blocks(
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = ranker.block
     blocks = tables if source is None else source(tables)
-    if recipe.scale == "query":  # features are scaled inside the groups of a block
+    if recipe.scale == "query":  # features are scaled within the groups of a block
         check_whole(blocks.map(groups_in))
     (search_blocks if searches_grades else fit_blocks)(estimator, blocks)
     ranker.estimator = getattr(estimator, "best_estimator_", estimator)
@@ -216,12 +216,12 @@ def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
     return recipe.graded or recipe.groups is not None or not of_two_rows(estimator._objective, 1, 1).streams
 
 
-# facts of columns, counts of the target, rows without one, and all rows
+# facts of columns, counts of the target, number of rows without one, and number of all rows
 Look = tuple[dict[str, Facts], Counter[str], int, int]
 
 
 def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
-    """What the columns hold, in the rows with a target, and the values of that."""
+    """Facts of the columns in the rows with a target, and counts of the target values."""
     counts: Counter[str] = Counter()
     labelled = table
     if not recipe.graded:
@@ -237,7 +237,7 @@ def _merge_looks(a: Look, b: Look) -> Look:
 
 
 def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
-    """Statistics of the features; grades and weights that cannot be used are found in the same pass."""
+    """Statistics of the features; the same pass validates grades and weights."""
     if recipe.graded:
         grades(table, recipe.target)
     else:
@@ -270,8 +270,8 @@ def score_blocks(
 ) -> tuple[Table, np.ndarray, list[str]]:
     """Score the rows of files larger than memory.
 
-    Returns a table of all rows with their group, id, target and weight alone, their scores, and notes about the first
-    rows that call for any. With a target of classes, rows without one have no score.
+    Returns a table of all rows with only their group, id, target and weight, their scores, and the notes of the first
+    table that has any. With a two-class target, rows without a target have no score.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Fit a ranker on a table and rank other tables with it.
+"""Fitting of a ranker on a table, and ranking of other tables with it.
 
-The one path from a table to a model: :func:`fit_table` reads every column once, encodes the matrix once, fits the
-estimator and scores the training rows. Weights count as repetitions of rows in all of it.
+:func:`fit_table` is the single path from a table to a model: it reads every column once, encodes the matrix once, fits
+the estimator and scores the training rows. Weights count as repetitions of rows throughout.
 """
 
 from __future__ import annotations
@@ -53,29 +53,29 @@ class Recipe:
     Parameters
     ----------
     target : str
-        The column that says which rows are positive, or how relevant they are.
+        Column of labels or relevance.
     positive : str, optional
         Its positive value; not needed for 0/1, true/false, yes/no and the like.
     graded : bool
-        The target holds grades of relevance, numbers of at least 0.
+        Whether the target holds relevance grades, non-negative numbers.
     id : str, optional
-        Names the rows; never a feature.
+        Column that names the rows; never a feature.
     groups : str, optional
-        Rows are ranked inside each group.
+        Column of groups; rows are ranked within each group.
     weight : str, optional
-        How many times each row counts.
+        Column of row weights.
     features, drop : sequences of str
-        Columns to use, and columns to leave out. By default, and for "all", :func:`apexrank.io.prepare.prepare` leaves
-        out what is of no use.
+        Columns to use, and columns to leave out. By default, and for "all", :func:`apexrank.io.prepare.prepare` drops
+        useless columns.
     categorical : sequence of str, optional
-        Columns to one-hot encode, or ``["all"]`` for all columns of text. By default, and for the other columns, text
-        is one-hot encoded where enough rows have the same values; in graded recipes it is not.
+        Columns to one-hot encode, or ``["all"]`` for all text columns. By default, and for the other columns, text is
+        one-hot encoded if enough rows share the same values; in graded recipes it is not.
     impute : {"median", "mean", "none", "keep"}, optional
-        What missing numbers become. With "none", the default of graded recipes, a missing value is an error. "keep"
-        leaves them to a ``BoostedRanker``, whose trees take them. Otherwise missing values get a feature of their own
-        where training has enough of them.
+        Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error. "keep"
+        leaves them to a ``BoostedRanker``, whose trees accept them. Otherwise missing values get a separate feature if
+        training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
-        See :meth:`apexrank.io.encode.Encoder.fit`. "query" brings every number to the range 0 to 1 inside each group,
+        See :meth:`apexrank.io.encode.Encoder.fit`. "query" scales every number to the range 0 to 1 within each group,
         LETOR's query-level scaling.
     """
 
@@ -93,7 +93,7 @@ class Recipe:
 
     @property
     def encoder_scale(self) -> str:
-        """The scale of the encoder; that inside groups comes after it."""
+        """Scaling of the encoder; scaling within groups is applied after it."""
         if self.scale == "query" and self.groups is None:
             raise InputError("--scale query scales inside each group: name the column with --groups")
         return "none" if self.scale == "query" else self.scale
@@ -104,7 +104,7 @@ class Recipe:
         return self.impute or ("none" if self.graded else "median")
 
     def feature_columns(self, table: Table) -> list[str]:
-        """Columns of the table that are features, in the table's order."""
+        """Feature columns of the table, in table order."""
         roles = {"target": self.target, "id": self.id, "groups": self.groups, "weight": self.weight}
         for name in self.categorical or ():
             if name != "all":
@@ -114,10 +114,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Training negatives above a score: at most ``counts[j]`` of all ``total`` score more than ``scores[j]``.
+    """Training negatives above a score: at most ``counts[j]`` of all ``total`` exceed ``scores[j]``.
 
-    Kept for a few hundred counts only, so that a model file stays small. Negatives count as often as their weights say;
-    weights that are whole numbers, or none, make the counts exact.
+    Stored for a few hundred counts only, to keep model files small. Weights of negatives count as repetitions; with
+    whole-number weights, or none, the counts are exact.
     """
 
     counts: np.ndarray
@@ -126,7 +126,7 @@ class Thresholds:
 
     @classmethod
     def learn(cls, negatives: np.ndarray, weight: np.ndarray | None = None, size: int = 512) -> Thresholds:
-        """Take the table from the training negatives' scores."""
+        """Build the table from the scores of the training negatives."""
         weight = np.ones(len(negatives)) if weight is None else weight
         negatives, weight = negatives[weight > 0], weight[weight > 0]
         falling = np.argsort(-negatives, kind="stable")
@@ -138,7 +138,7 @@ class Thresholds:
         return cls(counts, negatives[rows], float(below[-1]))
 
     def at(self, fpr: float) -> float:
-        """Score that at most a share ``fpr`` of the training negatives exceeds.
+        """Score exceeded by at most a share ``fpr`` of the training negatives.
 
         Examples
         --------
@@ -147,15 +147,15 @@ class Thresholds:
         """
         if not 0 <= fpr < 1:
             raise InputError(f"the false positive rate must be at least 0 and below 1, got {fpr!r}")
-        # Dividing, not multiplying fpr by the total: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
+        # Divide instead of multiplying fpr by the total: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
         return float(self.scores[np.searchsorted(self.counts / self.total, fpr, side="right") - 1])
 
 
 @dataclass
 class TableRanker:
-    """A fitted estimator and everything it takes to use it on a table.
+    """Fitted estimator with everything needed to apply it to a table.
 
-    Made by :meth:`fit`, or by :meth:`of` from a ranker of grades that is fitted; kept with
+    Created by :meth:`fit`, or by :meth:`of` from a fitted ranker of grades; saved with
     :func:`apexrank.io.save_model`.
 
     Parameters
@@ -163,25 +163,25 @@ class TableRanker:
     estimator : estimator
         A fitted linear ranker.
     encoder : Encoder
-        From columns to features.
+        Encoding of columns as features.
     target : str
-        The training target.
+        Name of the training target.
     positive : str, optional
-        Its positive value; None when the target holds grades of relevance.
+        Its positive value; None if the target holds relevance grades.
     id, groups : str, optional
         Columns that name rows and groups.
     ignored : list of str
         Training columns that are not features.
     mean : array
-        Training mean of each encoded feature, what :meth:`contributions` compares with.
+        Training mean of each encoded feature, the reference of :meth:`contributions`.
     thresholds : Thresholds, optional
-        For a wanted false positive rate; None with grades.
+        Score thresholds for false positive rates; None with grades.
     training : dict
-        What was learned from: number of rows, of positives, and the solver's certificate.
+        Training summary: number of rows and positives, and the solver's certificate.
     weight : str, optional
         Column of row weights in training.
     calibration : Calibration, optional
-        Probabilities of scores, where they were asked for.
+        Probabilities of scores, if calibrated.
     score_profile : Profile, optional
         Distribution of the scores of the training rows; None in files of older formats.
 
@@ -211,7 +211,7 @@ class TableRanker:
 
     @classmethod
     def fit(cls, table: Any, recipe: Recipe, estimator: Any) -> TableRanker:
-        """Learn the encoding and fit ``estimator`` on the table: a data frame, the path of a file, or a `Table`."""
+        """Learn the encoding and fit ``estimator`` on a table: a data frame, the path of a file, or a `Table`."""
         return fit_table(as_table(table), recipe, estimator)[0]
 
     @classmethod
@@ -224,10 +224,10 @@ class TableRanker:
         groups: str | None = None,
         id: str | None = None,
     ) -> TableRanker:
-        """Wrap a ranker of grades that was fitted on arrays or a frame of numbers, so that a model file can keep it.
+        """Wrap a ranker of grades that was fitted on arrays or a numeric frame, so that a model file can store it.
 
-        ``features`` are the columns of tables to rank, by default the names that the estimator was fitted with, or
-        x0, x1, …; the other parameters name columns, too.
+        ``features`` are the columns of tables to rank, by default the feature names of the fitted estimator, or x0, x1,
+        …; the other parameters also name columns.
 
         Examples
         --------
@@ -253,7 +253,7 @@ class TableRanker:
         if len(names) != d:
             raise InputError(f"features must name {d} columns, got {len(names)}")
         estimator = copy(estimator)
-        vars(estimator).pop("feature_names_in_", None)  # it gets arrays from now on
+        vars(estimator).pop("feature_names_in_", None)  # from now on it gets arrays
         gaps = np.broadcast_to(getattr(estimator, "_missing", False), d)
         columns = tuple(Number(str(name), gaps=bool(gap)) for name, gap in zip(names, gaps, strict=True))
         recipe = Recipe(target=target, graded=True, groups=groups, id=id, scale="none")
@@ -267,7 +267,7 @@ class TableRanker:
     def unfitted(
         cls, recipe: Recipe, estimator: Any, encoder: Encoder, positive: str | None, names: Sequence[str]
     ) -> TableRanker:
-        """A ranker that knows its columns, those called ``names`` in the table, but not yet its coefficients."""
+        """Create a ranker whose columns (of the table columns ``names``) are known, but not its coefficients."""
         used = {column.name for column in encoder.columns}
         return cls(
             estimator=estimator,
@@ -281,7 +281,7 @@ class TableRanker:
         )
 
     def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
-        """Keep the mean of the training rows, the thresholds of the negatives, and a summary."""
+        """Store the mean of the training rows, the thresholds of the negatives, and a summary."""
         self.mean = mean
         weights = np.ones(len(judged.scores)) if judged.weight is None else judged.weight
         self.score_profile = Profile.of_numbers(judged.scores[weights > 0], weights[weights > 0], 0.0)
@@ -299,7 +299,7 @@ class TableRanker:
 
     @property
     def meaning(self) -> str:
-        """What high scores stand for, such as "fraud = yes" or "high relevance"."""
+        """Meaning of high scores, such as "fraud = yes" or "high relevance"."""
         return f"high {self.target}" if self.positive is None else f"{self.target} = {self.positive}"
 
     @property
@@ -313,7 +313,7 @@ class TableRanker:
 
     @property
     def is_linear(self) -> bool:
-        """Whether scores are sums of coefficients times features; other rankers tell what a feature contributes."""
+        """Whether scores are linear in the features; other rankers have a method ``contributions``."""
         return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "contributions")
 
     def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
@@ -334,7 +334,7 @@ class TableRanker:
     def scaled(
         self, table: Table, X: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None = None
     ) -> np.ndarray:
-        """Encoded rows, scaled inside their groups where training was; rows of weight 0 have no part in that."""
+        """Encoded rows, scaled within groups if training was; rows of weight 0 do not affect the scaling."""
         _refuse_overflow(table, ~np.isinf(X).any(axis=1))
         if self.training["scale"] != "query" or groups is None:
             return X
@@ -343,9 +343,9 @@ class TableRanker:
         return X
 
     def check(self, table: Table, known: Iterable[str | None] = ()) -> list[str]:
-        """Return warnings about a table to rank; a missing column raises InputError.
+        """Return warnings about a table to rank; raise InputError if a column is missing.
 
-        ``known`` names columns that need no warning although training did not have them.
+        ``known`` names extra columns that need no warning.
         """
         for column in self.encoder.columns:
             table.column(column.name)
@@ -359,7 +359,7 @@ class TableRanker:
         return notes
 
     def drift(self, table: Table, scores: np.ndarray) -> dict[str, float]:
-        """Population stability index of the scores and of each column, the largest first; see `apexrank.io.drift`."""
+        """Population stability index of the scores and of each column, largest first; see `apexrank.io.drift`."""
         if self.score_profile is None:
             raise InputError(
                 "the model does not know its training rows: it was made before format 5; fit it anew"
@@ -375,12 +375,12 @@ class TableRanker:
     def score(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top.
 
-        Rows whose ``weight`` is 0 have no part in the scaling of their group.
+        Rows whose ``weight`` is 0 do not affect the scaling of their group.
         """
         return self.score_rows(table, self.features(table, weight))
 
     def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
-        """Scores of the rows of a table by their features."""
+        """Scores of the rows of a table, from their features."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.is_linear:
                 _refuse_overflow(table, np.isfinite(X @ self.coef))
@@ -389,14 +389,14 @@ class TableRanker:
         return scores
 
     def group_ids(self, table: Table) -> np.ndarray | None:
-        """Group of each row, or None when the model ranks one list."""
+        """Group of each row, or None if the model ranks one list."""
         return None if self.groups is None else group_ids(table, self.groups)
 
     def contributions(self, table: Table, X: np.ndarray | None = None) -> np.ndarray:
         """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
 
-        The sum over a row is how far its score lies above that of the average training row. ``X`` holds features of
-        some of the table's rows, where they are known: a row is scaled inside its whole group.
+        The sum over a row is the difference between its score and that of the average training row. ``X`` holds the
+        features of some of the table's rows, if already computed: a row must be scaled within its whole group.
         """
         X = self.features(table) if X is None else X
         with np.errstate(over="ignore", invalid="ignore"):
@@ -404,9 +404,9 @@ class TableRanker:
             return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
     def effects(self, table: Table) -> dict[str, float]:
-        """Standard deviation over labelled rows of what each column, and each pair of columns, adds to the score.
+        """Standard deviation over labelled rows of the effect of each column, and of each pair of columns.
 
-        Of an additive model; weights count as in training.
+        For additive models only; weights count as in training.
         """
         X, _, weight, _ = self.block(table)
         names = np.repeat(
@@ -424,7 +424,7 @@ class TableRanker:
         return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
 
     def explain(self, table: Table, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:
-        """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it.
+        """The ``n`` columns that raise each row's score most, such as ``amount=+0.83``; fewer if fewer raise it.
 
         ``X`` is as in :meth:`contributions`.
         """
@@ -443,8 +443,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     Returns
     -------
     ranker, judged
-        The fitted ranker, and answers, scores, groups and weights of its training rows; rows without a target have no
-        part in it. Notes say what was done with the columns.
+        The fitted ranker, and answers, scores, groups and weights of its training rows, without rows that have no
+        target. Notes describe how the columns were used.
     """
     notes: list[str] = []
     if not recipe.graded:
@@ -455,7 +455,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     check_encoding(recipe.imputation, scale)
     if recipe.imputation == "keep" and not isinstance(estimator, BoostedRanker):
         raise InputError("only boosted trees of grades keep missing values as they are: use --impute median")
-    recipe.feature_columns(table)  # refuses unknown names before anything takes time
+    recipe.feature_columns(table)  # raises for unknown names before the expensive part
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
         raise InputError(
@@ -473,7 +473,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
     judged = Judged(y, scores, groups, positive is None, notes=tuple(notes), weight=weight)
-    X = np.nan_to_num(X) if np.isnan(X).any() else X  # of trees, whose contributions need no mean
+    X = np.nan_to_num(X) if np.isnan(X).any() else X  # trees need no mean for contributions
     ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
     return ranker, judged
 
@@ -485,7 +485,7 @@ def _refuse_overflow(table: Table, fits: np.ndarray) -> None:
 
 
 def signed(value: float) -> str:
-    """Format a number with a sign and two significant digits: the size of scores depends on p.
+    """Format a number with a sign and two significant digits, because the scale of scores depends on p.
 
     Examples
     --------
@@ -496,7 +496,7 @@ def signed(value: float) -> str:
 
 
 def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None) -> Any:
-    """The fitted estimator, the best one of a search; ``given`` are groups and weights."""
+    """Fit the estimator and return it, or the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
     if searches and "groups" not in arguments:
@@ -506,18 +506,18 @@ def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given
     monotone: Any = getattr(searched, "monotonic_cst", None)
     by_name = isinstance(monotone, Mapping)
     try:
-        if by_name:  # of the table's columns, which the estimator does not know
+        if by_name:  # by table column, which the estimator does not know
             searched.set_params(monotonic_cst=_monotone_features(monotone, encoder))
         with config_context(enable_metadata_routing=searches):
             if searches and weight is not None:
-                # Measures of ranks need whole weights: with others the folds are scored without.
+                # Rank metrics need whole-number weights; with others the folds are scored without weights.
                 whole = bool((weight == np.floor(weight)).all())
                 estimator.scoring.set_score_request(groups=True, sample_weight=whole)
             estimator.fit(X, y, **arguments)
     except InputError:
         raise
     except ValueError as error:
-        # scikit-learn's own checks speak over many lines; the first one says what is wrong.
+        # scikit-learn's error messages span many lines; the first one states the problem.
         raise InputError(str(error).strip().splitlines()[0]) from error
     finally:
         if by_name:
@@ -527,7 +527,7 @@ def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given
 
 
 def _monotone_features(signs: Mapping[Any, int], encoder: Encoder) -> dict[int, int]:
-    """Signs of the features that columns of numbers become."""
+    """Signs of the features of numeric columns."""
     columns = {column.name: column for column in encoder.columns}
     first = dict(zip(columns, encoder.starts.tolist(), strict=True))
     for name in signs:
@@ -549,33 +549,33 @@ def rank_table(
     id: str | None = None,
     scores: np.ndarray | None = None,
 ) -> pl.DataFrame:
-    """Rank the rows of a table, best first, inside each group when the model has groups.
+    """Rank the rows of a table, best first, within each group if the model has groups.
 
     Parameters
     ----------
     ranker : TableRanker
         A fitted model.
     table : Table
-        Rows to rank; has every feature column of the model.
+        Rows to rank, with every feature column of the model.
     top : int, optional
-        Keep so many rows (of each group).
+        Keep this many rows (per group).
     fpr : float, optional
-        Keep the rows above the score that at most this share of the training negatives exceeded.
+        Keep the rows above the score that at most this share of the training negatives exceeds.
     min_probability : float, optional
-        Keep the rows of at least this probability, of a calibrated model.
+        Keep the rows with at least this probability; for calibrated models.
     explain : bool
-        Add ``why_1`` to ``why_3``, the columns that lift the row most.
+        Add ``why_1`` to ``why_3``, the columns that raise the score of the row most.
     keep : bool
         Add all other columns of the table.
     id : str, optional
-        Column that names the rows; by default the model's, or the row number when the table lacks it.
+        Column that names the rows; by default the model's, or the row number if the table lacks it.
     scores : array, optional
-        Scores of the rows, where they are known; the table then needs no features, except to explain.
+        Scores of the rows, if already known; the table then needs features only for ``explain``.
 
     Returns
     -------
     polars.DataFrame
-        The group and id columns, ``rank``, ``score``, of a calibrated model ``probability``, then what was asked for.
+        The group and id columns, ``rank``, ``score``, ``probability`` for a calibrated model, and requested columns.
     """
     _check_budget(ranker, top, fpr)
     X = ranker.features(table) if scores is None or explain else np.empty((0, 0))
@@ -583,7 +583,7 @@ def rank_table(
     rows, ranks = _order(scores, ranker.group_ids(table))
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
     if fpr is not None:
-        assert ranker.thresholds is not None  # _check_budget has seen to it
+        assert ranker.thresholds is not None  # ensured by _check_budget
         kept &= scores[rows] > ranker.thresholds.at(fpr)
     probability = None if ranker.calibration is None else ranker.calibration.at(scores)
     if min_probability is not None:
@@ -618,7 +618,7 @@ def _check_budget(ranker: TableRanker, top: int | None, fpr: float | None) -> No
 
 
 def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers, best first inside each group, and their ranks; groups and ties keep the table's order."""
+    """Row indices, best first within each group, and their ranks; groups and ties keep the table's order."""
     segments = segment(groups, len(scores))
     first = segments.order[segments.indptr[:-1]][segments.of_rows()]
     best = np.lexsort((-scores, first))

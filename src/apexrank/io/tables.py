@@ -1,6 +1,6 @@
-"""Read CSV, Parquet and LETOR files into tables that know the file and line of each value, and write tables.
+"""Reading of CSV, Parquet and LETOR files into tables that know the file and line of each value, and writing of tables.
 
-CSV fields stay text until a column is used as numbers, so ids such as ``007`` travel unchanged.
+CSV fields stay text until a column is used as numbers, so ids such as ``007`` are preserved.
 """
 
 from __future__ import annotations
@@ -46,34 +46,34 @@ LETOR = tuple(f"{suffix}{gz}" for suffix in (".txt", ".svm", ".letor") for gz in
 LETOR_ROLES = {"target": "relevance", "groups": "qid", "id": "docid"}
 _FOLD = ("train", "vali", "test")
 _FEW_CELLS = 1 << 24
-_LONGEST_FIELD = 1 << 27  # characters; the fast reader takes fields of any length
-# garbage inside a Parquet file makes its reader panic instead of raise
+_LONGEST_FIELD = 1 << 27  # characters; the fast reader accepts fields of any length
+# corrupt data inside a Parquet file makes its reader panic instead of raising
 PARQUET_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A data frame and the file it came from.
+    """Data frame together with the file it came from.
 
     Parameters
     ----------
     frame : polars.DataFrame
         The columns.
     source : str
-        What error messages call the table: its path.
+        Name of the table in error messages: its path.
     separator, encoding : str, optional
-        The separator of a table read from text, whose rows stand on numbered lines, and its encoding if not UTF-8.
+        The separator of a table read from text, whose rows have line numbers, and its encoding if not UTF-8.
     roles : mapping of str to str
-        What a format says of its columns: the names of the ``target``, ``groups`` and ``id`` columns.
+        Roles that the format defines: the names of the ``target``, ``groups`` and ``id`` columns.
     unnamed : float, optional
-        What a feature is that the file does not name, where the format says so: 0 in LETOR files.
+        Value of features that a row does not list, if the format defines one: 0 in LETOR files.
     first : int
-        How many rows of the file come before these.
+        Number of rows of the file before these.
     places : array, optional
-        The numbers of these rows among those of the file, where they are a selection.
+        Positions of these rows in the file, if they are a selection.
     guesses : sequence of str
-        Sentences about what the reader took for granted.
+        Notes about assumptions made by the reader.
 
     Examples
     --------
@@ -103,12 +103,12 @@ class Table:
     def column(self, name: str) -> pl.Series:
         """Return a column, or raise an error that suggests the likely spelling."""
         check_polars_threads("columns are read")
-        try:  # a look at all names would make reading all columns quadratic
+        try:  # searching all names would make reading all columns quadratic
             return self.frame[name]
         except (
             pl.exceptions.ColumnNotFoundError,
             UnicodeEncodeError,
-        ):  # a model file may name what is no text
+        ):  # a name in a model file may not be encodable
             pass
         if self.unnamed is not None and name.startswith("feature_"):
             return pl.Series(name, [self.unnamed], dtype=pl.Float64).new_from_index(0, len(self))
@@ -120,13 +120,13 @@ class Table:
         return replace(self, frame=self.frame[rows], places=places)
 
     def where(self, row: int, column: str) -> str:
-        """Describe the place of the value of a row (counted from 0): file, line or row, and column."""
+        """Describe the location of a value in a row (counted from 0): file, line or row, and column."""
         row = self.first + (row if self.places is None else int(self.places[row]))
         if self.separator is None:
             return f"{self.source} row {row + 1}, column {column!r}"
         every = csv_rows(Path(self.source), self.separator, self.encoding)
         rows = (line for line, fields in every if any(fields))
-        line = next(islice(rows, row + 1, None), row + 2)  # after the header; blank lines are no rows
+        line = next(islice(rows, row + 1, None), row + 2)  # skip the header; blank lines are not rows
         return f"{self.source} line {line}, column {column!r}"
 
 
@@ -144,16 +144,15 @@ def read_table(
 ) -> Table:
     """Read a CSV (``.csv``, ``.tsv``, also ``.gz``), Parquet or LETOR file with at least one row.
 
-    A CSV file is UTF-8, or of the ``encoding`` of that name; its ``separator`` is one ASCII character, by default the
-    one that its header uses most: comma, semicolon or tab. A LETOR or SVMlight file
-    (``.txt``, ``.svm``, ``.letor``, also ``.gz``) has the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` ….
-    A first column of a CSV file without a name, as pandas writes an index, is called ``index`` and has the role ``id``;
-    without ``index`` it is refused.
+    A CSV file is UTF-8, or has the given ``encoding``; its ``separator`` is one ASCII character, by default the most
+    frequent of comma, semicolon and tab in its header. A LETOR or SVMlight file (``.txt``, ``.svm``, ``.letor``, also
+    ``.gz``) has the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` …. A first CSV column without a name, as
+    written by pandas for an index, is named by ``index`` and has the role ``id``; without ``index`` it is an error.
 
     Raises
     ------
     InputError
-        When the file is missing, unreadable, empty, ragged or names a column twice.
+        If the file is missing, unreadable, empty, ragged or has a repeated column name.
     """
     path = Path(path)
     read = _by_suffix(path, _READERS)
@@ -171,7 +170,7 @@ def read_table(
 
 
 def as_table(data: Any) -> Table:
-    """Table of a polars or pandas data frame or of the path of a file; a `Table` is returned as it is.
+    """Convert a polars or pandas data frame or the path of a file to a `Table`; a `Table` is returned unchanged.
 
     Examples
     --------
@@ -191,7 +190,7 @@ def as_table(data: Any) -> Table:
             raise MissingExtraError("tables of pandas frames need pyarrow: pip install pyarrow") from None
         times = [column for column in frame.iter_columns() if column.dtype == pl.Datetime]
         days = [column.name for column in times if column.dt.time().drop_nulls().eq(time.min).all()]
-        return Table(frame.with_columns(pl.col(days).cast(pl.Date)))  # pandas has no dates without a time
+        return Table(frame.with_columns(pl.col(days).cast(pl.Date)))  # pandas has no dates without times
     raise InputError(f"a table is a data frame or the path of a file, not {type(data).__name__}")
 
 
@@ -200,7 +199,7 @@ def _checked_encoding(encoding: str | None) -> str | None:
     if encoding is None:
         return None
     try:
-        b"ab".decode(encoding, "ignore")  # which refuses codecs that are not of text
+        b"ab".decode(encoding, "ignore")  # raises for codecs that are not text encodings
         return None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else encoding
     except (LookupError, ValueError):
         raise InputError(
@@ -215,7 +214,7 @@ def _checked_separator(separator: str | None) -> str | None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files that a path stands for: those of a folder (Parquet, or LETOR if there are none), or itself.
+    """Return the files of a path: those of a folder (Parquet, or LETOR if there are none), or the path itself.
 
     Examples
     --------
@@ -229,12 +228,12 @@ def files_of(path: Path) -> list[Path]:
 
 
 def is_letor(file: Path) -> bool:
-    """Return whether the name of a file is that of a LETOR file."""
+    """Return whether a file has the suffix of a LETOR file."""
     return file.name.lower().endswith(LETOR)
 
 
 def check_no_fold(folder: Path, files: list[Path]) -> None:
-    """Raise InputError for a fold of a LETOR set, whose test rows nobody means to train on."""
+    """Raise InputError for a LETOR fold, whose test rows must not be used for training."""
     kinds = {kind: file.name for file in files for kind in _FOLD if file.name.lower().startswith(kind)}
     if folder.is_dir() and "train" in kinds and len(kinds) > 1:
         raise InputError(
@@ -249,7 +248,7 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
 
 
 def write_tables(frames: Iterable[pl.DataFrame], path: str | Path) -> None:
-    """Write frames below each other, as `write_table` writes one; those of a CSV file one at a time."""
+    """Write concatenated frames like `write_table`; for CSV, one frame at a time."""
     write = _by_suffix(Path(path), _WRITERS)
     check_polars_threads("tables are written")
     with replacing(path) as temporary:
@@ -257,9 +256,9 @@ def write_tables(frames: Iterable[pl.DataFrame], path: str | Path) -> None:
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with a ' before each text that a spreadsheet program would take for a formula.
+    """Prefix text that a spreadsheet program would interpret as a formula with '.
 
-    Those begin with =, +, -, @, a tab or a carriage return and are no numbers. Names of columns are texts, too.
+    Such text begins with =, +, -, @, a tab or a carriage return and is not a number. Column names are also prefixed.
 
     Examples
     --------
@@ -287,7 +286,7 @@ def check_flat(frame: pl.DataFrame) -> None:
 
 
 def check_suffix(path: str | Path) -> None:
-    """Raise InputError if :func:`write_table` does not know the format of ``path``."""
+    """Raise InputError if :func:`write_table` does not support the format of ``path``."""
     _by_suffix(Path(path), _WRITERS)
 
 
@@ -311,7 +310,7 @@ def _read_parquet(path: Path) -> Table:
 
 
 def check_texts(frame: pl.DataFrame, path: Path) -> None:
-    """Raise InputError for a Parquet file of few, long, repeated texts, which take no memory until they are used."""
+    """Raise InputError for a Parquet file of few, long, repeated texts, which take memory only when they are used."""
     for name in (name for name, kind in frame.schema.items() if kind == pl.String):
         size = int(frame[name].str.len_bytes().sum())
         if size > unpacked_limit(path, "parquet"):
@@ -344,7 +343,7 @@ def _read_letor(path: Path) -> Table:
 
 
 def letor_table(letor: Any, first: int = 0) -> Table:
-    """Return a table of what :func:`~apexrank.datasets.read_letor` gives."""
+    """Convert the result of :func:`~apexrank.datasets.read_letor` to a table."""
     names = pl.DataFrame({"relevance": letor.target, "qid": letor.groups, "docid": letor.docids})
     features = pl.DataFrame(letor.data, schema=letor.feature_names or [], orient="row")
     frame = pl.concat([names, features], how="horizontal")
@@ -357,17 +356,16 @@ def first_line(error: BaseException) -> str:
 
 @dataclass
 class CsvFile:
-    """A CSV file, plain or gzip-compressed, with the separator and the column names of its header.
+    """CSV file, plain or gzip-compressed, with the separator and the column names of its header.
 
-    polars reads the rows; where it would say nothing, or not in which line a fault is, the lines are looked at one by
-    one.
+    polars reads the rows; if it would ignore an error, or not report its line, the lines are checked one by one.
     """
 
     path: Path
     separator: str
     names: list[str]
     has_index: bool = False  # the first column has no name in the file
-    has_widths: bool = False  # every line is known to have a field for each name
+    has_widths: bool = False  # every line has been checked to have a field per name
     encoding: str | None = None  # None for UTF-8
     guesses: list[str] = field(default_factory=list)
 
@@ -375,9 +373,9 @@ class CsvFile:
     def open(
         cls, path: Path, index: str | None = None, encoding: str | None = None, separator: str | None = None
     ) -> CsvFile:
-        """Read the header; a repeated name is an error, because polars would rename it silently.
+        """Read the header; raise InputError for a repeated name, which polars would rename silently.
 
-        A first column without a name is called ``index``, with as many underscores as tell it from the others.
+        A first column without a name is called ``index``, with underscores appended until it is unique.
         """
         with csv_text(path, encoding=encoding, streamed=True) as file:
             first: list[str] = []  # lines up to that of the names
@@ -420,13 +418,13 @@ class CsvFile:
         return cls(path, separator, header, has_index, encoding=encoding, guesses=guesses)
 
     def frame(self, content: Path | bytes) -> pl.DataFrame:
-        """Parse the file, or its header and some rows, into columns of text; blank lines are skipped."""
+        """Parse the file, or its header and some rows, into text columns; blank lines are skipped."""
         try:
             frame = pl.read_csv(content, separator=self.separator, infer_schema=False, glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._fault(error) from None
         frame = self._with_names(frame.rename({"": self.names[0]}) if self.has_index else frame)
-        # The reader fills a short line with missing values and says nothing: look when one could hide.
+        # The reader fills short lines with missing values silently: check if there could be one.
         if frame.height and frame[self.names[-1]].null_count():
             self._check_widths()
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
@@ -462,9 +460,9 @@ class CsvFile:
         self.has_widths = True
 
     def _fault(self, error: Exception) -> InputError:
-        """Make the error for a file that polars cannot parse, with the line of the fault."""
+        """Create the error for a file that polars cannot parse, with the line of the fault."""
         self._check_widths()
-        # readers take quotes in different ways where they do not match
+        # readers treat unmatched quotes differently
         with csv_text(self.path, self.encoding, streamed=True) as file:
             first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
         reason = first_line(error)
@@ -473,9 +471,9 @@ class CsvFile:
         return InputError(f"cannot read {self.path} as CSV: {reason}")
 
     def _with_names(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Give a frame the names of the header; raise InputError if polars splits that line differently."""
+        """Rename the columns as in the header; raise InputError if polars splits that line differently."""
         found, names = frame.columns, self.names
-        # the fast reader leaves quotes inside a name doubled
+        # the fast reader leaves doubled quotes inside a name
         if len(found) == len(names) and all(
             name in (other, other.replace('""', '"')) for name, other in zip(names, found, strict=True)
         ):
@@ -492,7 +490,7 @@ class CsvFile:
 
 @contextmanager
 def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False) -> Iterator[TextIO]:
-    """Open a CSV file as text; bytes that are not of its encoding raise an error that names the line."""
+    """Open a CSV file as text; invalid bytes raise an error that names the line."""
     if encoding is not None:
         yield io.TextIOWrapper(io.BytesIO(_as_utf8(path, encoding)), encoding="utf-8", newline="\n")
         return
@@ -503,18 +501,18 @@ def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False)
             io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as text,
         ):
             yield text
-    except UnicodeDecodeError:  # which does not say in which line
+    except UnicodeDecodeError:  # the exception does not tell the line
         lines = numbered_lines(path, whole=False)
         raise not_utf8(path, next((number for number, line in lines if not is_utf8(line)), 1)) from None
 
 
 def _as_utf8(path: Path, encoding: str) -> bytes:
-    """Read a whole file of another encoding, and turn it into UTF-8."""
+    """Read a whole file in another encoding and convert it to UTF-8."""
     with reading(path):
         content = unpacked(path, any_content)
     try:
         text = content.decode(encoding).removeprefix("\ufeff").encode()
-    except UnicodeError as error:  # some codecs do not say where
+    except UnicodeError as error:  # some codecs do not report the position
         before = content[: getattr(error, "start", 0)].decode(encoding, errors="ignore")
         raise InputError(
             f"{path} line {before.count(chr(10)) + 1}: this is not {encoding} text; name another encoding="
@@ -531,7 +529,7 @@ def csv_rows(path: Path, separator: str, encoding: str | None = None) -> Iterato
 
 
 def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into fields; one that cannot be split raises an error that names it."""
+    """Split lines into fields; a line that cannot be split raises an error that names it."""
     reader, line = csv.reader(lines, delimiter=separator), 1
     try:
         for fields in reader:
@@ -553,13 +551,13 @@ def _write_csv(frames: Iterator[pl.DataFrame], path: Path) -> None:
 
 
 def _write_packed_csv(frames: Iterator[pl.DataFrame], path: Path) -> None:
-    # neither time nor name goes into the file: same data, same bytes
+    # omit time and name, so that the same data give the same bytes
     with path.open("wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
         packed.writelines(_csv_parts(frames))
 
 
 def _csv_parts(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
-    """Iterate over parts of a CSV file; polars would write it itself, but until 1.42 misses that a disk is full."""
+    """Iterate over parts of a CSV file; the writer of polars before 1.42 does not notice a full disk."""
     header = True
     for frame in frames:
         check_flat(frame)
@@ -569,7 +567,7 @@ def _csv_parts(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
 
 
 def _write_parquet(frames: Iterator[pl.DataFrame], path: Path) -> None:
-    pl.concat(frames, how="vertical_relaxed").write_parquet(path)  # polars does not add rows to a file
+    pl.concat(frames, how="vertical_relaxed").write_parquet(path)  # polars cannot append rows to a file
 
 
 _READERS = {

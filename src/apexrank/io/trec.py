@@ -1,7 +1,7 @@
-"""TREC run and qrels files: rankings and judgements as trec_eval, ranx and ir-measures exchange them.
+"""TREC run and qrels files: rankings and judgements as exchanged by trec_eval, ranx and ir-measures.
 
-A run has the columns ``query Q0 document rank score tag``, qrels have ``query iteration document relevance``,
-divided by blanks or tabs: plain UTF-8 text or gzip.
+A run has the columns ``query Q0 document rank score tag``, qrels have ``query iteration document relevance``, separated
+by blanks or tabs, in plain UTF-8 text or gzip.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from apexrank.errors import InputError
 from apexrank.textfile import read_bytes, single_blanks
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# What some reader of these files splits at, or drops: a mark that opens the file is no part of an id.
+# Characters at which some reader of these files splits, or which it drops, such as a byte order mark.
 _BREAKS_A_LINE = r"[\s\p{Cc}\x{FEFF}]"
 _UNFIT = "is empty or has white space in it, which the format cannot hold; rename it"
 Rows = pl.DataFrame | Mapping[str, Any] | Sequence[Any]
@@ -29,7 +29,7 @@ _IDS = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 
 
 class Layout(NamedTuple):
-    """The columns of one kind of file, and the one that holds numbers."""
+    """Columns of a kind of file, and the numeric one."""
 
     kind: str
     fields: tuple[str, ...]
@@ -46,14 +46,14 @@ def read_run(path: str | Path) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        ``query``, ``document`` (text), ``score`` (float), ``rank`` (as given; null where it is no whole
-        number), ``tag``; rows as in the file. As in trec_eval the score makes the order, never the rank.
+        ``query``, ``document`` (text), ``score`` (float), ``rank`` (as given; null if it is not a whole number),
+        ``tag``; rows in file order. As in trec_eval, the score determines the order, not the rank.
 
     Raises
     ------
     InputError
-        Naming the line, when one has not six fields, a score is not a finite number, or a query has the same
-        document twice; when the file is empty, not UTF-8 text, or a qrels file.
+        Naming the line, if a line does not have six fields, a score is not a finite number, or a query has the same
+        document twice; also if the file is empty, not UTF-8 text, or a qrels file.
 
     Examples
     --------
@@ -69,18 +69,18 @@ def read_run(path: str | Path) -> pl.DataFrame:
 
 
 def read_qrels(path: str | Path) -> pl.DataFrame:
-    r"""Read TREC qrels: how relevant the judged documents of each query are.
+    r"""Read TREC qrels: the relevance of the judged documents of each query.
 
     Returns
     -------
     polars.DataFrame
-        ``query``, ``document`` (text), ``relevance`` (float); rows as in the file. Negative judgements (-1, -2
-        for junk or for documents outside the pool) are kept here; :func:`judged` counts them as 0.
+        ``query``, ``document`` (text), ``relevance`` (float); rows in file order. Negative judgements (-1, -2 for junk
+        or for documents outside the pool) are kept here; :func:`judged` counts them as 0.
 
     Raises
     ------
     InputError
-        As :func:`read_run`, for lines of four fields.
+        As in :func:`read_run`, for lines of four fields.
 
     Examples
     --------
@@ -97,9 +97,9 @@ def read_qrels(path: str | Path) -> pl.DataFrame:
 def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
     """Write a TREC run atomically, gzip-compressed if ``path`` ends in ``.gz``.
 
-    Queries come in the order of their first rows, inside them the highest score first, with ranks from 1.
-    Equal scores keep the order of their rows, which the rank then tells; trec_eval ignores it and breaks ties
-    by descending document id. Scores are written so that reading gives back every bit.
+    Queries are in order of their first rows, and documents by descending score, with ranks from 1. Equal scores keep
+    their row order, which the rank then records; trec_eval ignores it and breaks ties by descending document id. Scores
+    are written so that reading restores every bit.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
     Raises
     ------
     InputError
-        When an id is empty or has white space in it, a score is not a finite number, a query has the same
-        document twice, or there are no rows.
+        If an id is empty or contains white space, a score is not a finite number, a query has the same document twice,
+        or there are no rows.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
 
 
 def run_text(run: Rows, tag: str = "apexrank") -> str:
-    """Return the lines of a TREC run; parameters and order as in :func:`write_run`."""
+    """Format a TREC run as text; parameters and order as in :func:`write_run`."""
     frame = _writable(run, RUN)
     if _breaks_a_line(pl.Series([str(tag)])).any():
         raise InputError(f"tag {tag!r} {_UNFIT}")
@@ -146,20 +146,20 @@ def run_text(run: Rows, tag: str = "apexrank") -> str:
 
 
 def write_qrels(qrels: Rows, path: str | Path) -> None:
-    """Write TREC qrels atomically in the order of the rows, gzip-compressed if ``path`` ends in ``.gz``.
+    """Write TREC qrels atomically in row order, gzip-compressed if ``path`` ends in ``.gz``.
 
     Parameters
     ----------
     qrels : data frame, mapping, or sequence of three arrays
-        ``query``, ``document`` (text or whole numbers) and ``relevance``; whole numbers are written as such,
-        which is all that trec_eval reads.
+        ``query``, ``document`` (text or whole numbers) and ``relevance``; whole numbers are written as integers, the
+        only form that trec_eval reads.
     path : str or Path
         File to write.
 
     Raises
     ------
     InputError
-        As :func:`write_run`.
+        As in :func:`write_run`.
 
     Examples
     --------
@@ -184,43 +184,42 @@ Unjudged = bool | Literal["pool"]
 
 
 def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: Unjudged = False) -> pl.DataFrame:
-    """Join a run with its judgements into the rows that measures need, by the rules of trec_eval.
+    """Join a run with its judgements into the rows that metrics need, following trec_eval.
 
-    Each retrieved document is a row; one that nobody judged, or judged below 0, has relevance 0. Each relevant
-    document (relevance above 0) that the run did not retrieve is a row too, with the score -inf: not on the
-    list, yet one of the relevant. Queries nobody judged are left out.
+    Each retrieved document is a row; an unjudged document, or one judged below 0, has relevance 0. Each relevant
+    document (relevance above 0) that was not retrieved is also a row, with score -inf: not in the list, but counted as
+    relevant. Queries without judgements are left out.
 
     Parameters
     ----------
     run : data frame, mapping, or sequence of three arrays
-        ``query``, ``document`` and ``score``, as :func:`read_run` gives them.
+        ``query``, ``document`` and ``score``, as returned by :func:`read_run`.
     qrels : data frame, mapping, or sequence of three arrays
-        ``query``, ``document`` and ``relevance``, as :func:`read_qrels` gives them.
+        ``query``, ``document`` and ``relevance``, as returned by :func:`read_qrels`.
     complete : bool
-        Keep the judged queries that the run lacks (``trec_eval -c``): their relevant documents, or where none
-        is relevant all their judged ones, have the score -inf.
+        Keep judged queries that the run lacks (``trec_eval -c``): their relevant documents, or all judged ones if none
+        is relevant, have score -inf.
     unjudged : bool or "pool"
-        For bpref and RBP: retrieved documents that nobody judged, or judged below 0, have the relevance NaN, and
-        documents judged irrelevant that the run did not retrieve are rows too, with the score -inf. "pool" is for
-        infAP: documents that the judgements lack are outside the pool and have the relevance -1.
+        For bpref and RBP: retrieved documents that are unjudged, or judged below 0, have relevance NaN, and documents
+        judged irrelevant that were not retrieved are also rows, with score -inf. "pool" is for infAP: documents without
+        a judgement are outside the pool and have relevance -1.
 
     Returns
     -------
     polars.DataFrame
-        ``query``, ``document``, ``score``, ``relevance``. Queries in the order of the run, those it lacks after
-        them in the order of the qrels; inside a query by descending score, ties by descending document id.
+        ``query``, ``document``, ``score``, ``relevance``. Queries in the order of the run, then those it lacks in the
+        order of the qrels; within a query by descending score, ties by descending document id.
 
     Raises
     ------
     InputError
-        When a query has the same document twice, a number is not finite, or no row is left.
+        If a query has the same document twice, a number is not finite, or no row is left.
 
     Notes
     -----
-    Older releases of trec_eval, and pytrec_eval with them, keep scores in single precision, so that scores
-    alike in their first seven digits or so are ties. To repeat them, round first:
-    ``run.with_columns(pl.col("score").cast(pl.Float32))``. trec_eval also reads a relevance of 0.5 as 0; here
-    any relevance above 0 is relevant.
+    Older releases of trec_eval, including pytrec_eval, keep scores in single precision, so scores that agree in about
+    seven digits are ties. To reproduce this, round first: ``run.with_columns(pl.col("score").cast(pl.Float32))``.
+    trec_eval also reads a relevance of 0.5 as 0; here any relevance above 0 is relevant.
 
     Examples
     --------
@@ -257,7 +256,7 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: Unjudged
 def _not_retrieved(
     retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool, irrelevant: bool
 ) -> pl.DataFrame:
-    """Judged documents that count although the run has them not; their rows are numbered after the run's."""
+    """Judged documents that count although they were not retrieved; their rows are numbered after the run's."""
     numbered = judgements.with_row_index("row", offset=retrieved.height)
     least = pl.col("relevance") >= 0 if irrelevant else pl.col("relevance") > 0
     relevant = numbered.filter(least).join(retrieved, on=KEY, how="anti")
@@ -273,7 +272,7 @@ def _not_retrieved(
 
 
 def _read(path: Path, layout: Layout) -> pl.DataFrame:
-    """All columns of a file; the careful pass is made only to say where a fault is."""
+    """Read all columns of a file; the slower line-by-line pass only locates an error."""
     content = read_bytes(path)
     lines = single_blanks(content)
     if not lines:
@@ -281,7 +280,7 @@ def _read(path: Path, layout: Layout) -> pl.DataFrame:
     schema = {name: pl.Float64 if name == layout.value else pl.String for name in layout.fields}
     try:
         frame = pl.read_csv(lines, separator=" ", has_header=False, quote_char=None, schema=schema)
-        # The reader fills a short line with missing values and says nothing.
+        # The reader fills short lines with missing values silently.
         faulty = bool(frame[layout.fields[-1]].null_count()) or not frame[layout.value].is_finite().all()
         faulty = faulty or frame.n_unique(KEY) < frame.height
         reason = "a line cannot be read"
@@ -294,7 +293,7 @@ def _read(path: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _raise_first_fault(path: Path, content: bytes, layout: Layout) -> None:
-    """Go through the lines one by one and raise at the first that is wrong."""
+    """Check the lines one by one and raise at the first bad one."""
     seen: dict[tuple[bytes, bytes], int] = {}
     for number, line in enumerate(content.split(b"\n"), start=1):
         fields = line.split()
@@ -331,7 +330,7 @@ def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool
 
 
 def _checked_rows(data: Rows, layout: Layout) -> pl.DataFrame:
-    """Query, document and number of each row, each document once in a query."""
+    """Query, document and number of each row, each document once per query."""
     query, document, value = _columns(data, layout)
     for ids in (query, document):
         if not (ids.dtype in _IDS or ids.dtype.is_integer()):
@@ -349,7 +348,7 @@ def _checked_rows(data: Rows, layout: Layout) -> pl.DataFrame:
 
 
 def _columns(data: Rows, layout: Layout) -> list[pl.Series]:
-    """The three columns by their names in a frame or mapping, or by position in a sequence."""
+    """The three columns, by name in a frame or mapping, or by position in a sequence."""
     names = [*KEY, layout.value]
     if isinstance(data, list | tuple):
         if len(data) != len(names):
@@ -370,8 +369,8 @@ def _series(data: Any, name: str, kind: str) -> pl.Series:
     if isinstance(values, pl.Series):
         return values.alias(name)
     try:
-        # Through a list: arrays of objects and pandas columns then need no special treatment. Whole numbers
-        # and fractions may mix, but text and a pandas gap may not: the gap would become the id "NaN".
+        # Via a list, so that arrays of objects and pandas columns need no special treatment. Whole numbers and
+        # fractions may mix, but text and a pandas gap may not: the gap would become the id "NaN".
         listed = values.tolist() if hasattr(values, "tolist") else list(values)
         return pl.Series(name, listed, strict=name in KEY)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
@@ -381,14 +380,14 @@ def _series(data: Any, name: str, kind: str) -> pl.Series:
 
 
 def _refuse_row(bad: pl.Series, column: pl.Series, kind: str, message: str) -> None:
-    """Name the first bad row and what is wrong with it."""
+    """Raise InputError for the first bad row, if any."""
     if bad.any():
         row = int(bad.to_numpy().argmax())
         raise InputError(f"{kind} row {row + 1}: {column.name} {column[row]!r} {message}")
 
 
 def _writable(data: Rows, layout: Layout) -> pl.DataFrame:
-    """Rows whose ids stay whole when a reader splits the lines at white space."""
+    """Check that ids contain no white space, at which readers split the lines."""
     frame = _checked_rows(data, layout)
     if not frame.height:
         raise InputError(f"the {layout.kind} has no rows: there is nothing to write")
