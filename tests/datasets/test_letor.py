@@ -712,7 +712,7 @@ def test_example_has_what_it_promises():
     share = [(example.target >= grade).mean() for grade in (1, 2)]
     np.testing.assert_allclose(share, [0.4, 0.15], atol=0.02)
     assert len(set(example.docids)) == len(example.docids) == len(example.data)
-    assert "Made-up queries" in example.DESCR
+    assert "Generate queries" in example.DESCR
 
 
 def test_example_is_linear_inside_a_query():

@@ -1,6 +1,6 @@
-"""Data sets of the papers and of the field, made-up ones, and readers of LETOR, PrefLib and web graphs.
+"""Data sets of the papers and of the field, synthetic ones, and readers for LETOR, PrefLib and web graphs.
 
-Made up: :mod:`.synthetic`, :mod:`.crawl`, :mod:`.clicks`; link spam: :mod:`.attacks`. Queries: :mod:`.letor`. Hosts:
+Synthetic: :mod:`.synthetic`, :mod:`.crawl`, :mod:`.clicks`; link spam: :mod:`.attacks`. Queries: :mod:`.letor`. Hosts:
 :mod:`.webspam`. Ballots: :mod:`.preflib`. The UCI sets of the papers: :mod:`.uci`. Networks: :mod:`.networks`.
 """
 

@@ -17,7 +17,7 @@ from apexrank.datasets.crawl import _checked_graph, _with_links
 from apexrank.errors import InputError
 from apexrank.validation import check_choice, check_count
 
-FARM_PAGES = 200  # boosters of a farm by default
+FARM_PAGES = 200  # default number of boosters of a farm
 SITE_LINKS = 30  # out-degree of a booster that looks like an honest page
 
 
@@ -31,11 +31,11 @@ def attack(
     targets: Any = None,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Bunch:
-    """Attack random pages of a graph with link spam, all of them at once.
+    """Attack random pages of a graph with link spam, all at once.
 
-    The targets are pages of the graph that at least one other page links to, so that their places before and after the
-    attack can be compared; :func:`plant_farms` adds new targets instead. With the same ``random_state`` every kind of
-    attack has the same targets. The kinds are:
+    The targets are pages of the graph with at least one in-link from another page, so that their ranks before and after
+    the attack can be compared; :func:`plant_farms` adds new targets instead. With the same ``random_state`` every kind
+    of attack has the same targets. The kinds are:
 
     KINDS
 
@@ -44,25 +44,25 @@ def attack(
     graph : sparse matrix or array of shape (n, n), or Graph
         ``A[i, j]`` is the weight of the link from i to j.
     kind : str
-        One of those above.
+        One of the kinds above.
     n_targets : int, default=50
         Number of targets.
     pages : int, optional
-        New pages of each target; default: 200, 20 for ``clique``, 5 for ``chain``. Cycles always take 1 and 2 pages,
-        ``hijacked`` and ``expired`` none.
+        Number of new pages per target; default: 200, 20 for ``clique``, 5 for ``chain``. Cycles always take 1 and 2
+        pages, ``hijacked`` and ``expired`` none.
     hijacked : int, default=10
-        Old pages that are hijacked or taken over for each target, in attacks that do so.
+        Number of old pages that are hijacked or taken over per target, in attacks that do so.
     targets : array of int, optional
-        Vertices to attack; default: ``n_targets`` of them, drawn at random.
+        Vertices to attack; default: ``n_targets`` random ones.
     random_state : int, RandomState or None, default=0
-        Draws the targets, then the hijacked pages.
+        Seed for drawing the targets, then the hijacked pages.
 
     Returns
     -------
     Bunch
         With ``adjacency`` (CSR, old vertices first), ``target_vertices``, ``spam`` (mask of the attacker's vertices:
-        targets, new pages, and pages taken over), ``cost`` (numbers of ``pages``, ``links`` and ``hijacked`` pages,
-        in all) and ``DESCR``. New links have the median weight of the old ones.
+        targets, new pages, and pages taken over), ``cost`` (total numbers of ``pages``, ``links`` and ``hijacked``
+        pages) and ``DESCR``. New links have the median weight of the old ones.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def attack(
 
 
 def linked_pages(adjacency: csr_array) -> np.ndarray:
-    """Numbers of the pages that at least one other page links to.
+    """Indices of the pages with at least one in-link from another page.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def linked_pages(adjacency: csr_array) -> np.ndarray:
 
 
 def draw_pages(pages: np.ndarray, count: int, rng: np.random.RandomState, advice: str) -> np.ndarray:
-    """Draw some of the pages, none of them twice; ``advice`` says in an error what to do where they are too few."""
+    """Draw pages without replacement; ``advice`` completes the error message if there are too few."""
     if len(pages) < count:
         raise InputError(f"{count} pages are needed, but only {len(pages)} are suitable: {advice}")
     return rng.choice(pages, count, replace=False)
@@ -113,7 +113,7 @@ def draw_pages(pages: np.ndarray, count: int, rng: np.random.RandomState, advice
 
 @dataclass(eq=False)
 class _Web:
-    """A graph and what an attacker adds to it; arrays of pages have one row for each target."""
+    """A graph and an attacker's additions to it; arrays of pages have one row per target."""
 
     old: csr_array
     linked: np.ndarray
@@ -132,7 +132,7 @@ class _Web:
         return draw_pages(pages, count, self.rng, "hijack fewer")
 
     def new(self, count: int) -> np.ndarray:
-        """Numbers of new pages, ``count`` for each target."""
+        """Indices of new pages, ``count`` per target."""
         farms = len(self.targets)
         first, self.size = self.size, self.size + farms * count
         if self.size >= 2**31:
@@ -140,24 +140,24 @@ class _Web:
         return np.arange(first, self.size).reshape(farms, count)
 
     def columns(self, count: int) -> list[np.ndarray]:
-        """The same, as one column for each of them."""
+        """Indices of new pages as ``count`` separate columns."""
         return np.hsplit(self.new(count), count)
 
     def link(self, *pages: np.ndarray) -> None:
-        """Link pages to those that follow them, row by row, with all pairs where one of the two is a column."""
+        """Link each array of pages to the next, row by row, broadcasting single columns to all pairs."""
         for ends in pairwise(pages):
             sources, targets = np.broadcast_arrays(*ends)
             self.links.append((sources.ravel(), targets.ravel()))
 
     def drop_links(self, pages: np.ndarray) -> None:
-        """Take away the links of old pages."""
+        """Remove the out-links of old pages."""
         rows = np.zeros(self.old.shape[0], dtype=bool)
         rows[pages.ravel()] = True
         self.old.data[np.repeat(rows, np.diff(self.old.indptr))] = 0
 
     def finish(self) -> Bunch:
         weights = self.old.data[self.old.data > 0]
-        # an attacker's link looks like any other: its weight is the usual one
+        # an attacker's links look like any others: they have the typical weight
         weight = np.median(weights) if len(weights) else 1
         self.old.eliminate_zeros()
         spam = np.arange(self.size) >= self.old.shape[0]
@@ -260,7 +260,7 @@ def _expired(web: _Web) -> None:
 
 
 class AttackKind(NamedTuple):
-    """An attack: how it is made, in words, what its size counts, pages by default and at least, targets at least."""
+    """An attack: its function, description, size parameter, default and minimum numbers of pages, minimum targets."""
 
     make: Callable[[_Web], Any]
     about: str
@@ -296,6 +296,6 @@ KINDS = {
     "exchange": AttackKind(_exchange, "farms whose targets link only to the next one, in a ring", targets=2),
     "expired": AttackKind(_expired, "old pages taken over with in-links link to the target only", "hijacked"),
 }
-if attack.__doc__:  # kept by all but python -OO
+if attack.__doc__:  # removed by python -OO
     _ABOUT = "\n    ".join(f"- ``{name}``: {kind.about};" for name, kind in KINDS.items())
     attack.__doc__ = attack.__doc__.replace("KINDS", f"{_ABOUT[:-1]}.")

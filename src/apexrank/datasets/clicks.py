@@ -29,48 +29,48 @@ def make_clicks(
     cut: int | None = None,
     random_state: Any = 0,
 ) -> Bunch:
-    """Clicks of readers who see the lists of a logging ranker, on documents whose relevance is known.
+    """Simulate clicks on the lists of a logging ranker, for documents of known relevance.
 
-    Each session is a query, drawn with equal chances, and one of the logging rankers. An examined document of grade y
-    at position k is clicked with the chance ``a = noise_k + (1 − noise_k)·(2^y − 1)/(2^max_grade − 1)``. The models
-    differ in what is examined:
+    Each session is a query, drawn uniformly, and one of the logging rankers. An examined document of grade y at
+    position k is clicked with probability ``a = noise_k + (1 − noise_k)·(2^y − 1)/(2^max_grade − 1)``. The models
+    differ in the documents that are examined:
 
-    - "position" (Richardson et al. 2007): position k with the chance ``k^(−eta)``, whatever else is on the list;
+    - "position" (Richardson et al. 2007): position k with probability ``k^(−eta)``, regardless of the rest of the list;
     - "cascade" (Craswell et al. 2008): from the top down to the first click;
-    - "dependent" (Guo et al. 2009): from the top down; after a click at position k the reader goes on with the chance
-      ``k^(−eta)``.
+    - "dependent" (Guo et al. 2009): from the top down; after a click at position k the reader continues with
+      probability ``k^(−eta)``.
 
     Parameters
     ----------
     relevance : array-like of shape (n,)
-        Grade of each document, at least 0.
+        Grade of each document, non-negative.
     scores : array-like of shape (n,) or (n, m)
-        Scores of the logging ranker, or of m rankers in columns, one of which makes the list of a session. Ties are in
-        the order of the rows.
+        Scores of the logging ranker, or of m rankers in columns, one of which is drawn for each session. Ties keep the
+        row order.
     groups : array-like of shape (n,), optional
         Query of each document; one query by default.
     n_sessions : int
         Number of sessions.
     model : {"position", "cascade", "dependent"}
-        What readers examine.
+        Examination model of the readers.
     eta : float
-        Strength of the position bias; 0 has none.
+        Strength of the position bias; 0 means none.
     noise : float or array-like
-        Chance of a click on an examined document of grade 0; an array has one for each position, falling with it where
-        readers trust the ranker (Agarwal et al. 2019), and its last one holds further down.
+        Probability of a click on an examined document of grade 0; an array has one entry per position, decreasing if
+        readers trust the ranker (Agarwal et al. 2019), and its last entry applies further down.
     max_grade : float, optional
-        The highest grade that there could be; by default that of ``relevance``.
+        Highest possible grade; by default the maximum of ``relevance``.
     cut : int, optional
-        Only so many documents are shown.
+        Number of documents shown; all by default.
     random_state : int, Generator or None
-        Same number, same clicks.
+        Seed of the simulation.
 
     Returns
     -------
     Bunch
-        One entry for each document shown in each session: ``session``, ``ranker`` (its column), ``row`` (of
-        ``relevance``), ``position`` (from 1), ``clicked``; also ``propensities``, the chances of positions 1, 2, … to
-        be examined in the position-based model, else None, and ``DESCR``.
+        One entry per document shown in each session: ``session``, ``ranker`` (its column), ``row`` (of ``relevance``),
+        ``position`` (from 1), ``clicked``; also ``propensities``, the examination probabilities of positions 1, 2, … in
+        the position-based model, else None, and ``DESCR``.
 
     Examples
     --------

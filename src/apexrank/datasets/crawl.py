@@ -1,4 +1,4 @@
-"""Made-up web crawls of any size, and link farms planted into any graph."""
+"""Synthetic web crawls of any size, and link farms planted into any graph."""
 
 from __future__ import annotations
 
@@ -29,40 +29,39 @@ def make_crawl(
     spam_share: float = 0.0,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Make up a web crawl: heavy-tailed degrees, links mostly inside a host, a third of the pages without links.
+    """Generate a web crawl: heavy-tailed degrees, links mostly within a host, a third of the pages without links.
 
-    The pages of a host have consecutive numbers, and host sizes have a tail ``P(size > s) ∝ s^-1.2``. A third of
-    the pages, drawn at random, are dangling. The out-degrees of the others are ``1 + ⌊s·x⌋`` with
-    ``P(x > t) = (1 + t)^-1.7``, cut at n/10, where s makes the mean come out. A link stays inside the host with
-    probability 3/4 (at most half the host is linked so) and else leads anywhere; the k-th most popular of m pages
-    is chosen with probability ``∝ (k + c)^-γ``, with γ = 2/3 and c = 1 inside a host, where popularity follows
-    the numbers, γ = 7/8 and c = 10 in the whole crawl. No link stands twice; a page may link itself.
+    The pages of a host have consecutive numbers, and host sizes have a tail ``P(size > s) ∝ s^-1.2``. A random third of
+    the pages is dangling. The out-degrees of the others are ``1 + ⌊s·x⌋`` with ``P(x > t) = (1 + t)^-1.7``, truncated
+    at n/10, where s is chosen to match the mean. A link stays within the host with probability 3/4 (at most half the
+    host is linked so) and otherwise leads anywhere; the k-th most popular of m pages is chosen with probability
+    ``∝ (k + c)^-γ``, with γ = 2/3 and c = 1 within a host, where popularity follows the page numbers, and γ = 7/8 and
+    c = 10 in the whole crawl. There are no duplicate links; a page may link to itself.
 
-    The exponents are ours. With n = 400,000 and mean_degree = 32.5, the sizes of the crawl of the dissertation's
-    section 6.4, which is not public, 57 % of the links stay in their host, and the 1,000 largest out- and in-degrees
-    have tail indices (Hill's estimate) of 1.8 and 1.4; in the real crawl cnr-2000 they are 1.7 and 0.9: its
+    The exponents are our choice. With n = 400,000 and mean_degree = 32.5, the size of the crawl in section 6.4 of the
+    dissertation, which is not public, 57 % of the links stay within their host, and the 1,000 largest out- and
+    in-degrees have tail indices (Hill's estimate) of 1.8 and 1.4; in the real crawl cnr-2000 they are 1.7 and 0.9: its
     in-degrees are more uneven.
 
     Parameters
     ----------
     n : int, default=10_000
-        Number of pages, spam included; at least 20.
+        Number of pages, including spam; at least 20.
     mean_degree : float, default=10.0
-        Mean out-degree of the honest pages, the dangling ones included: from 1 to a twentieth of their number.
+        Mean out-degree of the honest pages, including dangling ones: from 1 to a twentieth of their number.
     hosts : int, optional
-        Number of hosts; default: one for 200 pages.
+        Number of hosts; default: one per 200 pages.
     spam_share : float, default=0.0
-        Share of the pages that belong to link farms of about 200 boosters each, as :func:`plant_farms` makes
-        them; below 1.
+        Share of the pages that belong to link farms of about 200 boosters each, as created by :func:`plant_farms`;
+        below 1.
     random_state : int, RandomState or None, default=None
-        Same number, same crawl.
+        Seed of the generator.
 
     Returns
     -------
     Bunch
-        With ``adjacency`` (CSR, ``A[i, j] = 1`` for a link from i to j), ``host`` (number of each page's host; a
-        farm is a host of its own), ``spam``, ``farm`` and ``target_vertices`` as :func:`plant_farms` gives them,
-        ``source`` and ``DESCR``.
+        With ``adjacency`` (CSR, ``A[i, j] = 1`` for a link from i to j), ``host`` (host index of each page; a farm is
+        its own host), ``spam``, ``farm`` and ``target_vertices`` as in :func:`plant_farms`, ``source`` and ``DESCR``.
 
     Examples
     --------
@@ -118,16 +117,16 @@ def plant_farms(
     interlinked: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Add link farms to a graph: targets, each pointed at by boosters of its own, all of them new vertices.
+    """Add link farms to a graph: new target vertices, each linked to by its own new boosters.
 
-    Farm f of m boosters has the vertices ``n + f·(m + 1)`` (its target) to ``n + f·(m + 1) + m``. A booster's only
-    link leads to its target, and the target links back to its boosters: what flows in comes back, which is what
-    lifts it most (Gyöngyi and Garcia-Molina, "Link spam alliances", 2005). Without the two options below no other
-    vertex links into a farm, and nothing is random. All new links have weight 1.
+    Farm f of m boosters has the vertices ``n + f·(m + 1)`` (its target) to ``n + f·(m + 1) + m``. A booster's only link
+    leads to its target, and the target links back to its boosters: the rank that flows in flows back, which raises the
+    target most (Gyöngyi and Garcia-Molina, "Link spam alliances", 2005). Without the two options below no other vertex
+    links into a farm, and nothing is random. All new links have weight 1.
 
     On the crawl cnr-2000 with damping 0.85 and the defaults, PageRank gives the farms 4.26 % of the mass and the
     targets the positions 117 to 166 of 335,607 (all 50 tie); L_{2,2.4} gives 1.88 % and the positions 9,383 to 9,432.
-    Without the links back PageRank gives 1.22 % and 608 to 657; L_{2,2.4} hardly notices (1.87 %, same positions).
+    Without the links back PageRank gives 1.22 % and 608 to 657; L_{2,2.4} hardly changes (1.87 %, same positions).
 
     Parameters
     ----------
@@ -136,23 +135,22 @@ def plant_farms(
     farms : int, default=50
         Number of targets.
     boosters : int, default=200
-        Boosters of each target.
+        Number of boosters per target.
     return_links : bool, default=True
-        Whether a target links back to its boosters.
+        Whether targets link back to their boosters.
     hijacked : int, default=0
-        Number of old vertices with links, drawn at random for each target, that are made to link to it (comments in
-        blogs, bought domains): a harder attack.
+        Number of old vertices with links, drawn at random for each target, that are made to link to it (as by comment
+        spam or bought domains): a stronger attack.
     interlinked : bool, default=False
-        Whether the targets form an alliance: each links to the next one, the last one to the first.
+        Whether the targets form an alliance: each links to the next one, the last to the first.
     random_state : int, RandomState or None, default=None
-        Chooses the hijacked vertices.
+        Seed for drawing the hijacked vertices.
 
     Returns
     -------
     Bunch
-        With ``adjacency`` (CSR, old vertices first), ``target_vertices``, ``spam`` (for each vertex whether it
-        belongs to a farm), ``farm`` (its number, -1 for the old vertices), ``hijacked_links`` (rows source, target) and
-        ``DESCR``.
+        With ``adjacency`` (CSR, old vertices first), ``target_vertices``, ``spam`` (mask of the vertices of farms),
+        ``farm`` (farm index, -1 for old vertices), ``hijacked_links`` (rows source, target) and ``DESCR``.
 
     Examples
     --------
@@ -230,7 +228,7 @@ def _hijacked_links(
 def _with_links(
     old: csr_array, size: int, pairs: list[tuple[np.ndarray, np.ndarray]], weight: float = 1
 ) -> csr_array:
-    """The old graph with vertices up to ``size`` and new links; the old arrays are not copied twice."""
+    """Extend the old graph to ``size`` vertices and add links; the old arrays are not copied twice."""
     source, target = (np.concatenate(column) for column in zip(*pairs, strict=True))
     new = csr_array((np.full(len(source), weight, dtype=old.dtype), (source, target)), shape=(size, size))
     grown = csr_array(
@@ -249,7 +247,7 @@ def _narrow(matrix: csr_array) -> csr_array:
 
 
 def _farm_sizes(n: int, spam_share: float) -> tuple[int, int]:
-    """Number of farms and boosters of each, so that the farms hold the share of all pages."""
+    """Number of farms and of boosters per farm that give the requested share of all pages."""
     if not spam_share:
         return 0, 0
     spam = round(n * spam_share)
@@ -262,17 +260,17 @@ def _farm_sizes(n: int, spam_share: float) -> tuple[int, int]:
 
 
 def _host_sizes(n: int, hosts: int, rng: np.random.RandomState) -> np.ndarray:
-    """Sizes of at least 1 with a heavy tail, n together."""
+    """Heavy-tailed sizes of at least 1 that sum to n."""
     ends = np.cumsum(rng.random_sample(hosts) ** (-1 / _HOST_TAIL))
     return 1 + np.diff(np.round(ends / ends[-1] * (n - hosts)).astype(np.int64), prepend=0)
 
 
 def _out_degrees(n: int, mean_degree: float, rng: np.random.RandomState) -> np.ndarray:
-    """Out-degrees with a heavy tail and the given mean; a third of them are 0."""
+    """Heavy-tailed out-degrees with the given mean; a third of them are 0."""
     live = rng.permutation(n)[round(DANGLING * n) :]
     tail = rng.random_sample(len(live)) ** (-1 / _OUT_TAIL) - 1
     low, high = 0.0, 2.0 * n
-    # the sum grows with the scale, so halving finds it; 40 halvings settle every degree
+    # the sum increases with the scale, so bisection finds it; 40 steps determine every degree
     for _ in range(40):
         scale = (low + high) / 2
         total = np.minimum(1 + np.floor(scale * tail), n // 10).sum()
@@ -297,7 +295,7 @@ def _links(sizes: np.ndarray, degrees: np.ndarray, rng: np.random.RandomState) -
 
 @kernel()
 def _draw_links(sizes, degrees, popular, locality, generator, indptr, indices):
-    """Fill the rows of a CSR matrix: distinct targets for every page, in its host or anywhere."""
+    """Fill the rows of a CSR matrix with distinct targets for every page, in its host or anywhere."""
     n = len(degrees)
     last_source = np.full(n, -1, dtype=np.int32)
     first, filled = 0, 0
@@ -307,7 +305,7 @@ def _draw_links(sizes, degrees, popular, locality, generator, indptr, indices):
         in_high = (size + 1.0) ** (1 / 3)
         for page in range(first, first + size):
             inside, missing = 0, degrees[page]
-            # a redraw is needed where the target is linked already; a page may end with fewer links than wanted
+            # redraw if the target is already linked; a page may end up with fewer links than requested
             for _ in range(8 * missing + 50):
                 if missing == 0:
                     break

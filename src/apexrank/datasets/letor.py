@@ -1,9 +1,9 @@
-"""LETOR files (SVMlight lines with query ids): read them into a matrix, write them, and read the folds of a set.
+"""LETOR files (SVMlight lines with query ids): read them into a matrix, write them, and iterate over their folds.
 
 A line is ``relevance qid:ID feature:value feature:value ... # comment``; features are numbered from 1, in any order,
-and one that is not named is 0. A compiled parser reads plain lines; what it does not know, such as a number of more
-digits than it rounds correctly, is parsed by Python, whose errors name the line. scikit-learn's ``load_svmlight_file``
-reads no ``NULL``, no query ids that are text and no document ids.
+and a feature that is not listed is 0. A compiled parser reads plain lines; anything it does not handle, such as a
+number with more digits than it can round correctly, is parsed by Python, whose errors name the line. scikit-learn's
+``load_svmlight_file`` supports neither ``NULL`` nor text query ids nor document ids.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from apexrank.validation import check_count, is_missing, segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
-_FEW_CELLS = 100_000_000  # of 0.8 GB
-_ANY_NUMBER = 4096  # of rows, where a file is not kept in memory
-_ALIKE = 10  # rows with the same features before a last one with fewer counts as cut off
+_FEW_CELLS = 100_000_000  # 0.8 GB
+_ANY_NUMBER = 4096  # rows per part if the file is not kept in memory
+_ALIKE = 10  # rows with the same features before a shorter last row counts as truncated
 _DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
 _N_PARTS = 5
 _PART_PREFIXES = ("S", "A")
@@ -58,29 +58,29 @@ def read_letor(
     Parameters
     ----------
     path : str or Path
-        Lines ``relevance qid:ID feature:value ... # comment``. Empty lines and lines that only comment are passed over;
-        the rows of a query need not stand together.
+        Lines ``relevance qid:ID feature:value ... # comment``. Empty lines and comment lines are skipped; the rows of a
+        query need not be contiguous.
     n_features : int, optional
-        Number of columns; default: the largest feature number of the file.
+        Number of columns; default: the largest feature number in the file.
     null : {"raise", "nan", "zero", "min"} or float, default="raise"
-        What a value ``NULL`` (or ``nan``) becomes. ``"min"`` is LETOR's own way: the smallest value that the feature
-        has in the query, 0 when it has none there.
+        Replacement of a value ``NULL`` (or ``nan``). ``"min"`` is LETOR's own rule: the smallest value of the feature
+        in the query, or 0 if it has none there.
     sparse : bool, default=False
-        Give ``data`` as a CSR array without its zeros.
+        Whether ``data`` is a CSR array without explicit zeros.
     dtype : {float64, float32}, default=float64
-        Type of ``data``.
+        Data type of ``data``.
 
     Returns
     -------
     Bunch
-        With ``data``, ``target`` (relevance), ``groups`` (query ids, as text), ``docids`` (objects of type str: what
-        ``docid = ...`` names in the comment, else its first word, else the number of the row, counted from 1),
-        ``feature_names`` (``None`` for more than a million features) and ``source`` (the path).
+        With ``data``, ``target`` (relevance), ``groups`` (query ids, as text), ``docids`` (objects of type str: the
+        ``docid = ...`` of the comment, else its first word, else the row number, counted from 1), ``feature_names``
+        (``None`` for more than a million features) and ``source`` (the path).
 
     Raises
     ------
     InputError
-        Naming file and line, for what cannot be read.
+        For lines that cannot be parsed, naming file and line.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def read_letor(
 
 
 def letor_batches(path: str | Path, rows: int, n_features: int) -> Iterator[Bunch]:
-    r"""Read a LETOR file a number of rows at a time, each batch as :func:`read_letor` gives it, with NaN for NULL.
+    r"""Read a LETOR file in batches of rows, each like the result of :func:`read_letor`, with NaN for NULL.
 
     Examples
     --------
@@ -131,15 +131,15 @@ def letor_batches(path: str | Path, rows: int, n_features: int) -> Iterator[Bunc
 
 
 def letor_width(path: str | Path) -> int:
-    """Largest feature number of a LETOR file, of which a block is in memory at a time."""
+    """Largest feature number of a LETOR file, found with one block in memory at a time."""
     return max((rows.width for rows in _parsed(path, _ANY_NUMBER)), default=0)
 
 
 @dataclass
 class _Gathered:
-    """The rows of a file as they are parsed: dense, or as a CSR array where that is wanted.
+    """Rows of a file collected while parsing: dense, or as a CSR array if requested.
 
-    What grows is a Python ``array``, whose memory the system extends in place: the peak is hardly above the result.
+    Python ``array`` objects grow in place, so that the memory peak is hardly above the size of the result.
     """
 
     path: str | Path
@@ -151,16 +151,16 @@ class _Gathered:
     def __post_init__(self) -> None:
         self.n = self.nnz = 0
         self.width = self.n_features or 0
-        # the smallest value of a query is known at the end only
+        # the smallest value of a query is known only at the end
         self.as_csr = self.sparse or self.null == "min"
         self.relevance = array("d")
         self.qids: list[np.ndarray] = []
         self.docids: list[str] = []
-        self.cells = array(np.dtype(self.dtype).char)  # of a dense matrix, or the entries of a CSR array
+        self.cells = array(np.dtype(self.dtype).char)  # entries of a dense matrix or of a CSR array
         self.columns, self.ends = array("i"), array("q", [0])
 
     def add(self, rows: _LetorRows) -> None:
-        """Check the values of some rows, and append them."""
+        """Validate the values of some rows and append them."""
         values = _checked_values(self.path, rows, self.n_features, self.null, self.dtype)
         width = max(self.width, rows.width) if self.n_features is None else self.n_features
         _append(self.relevance, rows.relevance)
@@ -185,7 +185,7 @@ class _Gathered:
             _append(self.cells, rows.toarray())
 
     def bunch(self) -> Bunch:
-        """All rows."""
+        """Return all rows as a bunch."""
         groups = np.concatenate(self.qids)
         data: Any = np.asarray(self.cells)
         if self.as_csr:
@@ -215,8 +215,8 @@ def _append(growing: array, values: np.ndarray) -> None:
 
 
 def feature_names(width: int) -> list[str] | None:
-    """``feature_1`` and so on, or ``None`` for more than a million."""
-    # hashed features have numbers up to 2**31: their names would need more memory than the data
+    """``feature_1`` and so on, or ``None`` for more than a million features."""
+    # hashed features have numbers up to 2**31: their names would take more memory than the data
     return [f"feature_{j}" for j in range(1, width + 1)] if width <= _MOST_NAMES else None
 
 
@@ -232,7 +232,7 @@ def _check_options(n_features: Any, null: Any, dtype: DTypeLike) -> None:
 def _checked_values(
     path: str | Path, rows: _LetorRows, n_features: int | None, null: str | float, dtype: DTypeLike
 ) -> np.ndarray:
-    """Values of some rows in the type that is wanted, with NaN replaced unless that takes other rows."""
+    """Values of some rows in the requested dtype, with NaN replaced unless that depends on other rows."""
 
     def refuse(bad: np.ndarray, what: str) -> None:
         if bad.any():
@@ -256,13 +256,13 @@ def _checked_values(
 
 
 def _query_minima(matrix: csr_array, groups: np.ndarray) -> np.ndarray:
-    """Smallest value of each entry's feature in its query, 0 when all are NULL."""
+    """Smallest value of each entry's feature in its query, or 0 if all are NULL."""
     values, width = matrix.data, np.int64(matrix.shape[1])
     queries = segment(groups, len(groups))
     query = np.repeat(queries.of_rows(), np.diff(matrix.indptr))
     cells = segment(query * width + matrix.indices, len(values))
     low = np.fmin.reduceat(values[cells.order], cells.indptr[:-1])
-    # a document that does not name the feature has a 0 there
+    # a document that does not list the feature has a 0 there
     unnamed = np.diff(cells.indptr) < np.diff(queries.indptr)[cells.names // width]
     low = np.where(unnamed, np.fmin(low, 0.0), low)
     return np.nan_to_num(low)[cells.of_rows()]
@@ -275,7 +275,7 @@ def _dense(path: str | Path, matrix: csr_array) -> np.ndarray:
 
 @contextmanager
 def _fitting(path: str | Path, shape: tuple[int, int], nnz: int) -> Iterator[None]:
-    """Raise InputError where a dense matrix does not fit into memory, or would be nearly all zeros."""
+    """Raise InputError if a dense matrix does not fit into memory, or would be nearly all zeros."""
     most, size = max(_FEW_CELLS, 100 * nnz), "{:,} x {:,} numbers".format(*shape)
     advice = "drop rows or features from the file, or read it in Python with sparse=True"
     if shape[0] * shape[1] > most:
@@ -287,7 +287,7 @@ def _fitting(path: str | Path, shape: tuple[int, int], nnz: int) -> Iterator[Non
 
 
 class _LetorRows(NamedTuple):
-    """Some rows of a file; the features of row i are the entries from ``ends[i]`` to ``ends[i + 1]``."""
+    """Some rows of a file; the features of row i are the entries ``ends[i]`` to ``ends[i + 1]``."""
 
     lines: np.ndarray
     relevance: np.ndarray
@@ -304,13 +304,15 @@ class _LetorRows(NamedTuple):
 
 
 def _parsed(path: str | Path, most: int | None = None) -> Iterator[_LetorRows]:
-    """Parse a file part by part, none of which goes beyond a multiple of ``most`` rows.
+    """Parse a file part by part; no part extends beyond a multiple of ``most`` rows.
 
-    A part is valid until the next one is asked for. A line that cannot be parsed raises InputError.
+    A part is valid until the next one is requested. A line that cannot be parsed raises InputError.
     """
     n, names = 0, None
     for line, text in numbered_blocks(path, whole=most is None):
-        *_, end = text.rpartition(b"\n")  # of the file: the others are of whole lines
+        *_, end = text.rpartition(
+            b"\n"
+        )  # nonempty only at the end of the file: other blocks hold whole lines
         last = line + text.count(b"\n") if end and b"#" not in end else 0
         for rows in _parsed_block(path, text + b"\n" if end else text, line, n, most):
             names = _common_names(path, rows, n, names, is_cut=bool(rows.lines[-1] == last))
@@ -319,7 +321,7 @@ def _parsed(path: str | Path, most: int | None = None) -> Iterator[_LetorRows]:
 
 
 def _parsed_block(path: str | Path, text: bytes, line: int, n: int, most: int | None) -> Iterator[_LetorRows]:
-    """Parse whole lines, the first of which has that number, of a file with n rows before them."""
+    """Parse whole lines, starting at the given line number, of a file with n rows before them."""
     size, n_entries, at = text.count(b"\n"), text.count(b":"), 0
     relevance, lines, spans = np.empty(size), np.empty(size, np.int64), np.empty((size, 4), np.int64)
     ends, columns, values = np.zeros(size + 1, np.int64), np.empty(n_entries, np.intc), np.empty(n_entries)
@@ -352,7 +354,7 @@ def _parsed_block(path: str | Path, text: bytes, line: int, n: int, most: int | 
 
 
 def _unusual_row(path: str | Path, line: bytes, number: int, n: int) -> _LetorRows:
-    """Parse one line by all rules; n rows are before it."""
+    """Parse one line by the full grammar; n rows precede it."""
     content, _, comment = line.partition(b"#")
     try:
         relevance, query, *features = content.split()
@@ -375,7 +377,7 @@ def _unusual_row(path: str | Path, line: bytes, number: int, n: int) -> _LetorRo
 def _common_names(
     path: str | Path, rows: _LetorRows, n: int, names: np.ndarray | None, is_cut: bool
 ) -> np.ndarray | None:
-    """Features that all rows so far name, None if they differ; a cut last row with the first of them is refused."""
+    """Features named by all rows so far, None if they differ; raises for a truncated last row with a prefix of them."""
     if n == 0:
         names = rows.columns[: rows.ends[1]].copy()
     if names is None or not len(names):
@@ -403,7 +405,7 @@ def _docid(comment: bytes, row: int) -> str:
 
 
 def _fault(line: bytes) -> str:
-    """Say what is wrong with a line that cannot be parsed, and what to do."""
+    """Describe the error in a line that cannot be parsed, and its fix."""
     if b"\0" in line or not is_utf8(line):
         return "this is not UTF-8 text; give a text file, plain or gzip-compressed"
     relevance, *fields = line.partition(b"#")[0].split()
@@ -429,7 +431,7 @@ def _fault(line: bytes) -> str:
 
 
 def _read(kind: type, text: bytes) -> Any:
-    """A number, but none such as 1_000, which Python would take."""
+    """Parse a number, rejecting forms such as 1_000 that Python accepts."""
     if b"_" in text:
         raise ValueError(text)
     return kind(text)
@@ -458,23 +460,23 @@ def write_letor(
 ) -> None:
     """Write a LETOR file atomically, gzip-compressed if its name ends in ``.gz``.
 
-    :func:`read_letor` gives back the same numbers to the last bit; NaN is written as ``NULL``.
+    :func:`read_letor` restores the same numbers to the last bit; NaN is written as ``NULL``.
 
     Parameters
     ----------
     path : str or Path
-        The file to write; an old one is replaced.
+        The file to write; an existing one is replaced.
     X : array, frame or sparse matrix of shape (n, d)
         Features.
     y : array of n numbers
-        Relevance, at least 0.
+        Relevance, non-negative.
     groups : array of n ids
         Query ids without blanks and without ``#``.
     docids : array of n ids, optional
         Ids without blanks, written as ``#docid = ID``.
     zeros : bool, optional
-        Whether to write features that are 0; default: for dense X only. Without them the reader cannot see a last
-        column of zeros: give it ``n_features``.
+        Whether to write features that are 0; by default only for dense X. Without them the reader cannot detect
+        trailing columns of zeros: pass it ``n_features``.
 
     Examples
     --------
@@ -525,7 +527,7 @@ def _checked_relevance(y: ArrayLike, n: int) -> list[str]:
         raise InputError(
             "y holds a relevance that is negative or not finite: relevance is a number of at least 0"
         )
-    # grades are written as LETOR has them, 2 and not 2.0
+    # write grades as in LETOR, 2 instead of 2.0
     return [repr(int(grade)) if grade.is_integer() else repr(grade) for grade in relevance.tolist()]
 
 
@@ -548,7 +550,7 @@ def _checked_ids(name: str, ids: ArrayLike, n: int, forbidden: str = "") -> list
 
 
 def _feature_texts(rows: Any, zeros: bool) -> Iterator[str]:
-    """The features of each row, each after a blank."""
+    """Text of the features of each row, each preceded by a blank."""
     for i in range(rows.shape[0]):
         if issparse(rows) and not zeros:
             entries = slice(*rows.indptr[i : i + 2])
@@ -564,7 +566,7 @@ def _feature_texts(rows: Any, zeros: bool) -> Iterator[str]:
 
 
 class Fold(NamedTuple):
-    """One round of cross-validation; each part is a bunch as :func:`read_letor` gives it."""
+    """One round of cross-validation; each part is a bunch as returned by :func:`read_letor`."""
 
     name: str
     train: Bunch
@@ -582,23 +584,23 @@ def letor_folds(
 ) -> Iterator[Fold]:
     """Iterate over the folds of a LETOR set.
 
-    The layout of the folder is recognised by its files, each of which may end in ``.gz``:
+    The layout of the folder is recognised by its files, each of which may be gzip-compressed (``.gz``):
 
-    - five parts ``S1.txt`` ... ``S5.txt`` (LETOR 4.0; ``A1.txt`` ... in the sets for rank aggregation), of which fold k
-      trains on parts k, k + 1 and k + 2, validates on k + 3 and tests on k + 4, counted round;
+    - five parts ``S1.txt`` ... ``S5.txt`` (LETOR 4.0; ``A1.txt`` ... in the sets for rank aggregation): fold k trains
+      on parts k, k + 1 and k + 2, validates on k + 3 and tests on k + 4, counted cyclically;
     - folds ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and so on (MSLR-WEB10K and 30K; also
       ``trainingset.txt``, ``validationset.txt``, ``testset.txt``);
-    - sets ``set1.train.txt``, ``set1.valid.txt``, ``set1.test.txt`` and so on (Yahoo): each is a fold of its own;
+    - sets ``set1.train.txt``, ``set1.valid.txt``, ``set1.test.txt`` and so on (Yahoo): each is a separate fold;
     - one split ``train.txt``, ``vali.txt``, ``test.txt`` (Istella). Without ``vali.txt``, as in the full Istella set,
       the validation part has no rows.
 
-    Parts are read once; of the others only one fold is held at a time. All parts of a fold have the same number of
-    features, and so have all folds of a set: the first one decides it when ``n_features`` is not given.
+    Parts are read once; for the other layouts only one fold is held in memory at a time. All parts and all folds of a
+    set have the same number of features, determined by the first fold unless ``n_features`` is given.
 
     Parameters
     ----------
     folder : str or Path
-        Where the files are.
+        Folder of the files.
     n_features, null, sparse, dtype
         As in :func:`read_letor`.
 
@@ -652,7 +654,7 @@ def _existing(folder: Path, *names: str) -> Path | None:
 
 
 def _files_of_fold(folder: Path, prefix: str = "", needs_validation: bool = True) -> list[Path | None]:
-    """Files of the training, validation and test part; None for a validation part that need not be there."""
+    """Files of the training, validation and test part; None for an optional validation part that is missing."""
     files = []
     for names in _FOLD_FILES:
         wanted = [prefix + name for name in names]

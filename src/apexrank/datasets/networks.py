@@ -1,8 +1,8 @@
 """Graphs to rank: a web crawl, signed trust networks, votes, blogs, and the two toy graphs of the dissertation.
 
-The files are read from ``graphs/`` below the folder that the environment variable ``APEXRANK_DATA`` names, or from a
-path given to the loader. Every loader gives ``adjacency``, a CSR array with ``A[i, j]`` the weight of the link from i
-to j, and ``names``, the ids of the vertices as the file has them.
+The files are read from ``graphs/`` below the folder named by the environment variable ``APEXRANK_DATA``, or from a path
+given to the loader. Every loader returns ``adjacency``, a CSR array with ``A[i, j]`` the weight of the link from i to
+j, and ``names``, the ids of the vertices in the file.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _EDGE = re.compile(r"edge\s*\[\s*source (\d+)\s+target (\d+)\s*\]")
 
 
 def load_cnr_2000(path: str | Path | None = None) -> Bunch:
-    """cnr-2000, a crawl of the Italian National Research Council: 325,557 pages, 3,216,152 links.
+    """Load cnr-2000, a crawl of the Italian National Research Council: 325,557 pages, 3,216,152 links.
 
-    Small enough for a laptop and a real crawl: 24 % of the pages are dangling, 87,442 links are self-loops, no link
-    stands twice. Source: Laboratory for Web Algorithmics, University of Milan (Boldi and Vigna, "The WebGraph
-    framework I", 2004), their compressed graph turned into a NumPy file with the arrays ``indptr``, ``indices`` and
-    ``shape`` of the CSR matrix. The pages are known by number only.
+    A real crawl that is small enough for a laptop: 24 % of the pages are dangling, 87,442 links are self-loops, and
+    there are no duplicate links. Source: Laboratory for Web Algorithmics, University of Milan (Boldi and Vigna, "The
+    WebGraph framework I", 2004); the compressed graph was converted to a NumPy file with the arrays ``indptr``,
+    ``indices`` and ``shape`` of the CSR matrix. Pages are identified only by number.
 
     Parameters
     ----------
@@ -67,10 +67,10 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
 
 
 def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:
-    r"""Bitcoin OTC, who trusts whom with bitcoins: 5,881 users, 35,592 ratings from -10 to 10.
+    r"""Load Bitcoin OTC, a trust network of bitcoin traders: 5,881 users, 35,592 ratings from -10 to 10.
 
     ``A[i, j]`` is the rating that i gave j: 10 for full trust, -10 for total distrust, never 0; 3,563 are negative.
-    Nobody rates himself or anybody twice. Source: the Stanford Large Network Dataset Collection (SNAP),
+    There are no self-ratings and no duplicates. Source: the Stanford Large Network Dataset Collection (SNAP),
     soc-sign-bitcoin-otc (Kumar et al., "Edge weight prediction in weighted signed networks", 2016). Nothing was
     cleaned.
 
@@ -83,8 +83,8 @@ def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:
     Returns
     -------
     Bunch
-        With ``adjacency`` (int8, signed), ``names``, ``times`` (seconds since 1970, one for each stored rating, in the
-        order of ``adjacency.data``), ``source`` and ``DESCR``.
+        With ``adjacency`` (int8, signed), ``names``, ``times`` (seconds since 1970, one per stored rating, in the order
+        of ``adjacency.data``), ``source`` and ``DESCR``.
 
     Examples
     --------
@@ -103,10 +103,10 @@ def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:
 
 
 def load_epinions(path: str | Path | None = None) -> Bunch:
-    r"""Epinions, who trusts whose reviews: 131,828 users, 717,667 links of trust and 123,705 of distrust.
+    r"""Load Epinions, a trust network of reviewers: 131,828 users, 717,667 links of trust and 123,705 of distrust.
 
-    ``A[i, j]`` is 1 if i trusts j and -1 if i distrusts j; no link stands twice, 573 are self-loops. Source: the
-    Stanford Large Network Dataset Collection (SNAP), soc-sign-epinions (Leskovec et al., "Signed networks in social
+    ``A[i, j]`` is 1 if i trusts j and -1 if i distrusts j; there are no duplicate links, and 573 self-loops. Source:
+    the Stanford Large Network Dataset Collection (SNAP), soc-sign-epinions (Leskovec et al., "Signed networks in social
     media", 2010). Nothing was cleaned.
 
     Parameters
@@ -135,10 +135,11 @@ def load_epinions(path: str | Path | None = None) -> Bunch:
 
 
 def load_wiki_vote(path: str | Path | None = None) -> Bunch:
-    r"""Wikipedia's votes on administrators until January 2008: 7,115 users, 103,689 votes.
+    r"""Load Wikipedia's votes on administrators until January 2008: 7,115 users, 103,689 votes.
 
-    ``A[i, j] = 1`` if i voted on j, for or against: the file does not say which. Nobody votes on himself. Source: the
-    Stanford Large Network Dataset Collection (SNAP), wiki-Vote (Leskovec et al., 2010). Nothing was cleaned.
+    ``A[i, j] = 1`` if i voted on j, for or against: the file does not distinguish them. Nobody votes on themselves.
+    Source: the Stanford Large Network Dataset Collection (SNAP), wiki-Vote (Leskovec et al., 2010). Nothing was
+    cleaned.
 
     Parameters
     ----------
@@ -168,11 +169,11 @@ def load_wiki_vote(path: str | Path | None = None) -> Bunch:
 
 
 def load_polblogs(path: str | Path | None = None) -> Bunch:
-    """Political blogs before the US election of 2004: 1,490 blogs, 19,090 links, 19,025 of them distinct.
+    """Load political blogs before the US election of 2004: 1,490 blogs, 19,090 links, 19,025 of them distinct.
 
-    ``A[i, j]`` counts the links from i to j (65 stand there twice; 3 are self-loops). 758 blogs are liberal, 732
-    conservative. Source: Adamic and Glance, "The political blogosphere and the 2004 US election", 2005, as Newman's
-    collection of network data has it (GML). Nothing was cleaned.
+    ``A[i, j]`` counts the links from i to j (65 are duplicates; 3 are self-loops). 758 blogs are liberal, 732
+    conservative. Source: Adamic and Glance, "The political blogosphere and the 2004 US election", 2005, from Newman's
+    collection of network data (GML). Nothing was cleaned.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def load_polblogs(path: str | Path | None = None) -> Bunch:
     -------
     Bunch
         With ``adjacency`` (int8), ``names`` (addresses), ``target`` (0 liberal, 1 conservative), ``target_names``,
-        ``directories`` (who said so), ``source`` and ``DESCR``.
+        ``directories`` (the sources of these labels), ``source`` and ``DESCR``.
 
     Examples
     --------
@@ -209,7 +210,7 @@ def load_polblogs(path: str | Path | None = None) -> Bunch:
         )
     order = np.argsort(ids)
     source, target = order[np.searchsorted(ids, links, sorter=order)].T
-    # the same link twice makes one entry, which counts both
+    # duplicate links become one entry that counts them
     pairs, counts = np.unique(np.column_stack([source, target]), axis=0, return_counts=True)
     return Bunch(
         adjacency=_csr(pairs[:, 0], pairs[:, 1], counts.astype(np.int8), len(ids)),
@@ -223,13 +224,13 @@ def load_polblogs(path: str | Path | None = None) -> Bunch:
 
 
 def toy_graph_1() -> Bunch:
-    """The graph of the dissertation's Figure 6.2: few good links against many poor ones, 7 vertices, 19 links.
+    """Toy graph of the dissertation's Figure 6.2: few good links against many poor ones, 7 vertices, 19 links.
 
     The picture is lost; the text says: vertices 1, 2, 3 link to each of 4, 5, 6, 7, which therefore rank equally;
     vertex 2 receives three links worth 1/2 each, vertex 1 two, worth 1 and 1/2; PageRank ranks 1 and 2 equally, the
-    L_2 and L_∞ ranks put 1 above 2. With the worth of a link one over its source's out-degree, and (ours) no link but
-    these among 1, 2, 3 and none among 4 to 7, that determines the rest up to the numbers of 4 to 7: 4 → 1; 5 → 1, 2;
-    6 → 2, 3; 7 → 2, 3.
+    L_2 and L_∞ ranks put 1 above 2. If a link is worth one over its source's out-degree, and (our assumption) there are
+    no other links among 1, 2, 3 and none among 4 to 7, this determines the rest up to the numbering of 4 to 7: 4 → 1;
+    5 → 1, 2; 6 → 2, 3; 7 → 2, 3.
 
     Returns
     -------
@@ -250,17 +251,17 @@ def toy_graph_1() -> Bunch:
 
 
 def toy_graph_2() -> Bunch:
-    """The graph of the dissertation's Figure 6.3: a link farm beside an honest site, 9 vertices, 15 links.
+    """Toy graph of the dissertation's Figure 6.3: a link farm beside an honest site, 9 vertices, 15 links.
 
     The picture is lost; the text says: vertices 1 to 5 are legitimate and tightly connected, and 1 links to all the
     others of them; 7, 8 and 9 link to 6, which links back to them, and nothing else links in or out; PageRank puts 6
-    first, L_p demotes it the more the greater p is, and with L_∞ it falls below all legitimate vertices.
+    first, L_p demotes it more for larger p, and with L_∞ it falls below all legitimate vertices.
 
-    Ours are the links of 2 to 5: the ring 2 → 3 → 4 → 5 → 2, and 5 → 1. The text's claim needs them to be few: the farm
-    sends a booster's whole rank to 6, and where the legitimate vertices share theirs among many links, a greater p
-    raises the farm instead. Of all choices for 2 to 5 with 6 first for PageRank, this one (and its renumberings) puts 6
-    the farthest below with L_∞ at q/p = 1.2. Its position is 1 with PageRank, 4 with L_{2,2.4}, 6 with L_{4,4.8} and
-    L_∞. (At q/p = 1 the iteration for L_∞ ends in a cycle on both toy graphs; the statements hold all along it.)
+    The links of 2 to 5 are our choice: the ring 2 → 3 → 4 → 5 → 2, and 5 → 1. For the text's claim they must be few:
+    the farm sends a booster's whole rank to 6, and if the legitimate vertices divide theirs among many links, a larger
+    p raises the farm instead. Of all choices for 2 to 5 with 6 first for PageRank, this one (and its renumberings) puts
+    6 lowest with L_∞ at q/p = 1.2. Its position is 1 with PageRank, 4 with L_{2,2.4}, 6 with L_{4,4.8} and L_∞. (At
+    q/p = 1 the iteration for L_∞ ends in a cycle on both toy graphs; the statements hold throughout the cycle.)
 
     Returns
     -------
@@ -303,7 +304,7 @@ def _file(path: str | Path | None, name: str, where: str) -> Path:
 
 
 def _table(file: Path, delimiter: str | None, form: str, width: int) -> np.ndarray:
-    """The numbers of the file, one row a line; the first two columns are ids."""
+    """Numbers of the file, one row per line; the first two columns are ids."""
     text = read_text(file)
     if all(line.startswith("#") for line in text.splitlines() if line.strip()):
         raise InputError(f"{file} has no links: it needs lines {form}")
@@ -348,14 +349,14 @@ def _graph(file: Path, rows: np.ndarray, weights: np.ndarray, description: str |
 
 
 def _csr(source: np.ndarray, target: np.ndarray, weights: np.ndarray, n: int) -> csr_array:
-    """CSR array with sorted int32 indices; links that stand twice stay so."""
+    """CSR array with sorted int32 indices; duplicate links are kept."""
     order = np.lexsort((target, source))
     indptr = np.searchsorted(source[order], np.arange(n + 1)).astype(np.int32)
     return csr_array((weights[order], target[order].astype(np.int32), indptr), shape=(n, n))
 
 
 def read_npz(file: File) -> Any:
-    """Read a matrix that scipy.sparse.save_npz wrote, or the arrays indptr, indices, shape and maybe data of a CSR."""
+    """Read a matrix written by scipy.sparse.save_npz, or the arrays indptr, indices, shape and maybe data of a CSR."""
     with reading(file):
         content = unpacked(file, any_content)
     try:
@@ -368,7 +369,7 @@ def read_npz(file: File) -> Any:
             data = arrays["data"] if "data" in arrays else np.ones(len(indices), dtype=bool)
         matrix = csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
         matrix.check_format(full_check=True)
-    except Exception as error:  # damage shows in many ways
+    except Exception as error:  # damaged files raise many kinds of errors
         raise InputError(
             f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix "
             f"({one_line(str(error))})"

@@ -1,7 +1,7 @@
-"""Votes as PrefLib stores them: strict or tied, complete or incomplete orders with how many voters gave each.
+"""Votes in PrefLib files: strict or tied, complete or incomplete orders with their numbers of voters.
 
 The four kinds of file are ``.soc`` (strict orders, complete), ``.soi`` (strict, incomplete), ``.toc`` (with ties,
-complete) and ``.toi`` (with ties, incomplete); in the current format or the one before 2022, plain or as ``.gz``.
+complete) and ``.toi`` (with ties, incomplete), in the current format or the one before 2022, plain or gzip-compressed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from apexrank.textfile import read_text
 Order = tuple[tuple[int, ...], ...]
 
 OLD_TOTALS = ("NUMBER VOTERS", "SUM OF COUNTS", "NUMBER UNIQUE ORDERS")
-MOST = 2**63 - 1  # voters that can be counted
+MOST = 2**63 - 1  # maximum number of voters
 _ITEM = r"\s*[0-9]{1,19}\s*"
 _GROUP = rf"(?:{_ITEM}|\s*\{{{_ITEM}(?:,{_ITEM})*\}}\s*)"
 _ORDER = re.compile(rf"{_GROUP}(?:,{_GROUP})*")
@@ -32,22 +32,22 @@ KINDS = ("soc", "soi", "toc", "toi")
 
 @dataclass(frozen=True, eq=False)
 class PreferenceProfile:
-    """Orders of the same items by many voters, equal orders counted.
+    """Orders of the same items by many voters, with equal orders counted.
 
     Attributes
     ----------
     items : tuple of str
-        Names of the alternatives; everywhere else an item is its number in this list, from 0.
+        Names of the alternatives; everywhere else an item is its index in this list, from 0.
     orders : list of tuples of tuples of int
-        Each order lists its groups of tied items, best first; an item that stands alone is a group of one.
+        Each order lists its groups of tied items, best first; an untied item is a group of one.
     counts : array of int
-        How many voters gave each order.
+        Number of voters of each order.
     title : str
-        What the file says it holds.
+        Title given in the file.
     metadata : dict of str to str
-        Lines of the file's header that name no alternative.
+        Other lines of the file's header.
     source : str
-        The file.
+        Path of the file.
 
     Examples
     --------
@@ -79,23 +79,23 @@ class PreferenceProfile:
 
     @property
     def n_voters(self) -> int:
-        """Sum of the counts."""
+        """Total number of voters."""
         return int(self.counts.sum())
 
     @property
     def ties(self) -> bool:
-        """Whether any order has a group of several items."""
+        """Whether any order has tied items."""
         return any(len(group) > 1 for order in self.orders for group in order)
 
     @property
     def incomplete(self) -> bool:
-        """Whether any order leaves items out."""
+        """Whether any order omits items."""
         return any(sum(map(len, order)) < len(self.items) for order in self.orders)
 
     def ranks(self) -> np.ndarray:
-        """Position of each item in each order, 1 for the best: an array of shape (orders, items).
+        """Position of each item in each order, 1 for the best, as an array of shape (orders, items).
 
-        Tied items share the mean of their positions; an item that an order leaves out is NaN.
+        Tied items share the mean of their positions; an omitted item is NaN.
         """
         ranks = np.full((len(self.orders), len(self.items)), np.nan)
         for row, order in zip(ranks, self.orders, strict=True):
@@ -107,14 +107,14 @@ class PreferenceProfile:
 
 
 def read_preflib(path: str | Path) -> PreferenceProfile:
-    r"""Read a PrefLib file of orders; its extension says what it may hold.
+    r"""Read a PrefLib file of orders; its extension determines what it may contain.
 
     Parameters
     ----------
     path : str or Path
-        A file ``.soc``, ``.soi``, ``.toc`` or ``.toi``, also with ``.gz``. In the current format the header has
-        lines ``# ALTERNATIVE NAME 1: tea``, and an order is ``3: 1,{2,4}``. In the older one the first line has the
-        number of alternatives, then come lines ``1,tea``, a line of totals and orders ``3,1,{2,4}``.
+        A file ``.soc``, ``.soi``, ``.toc`` or ``.toi``, also with ``.gz``. In the current format the header has lines
+        ``# ALTERNATIVE NAME 1: tea``, and an order is ``3: 1,{2,4}``. In the older one the first line is the number of
+        alternatives, followed by lines ``1,tea``, a line of totals and orders ``3,1,{2,4}``.
 
     Returns
     -------
@@ -123,8 +123,8 @@ def read_preflib(path: str | Path) -> PreferenceProfile:
     Raises
     ------
     InputError
-        Naming file and line, for what cannot be read, for totals that are not those of the orders, and for ties or
-        left-out items in a file whose extension rules them out.
+        For lines that cannot be parsed, for totals that do not match the orders, and for ties or omitted items in a
+        file whose extension excludes them, naming file and line.
 
     Examples
     --------
@@ -147,15 +147,15 @@ def read_preflib(path: str | Path) -> PreferenceProfile:
 
 
 def load_preflib(name: str, folder: str | Path | None = None) -> PreferenceProfile:
-    r"""Read one of the PrefLib files of a folder by its name, with or without extension.
+    r"""Read a PrefLib file of a folder by name, with or without extension.
 
     Parameters
     ----------
     name : str
         Such as ``"00006-00000029"`` or ``"00006-00000029.soc"``; :func:`preflib_names` lists them.
     folder : str or Path, optional
-        Where the files are; default: ``aggregation/preflib`` below the folder that the environment variable
-        ``APEXRANK_DATA`` names.
+        Folder of the files; default: ``aggregation/preflib`` below the folder named by the environment variable
+        ``APEXRANK_DATA``.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def load_preflib(name: str, folder: str | Path | None = None) -> PreferenceProfi
 
 
 def preflib_names(folder: str | Path | None = None) -> list[str]:
-    """Names of the PrefLib files of a folder, sorted; see :func:`load_preflib`.
+    """Sorted names of the PrefLib files of a folder; see :func:`load_preflib`.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def _extension(path: str | Path) -> str:
 
 
 def is_preflib(path: str | Path) -> bool:
-    """Whether a file's name is that of a PrefLib file.
+    """Whether a file has the extension of a PrefLib file.
 
     Examples
     --------
@@ -216,14 +216,14 @@ def is_preflib(path: str | Path) -> bool:
 
 
 class _VoteFile:
-    r"""What stands in a file of votes, in the current format or the one before 2022.
+    r"""Content of a file of votes, in the current format or the one before 2022.
 
     Attributes
     ----------
     names : dict of int to str
-        Names of the alternatives by their numbers.
+        Names of the alternatives, by number.
     claims : dict of str to (int, str)
-        Other lines of the header, with their line numbers.
+        Other header lines, with their line numbers.
     votes : list of (int, str, str)
         Line number, count and order of each vote, as text.
 
@@ -251,7 +251,7 @@ class _VoteFile:
         (self._read_current if is_current else self._read_old)(lines)
 
     def profile(self, kind: str) -> PreferenceProfile:
-        """Checked content of the file; ``kind`` is its extension."""
+        """Validate the content of the file and return it; ``kind`` is its extension."""
         if not self.names:
             raise InputError(f"{self.path} names no alternative: write '# ALTERNATIVE NAME 1: ...' for each")
         if not self.votes:
@@ -286,7 +286,7 @@ class _VoteFile:
         return InputError(f"{self.path} line {number}: {what}")
 
     def _check(self, key: str, true: int, what: str) -> None:
-        """Refuse a claim of another total than the true one."""
+        """Raise InputError if the header states a different total."""
         number, value = self.claims.get(key, (0, str(true)))
         if parse_whole(value) != true:
             told = f"{key.lower()} is {value!r}, but {true} {what}; the file is cut off or wrong"
@@ -346,7 +346,7 @@ def _parse_count(text: str) -> int:
 
 
 def parse_order(text: str, index: dict[int, int], kind: str) -> Order:
-    """Groups of tied items, best first, each item as ``index`` numbers it; a ValueError says what is wrong.
+    """Parse an order into groups of tied items, best first, as indices; raise ValueError if it is malformed.
 
     Examples
     --------
@@ -385,7 +385,7 @@ def _fault(text: str) -> str:
 
 
 def parse_whole(text: str) -> int | None:
-    """A whole number of at most 19 digits, or None.
+    """Parse a whole number of at most 19 digits, or return None.
 
     Examples
     --------
@@ -396,7 +396,7 @@ def parse_whole(text: str) -> int | None:
 
 
 def shown(text: str) -> str:
-    """Text as messages quote it, at most 40 characters of it.
+    """Quote text for a message, truncated to 40 characters.
 
     Examples
     --------

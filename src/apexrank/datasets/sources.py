@@ -1,4 +1,4 @@
-"""Files of data sets below the folder that ``APEXRANK_DATA`` names, and the forms in which loaders give rows."""
+"""Files of data sets below the folder named by ``APEXRANK_DATA``, and the output formats of loaders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATA_VARIABLE = "APEXRANK_DATA"
 
 
 def data_path(*parts: str) -> Path | None:
-    """Path of a file or folder below ``$APEXRANK_DATA``; ``None`` when there is no such thing."""
+    """Path of a file or folder below ``$APEXRANK_DATA``; ``None`` if it does not exist."""
     folder = os.environ.get(DATA_VARIABLE)
     if not folder:
         return None
@@ -25,7 +25,7 @@ def data_path(*parts: str) -> Path | None:
 
 
 def finish(bunch: Bunch, description: str | None, *, return_X_y: bool, as_frame: bool) -> Bunch:
-    """Give a bunch its description and the shape that was asked for."""
+    """Add the description to a bunch and convert it to the requested format."""
     bunch.DESCR = cleandoc(description or "")
     if as_frame:
         _to_pandas(bunch)

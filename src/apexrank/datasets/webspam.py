@@ -1,6 +1,6 @@
-"""Reader for the WEBSPAM-UK2006 and WEBSPAM-UK2007 collections: links between hosts, and which hosts are spam.
+"""Reader for the WEBSPAM-UK2006 and WEBSPAM-UK2007 collections: links between hosts, and spam labels of hosts.
 
-Neither collection may be passed on with this package: get the files from the collections' page of Carlos Castillo.
+Neither collection may be redistributed with this package: get the files from Carlos Castillo's page of the collections.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEW_HOSTS = 1_000_000
 
 
 class _Links(NamedTuple):
-    """Links as the file has them; ``n`` is the number of hosts it states, ``None`` if it does not."""
+    """Links in file order; ``n`` is the number of hosts stated in the file, or ``None``."""
 
     sources: array
     targets: array
@@ -40,24 +40,24 @@ def load_webspam(
     labels: str | Path | Sequence[str | Path] | None = None,
     names: str | Path | None = None,
 ) -> Bunch:
-    r"""Read the host graph, labels and host names of WEBSPAM-UK2006 or WEBSPAM-UK2007, all as distributed.
+    r"""Read the host graph, labels and host names of WEBSPAM-UK2006 or WEBSPAM-UK2007, as distributed.
 
-    The files are found by their names anywhere below the folder, plain or gzip-compressed:
+    The files are found by name anywhere below the folder, plain or gzip-compressed:
 
-    - ``*hostgraph*``: of 2007, the number of hosts in the first line, then one line for each host from 0 on,
-      ``dest:nlinks dest:nlinks ...``, empty for a host without links; of 2006, lines ``source -> dest:nlinks ...``.
-      A weight is the number of links between the pages of two hosts; counts of the same link add up.
+    - ``*hostgraph*``: for 2007, the number of hosts in the first line, then one line per host from 0 on,
+      ``dest:nlinks dest:nlinks ...``, empty for a host without links; for 2006, lines ``source -> dest:nlinks ...``. A
+      weight is the number of links between the pages of two hosts; counts of duplicate links are summed.
     - ``*labels*`` (all of them, training set 1 and test set 2): a host's number or name in the first column, and
-      ``spam``, ``nonspam`` or ``normal``, ``undecided`` or ``borderline`` in a later one, wherever it stands; other
-      columns are not read. The columns are separated by blanks or commas. UK2006's shorter lists
-      ``*DomainOrTwoHumans*`` are read only if there are no others; give ``labels`` to choose them.
-    - ``*hostnames*``, which may be missing unless the labels name hosts: lines ``number name``, or names alone, in
-      the order of the numbers from 0 on.
+      ``spam``, ``nonspam`` or ``normal``, ``undecided`` or ``borderline`` in any later one; other columns are ignored.
+      Columns are separated by blanks or commas. UK2006's shorter lists ``*DomainOrTwoHumans*`` are read only if there
+      are no others; pass ``labels`` to choose them.
+    - ``*hostnames*``, optional unless the labels refer to hosts by name: lines ``number name``, or names alone, in
+      order of host number from 0 on.
 
     Parameters
     ----------
     folder : str or Path
-        Where the files are, below it too.
+        Folder that contains the files, also in subfolders.
     graph, names : str or Path, optional
         The file to read instead of the one found; relative to the folder.
     labels : str, Path or list of them, optional
@@ -66,14 +66,14 @@ def load_webspam(
     Returns
     -------
     Bunch
-        With ``adjacency`` (CSR, int32), ``names`` (texts; the numbers if there is no file), ``labels`` (1 spam, 0 not
+        With ``adjacency`` (CSR, int32), ``names`` (text; the numbers if there is no file), ``labels`` (1 spam, 0 not
         spam, -1 undecided or not judged), ``label_set`` (1 or 2 for hosts of the files named ``set1`` and ``set2``, 0
-        for the others), ``source`` and ``DESCR``, which says how many hosts are spam.
+        for the others), ``source`` and ``DESCR``, which includes the number of spam hosts.
 
     Raises
     ------
     InputError
-        Naming file and line, for what cannot be read.
+        For lines that cannot be parsed, naming file and line.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def load_webspam(
 
 
 def _plain_first(root: Path, part: str) -> list[Path]:
-    """Files with the part in their name, in order; of a file that is there twice, plain and packed, the plain one."""
+    """Files whose name contains ``part``, in order; the plain file if it exists both plain and compressed."""
     files = sorted(path for path in root.rglob("*") if path.is_file() and part in path.name.lower())
     return [path for path in files if path.suffix != ".gz" or path.with_suffix("") not in files]
 
@@ -165,7 +165,7 @@ def _read_graph(file: Path) -> _Links:
         elif line.strip():
             raise InputError(f"{file} line {number}: the file goes on after the {n} hosts of its first line")
         host += 1
-    # the empty line of a last host without links may lack its line end, and is then no line
+    # the empty line of a last host without links may lack its line end, and is then not a line
     if host < n - 1:
         raise InputError(f"{file} ends after {host} of the {n} hosts of its first line: copy it again")
     return links
@@ -245,7 +245,7 @@ def _host(file: Path, number: int, field: bytes, known: dict[str, int], n: int) 
 
 
 def _whole(text: bytes, most: int) -> int | None:
-    """The number that the text is, ``None`` if it is no whole number from 0 to ``most``."""
+    """Parse a whole number from 0 to ``most``, or return ``None``."""
     return int(text) if text.isdigit() and len(text) < 20 and int(text) <= most else None
 
 

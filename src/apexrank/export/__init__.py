@@ -1,6 +1,6 @@
 """Exports of fitted rankers: ONNX graphs, SQL expressions, and scorecards of integer points.
 
-All three start from the form of a model in the columns of its table (:mod:`.forms`), into which the steps of a
+All three start from the form of a model in terms of the columns of its table (:mod:`.forms`), into which the steps of a
 scikit-learn pipeline are folded (:mod:`.features`).
 """
 

@@ -1,4 +1,4 @@
-"""Scorecards of bins: whole points for every bin of a column, from the functions of an additive ranker."""
+"""Binned scorecards: integer points for every bin of a column, from the functions of an additive ranker."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from apexrank.validation import check_count, is_missing
 if TYPE_CHECKING:
     import polars as pl
 
-CANDIDATES, ROWS = 64, 16  # most places for an edge of a bin, and rows between two of them
+CANDIDATES, ROWS = (
+    64,
+    16,
+)  # maximum number of candidate bin edges, and minimum number of rows between two of them
 NO_CELL = -1
 
 
 class Cell(NamedTuple):
-    """A bin ``low <= x < high`` of a column of numbers, or one of its categories; None stands for missing values.
+    """A bin ``low <= x < high`` of a numeric column, or one of its categories; None stands for missing values.
 
-    ``share`` is that of the rows that the card was made on.
+    ``share`` is its share of the rows that the card was fitted on.
     """
 
     column: str
@@ -43,9 +46,9 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The cells of a column: one between each two ``edges``, or one for each of the ``keys``; with ``gap`` a last one.
+    """Cells of a column: one between each two ``edges``, or one per key in ``keys``; with ``gap`` one more at the end.
 
-    That is of missing values, and in a column of text of a data frame of unknown ones, too.
+    The last one is for missing values and, in a text column of a data frame, also for unknown ones.
     """
 
     effect: Curve | Levels
@@ -59,7 +62,7 @@ class Bins:
         return (len(self.keys) or len(self.edges) + 1) + self.gap
 
     def codes(self, values: np.ndarray) -> np.ndarray:
-        """Cell of each row; `NO_CELL` where it has none."""
+        """Cell index of each row; `NO_CELL` if it has none."""
         last = self.width - 1 if self.gap else NO_CELL
         if isinstance(self.effect, Levels):
             return np.where(values < 0, last, values)
@@ -69,7 +72,7 @@ class Bins:
 
 
 class Cells:
-    """Rows by cells, of which each row has at most one of every column: an array of 0 and 1 that is not held."""
+    """Implicit 0/1 matrix of rows by cells, in which each row has at most one cell per column."""
 
     def __init__(self, columns: Sequence[Bins], values: Sequence[np.ndarray]) -> None:
         self.starts = np.append(0, np.cumsum([own.width for own in columns])).astype(int)
@@ -88,36 +91,36 @@ class Cells:
         return self.codes[:, np.searchsorted(self.starts, j, side="right") - 1] == j
 
     def sums(self, weight: np.ndarray | None) -> np.ndarray:
-        """Weight of the rows of each cell."""
+        """Total weight of the rows of each cell."""
         repeated = None if weight is None else np.repeat(weight, self.codes.shape[1])
         return np.bincount(self.codes.ravel(), repeated, self.starts[-1] + 1)[:-1]
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedScorecard(Card):
-    """Whole points for the bins and categories of a table's columns; made by :func:`round_scorecard`.
+    """Integer points for the bins and categories of a table's columns; created by :func:`round_scorecard`.
 
     Attributes
     ----------
     features : list of str
-        The column of each line; those whose points differ most come first.
+        The column of each line; columns whose points vary most come first.
     points : array of int
         Points of each line.
     cells : list of Cell
-        Bin or category of each line. Neighbouring bins with equal points are one line. A value that no line has, such
-        as a category that training did not have, has no points.
+        Bin or category of each line. Neighbouring bins with equal points form one line. A value without a line, such as
+        a category not seen in training, has no points.
     objective : Losses
-        Training objective of ``model``, ``card`` and ``naive`` rounding. The penalty of a card is that of the ranker of
-        the rises from bin to bin, as that of the model is of the rises from knot to knot.
+        Training objective of ``model``, ``card`` and ``naive`` rounding. The penalty of a card applies to increments
+        from bin to bin, like that of the model to increments from knot to knot.
     measures : sequence of str, optional
-        What :meth:`loss` measures.
+        Metrics computed by :meth:`loss`.
     """
 
     cells: list[Cell]
     points_form: Form = field(repr=False)
 
     def score(self, X: Any) -> np.ndarray:
-        """Points of each row of a table, frame or array; the higher, the nearer to the top."""
+        """Points of each row of a table, frame or array; higher means nearer to the top."""
         effects = self.points_form.effects
         total: Any = 0.0
         for effect, values in zip(effects, read_columns(self.model, effects, X), strict=True):
@@ -129,7 +132,7 @@ class BinnedScorecard(Card):
         return np.asarray(total)
 
     def to_frame(self) -> pl.DataFrame:
-        """The card as a table: feature, bin, points, both ends of the bin, share of the rows, the rule in words."""
+        """The card as a table: feature, bin, points, both ends of the bin, share of the rows, and the rule as text."""
         import polars as pl
 
         columns: dict[str, Any] = {"feature": self.features, "bin": [cell.text for cell in self.cells]}
@@ -140,7 +143,7 @@ class BinnedScorecard(Card):
         return pl.DataFrame(columns | {"rule": self.rules()}, schema_overrides=ends)
 
     def rules(self) -> list[str]:
-        """Conditions of the points in words, one line each even where a name has several."""
+        """Conditions of the points as text, each on a single line."""
         texts = (f"is {cell.text}" if isinstance(cell.value, str) else cell.text for cell in self.cells)
         pairs = zip(self.features, texts, strict=True)
         return [" ".join(f"{name} {text}".splitlines()) for name, text in pairs]
@@ -157,7 +160,7 @@ def round_bins(
     features: int | Sequence[str] | None,
     measures: tuple[str, ...] | None,
 ) -> BinnedScorecard:
-    """Round an additive ranker to points of bins; see :func:`apexrank.export.round_scorecard`."""
+    """Round an additive ranker to points per bin; see :func:`apexrank.export.round_scorecard`."""
     check_count("n_bins", n_bins)
     form = model_form(model, names)
     if form.pairs:
@@ -224,10 +227,10 @@ def round_bins(
 
 
 def levelled(points: np.ndarray, mass: np.ndarray, max_points: int) -> np.ndarray:
-    """The points of a column with their mean as near to 0 as whole numbers up to ``max_points`` allow.
+    """Shift the points of a column so that their mean is as close to 0 as integers up to ``max_points`` allow.
 
-    All points of a column may be moved by one number without a change of the order. Which of such cards the search
-    finds is a matter of rounding.
+    Shifting all points of a column by a constant does not change the order. Which of these equivalent cards the search
+    finds depends on rounding.
 
     Examples
     --------
@@ -245,7 +248,7 @@ def levelled(points: np.ndarray, mass: np.ndarray, max_points: int) -> np.ndarra
 
 
 def read_columns(model: Any, effects: Sequence[Curve | Levels], X: Any) -> list[np.ndarray]:
-    """Numbers of each column, NaN where they are missing, or the places of its categories, −1 for others."""
+    """Numbers of each column with NaN for missing values, or category indices with −1 for others."""
     if isinstance(model, TableRanker):
         U = model.encoder.raw(as_table(X))
         found = []
@@ -290,7 +293,7 @@ def best_edges(
 ) -> np.ndarray:
     """Round edges of at most ``n_bins`` bins in which f varies least, ``Σ w·(f − mean of its bin)²``.
 
-    The edges come from the quantiles of rows with the given weights; w is their ``importance``, or else these weights.
+    The edges are chosen from weighted quantiles of the rows; w is their ``importance``, or else these weights.
 
     Examples
     --------
@@ -304,11 +307,11 @@ def best_edges(
         np.append(0.0, np.cumsum(np.bincount(cell, v, len(edges) + 1)))
         for v in (weight, weight * f, weight * f * f)
     ]
-    w, s, q = (part[None, :] - part[:, None] for part in sums)  # of the cells from i to below j
+    w, s, q = (part[None, :] - part[:, None] for part in sums)  # sums over cells i to j − 1
     with np.errstate(invalid="ignore", divide="ignore"):
         cost = np.where(w > 0, q - s * s / w, 0.0)
     cost[np.tril_indices(len(cost))] = inf
-    # least cost of the first j cells in b bins, and where the last of these begins
+    # minimum cost of the first j cells in b bins, and the start of the last bin
     best, chosen = cost[0], []
     for _ in range(min(n_bins, len(edges) + 1) - 1):
         through = best[:, None] + cost
@@ -322,7 +325,7 @@ def best_edges(
 
 
 def candidate_edges(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Round numbers between neighbouring values, of many values between quantiles at least `ROWS` rows apart.
+    """Round numbers between neighbouring values or, for many values, between quantiles at least `ROWS` rows apart.
 
     Examples
     --------
@@ -341,7 +344,7 @@ def candidate_edges(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def roundest(low: float, high: float) -> float:
-    """Number of fewest digits above ``low`` and at most ``high``, of several the one next to their middle.
+    """Number with the fewest digits above ``low`` and at most ``high``; of several, the one closest to the middle.
 
     Examples
     --------
@@ -361,10 +364,10 @@ def roundest(low: float, high: float) -> float:
 
 
 def _importance(ranker: Any, judged: Judged, weight: np.ndarray) -> np.ndarray:
-    """``√(w·|∂F/∂score|)``, the weights by which bins are chosen.
+    """``√(w·|∂F/∂score|)``, the weights used to choose bins.
 
-    At the top of the list and where the order is wrong the objective is steep, so that bins are finer where it matters.
-    Taken for the gradient itself they would leave the other rows out.
+    The objective is steep at the top of the list and where the order is wrong, so bins are finer where it matters.
+    Weights proportional to the gradient itself would ignore the other rows.
     """
     objective = ranker._objective(judged.y if judged.graded else judged.y > 0, judged.weight, judged.groups)
     found = np.sqrt(weight * np.abs(objective.value_and_grad(judged.scores)[1]))
@@ -375,9 +378,9 @@ def _importance(ranker: Any, judged: Judged, weight: np.ndarray) -> np.ndarray:
 
 
 def model_coefficients(ranker: Any) -> tuple[np.ndarray, list[int]]:
-    """Coefficients of an additive ranker, ``√M`` times the rises of each function, and how many each column has.
+    """Coefficients of an additive ranker, ``√M`` times the increments of each function, and their number per column.
 
-    A model file keeps the functions only. The encoder of its table leaves no text and nothing missing to them.
+    A model file stores only the functions. The encoder of its table leaves no text and no missing values to them.
     """
     rises = [np.sqrt(len(shape.knots) - 1) * np.diff(shape.values) for shape in ranker.shapes_]
     sizes = [
@@ -387,7 +390,7 @@ def model_coefficients(ranker: Any) -> tuple[np.ndarray, list[int]]:
 
 
 def _penalty(ranker: Any, sizes: Sequence[int]) -> Penalty:
-    """The ranker's penalty of coefficients of columns with so many each."""
+    """The ranker's penalty for coefficients of columns with these sizes."""
     found: Any = ranker._penalty()
     if not getattr(found, "l1", 0):
         return found
@@ -409,11 +412,11 @@ def _wanted(own: Bins, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def _rises(
     columns: Sequence[Bins], starts: np.ndarray, wanted: np.ndarray, mass: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Contribution of a point of each cell to the ranker's coefficients, and which of these have one sign.
+    """Contribution of a point of each cell to the ranker's coefficients, and the sign constraints of these.
 
-    As between knots, a coefficient is √M times the rise over one of the M edges, that of missing values their
-    difference from the bin with the most rows, and that of a category its points. Where a function rises all along, or
-    falls, so do the points of its bins.
+    As between knots, a coefficient is √M times the increment over one of the M edges; that of missing values is their
+    difference from the bin with the most rows, and that of a category its points. If a function is monotone, so are
+    the points of its bins.
     """
     rows, signs = [], []
     for own, start in zip(columns, starts[:-1].tolist(), strict=True):
@@ -433,11 +436,11 @@ def _rises(
 
 
 def _stepped(own: Bins, points: np.ndarray) -> Curve | Levels:
-    """The points of a column as its function."""
+    """Points of a column as a function."""
     effect, gap = own.effect, float(points[-1]) if own.gap else 0.0
     if isinstance(effect, Levels):
         weights = dict(zip(own.keys, points.tolist(), strict=False))
-        shares = [key for key, share in effect.column.shares if share == 1]  # of the level of unknown values
+        shares = [key for key, share in effect.column.shares if share == 1]  # level of unknown values
         return replace(effect, weights=weights, unknown=weights[shares[0]] if shares else gap)
     values = points[: len(own.edges) + 1].astype(float)
     missing: float | None = gap
@@ -450,7 +453,7 @@ def _stepped(own: Bins, points: np.ndarray) -> Curve | Levels:
 
 
 def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> list[tuple[Cell, int]]:
-    """The cells of a column with their points; neighbouring bins of equal points are joined."""
+    """Cells of a column with their points; neighbouring bins with equal points are merged."""
     name, lines = own.effect.column.name, []
     bins = 0 if own.keys else len(own.edges) + 1
     ends = [-inf, *own.edges.tolist(), inf]
@@ -475,7 +478,7 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
 
 
 def bin_text(low: float, high: float, whole: bool = False) -> str:
-    """Bin in words; of whole numbers its last one, of others the end that it does not hold.
+    """Text of a bin; for whole numbers with the last one included, for others with the excluded upper end.
 
     Examples
     --------
@@ -494,5 +497,5 @@ def bin_text(low: float, high: float, whole: bool = False) -> str:
 
 
 def _written(number: float) -> str:
-    """A number with commas from 10,000 on: 2004 may be a year."""
+    """Format a number with commas from 10,000 on, because 2004 may be a year."""
     return f"{number:,.15g}" if abs(number) >= 10_000 else f"{number:.15g}"

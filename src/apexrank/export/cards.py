@@ -1,4 +1,4 @@
-"""Shared parts of scorecards: adding up points, the loss from rounding, and writing them."""
+"""Base class of scorecards: summing points, measuring the loss from rounding, and output formats."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 OF_ONE_LIST = ("auc", "partial_auc_0.1", "precision_at_50", "average_precision")
 OF_MANY_LISTS = ("ndcg", "ndcg_at_10", "average_precision")
-OF_WEIGHTED_LISTS = ("auc", "precision_at_10")  # which any weights allow
-_SAME = 1e-5  # of the objective: a model of the same rows and weights has the same one
+OF_WEIGHTED_LISTS = ("auc", "precision_at_10")  # valid with any weights
+_SAME = 1e-5  # relative tolerance for recognising the training rows by their objective
 
 
 class Losses(NamedTuple):
@@ -41,9 +41,9 @@ class Losses(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """Whole points of features, the highest sum first; a subclass says what they count for.
+    """Integer points of features; the highest sum ranks first. Subclasses define their meaning.
 
-    ``training`` are the rows that the points were chosen on, and their points.
+    ``training`` are the rows on which the points were chosen, and their points.
     """
 
     features: list[str]
@@ -54,7 +54,7 @@ class Card:
     training: tuple[Judged, np.ndarray] = field(repr=False)
 
     def score(self, X: Any) -> np.ndarray:
-        """Points of each row of a table, frame or array; the higher, the nearer to the top."""
+        """Points of each row of a table, frame or array; higher means nearer to the top."""
         raise NotImplementedError
 
     def to_frame(self) -> pl.DataFrame:
@@ -62,7 +62,7 @@ class Card:
         raise NotImplementedError
 
     def rules(self) -> list[str]:
-        """Conditions of the points in words, one line each even where a name has several."""
+        """Conditions of the points as text, each on a single line."""
         raise NotImplementedError
 
     def loss(
@@ -76,21 +76,21 @@ class Card:
         n_resamples: int = 2000,
         random_state: Any = 0,
     ) -> pl.DataFrame:
-        """Compare measures of the model and of the card on the same rows.
+        """Compare metrics of the model and of the card on the same rows.
 
         Parameters
         ----------
         X, y, groups, sample_weight
-            Rows that had no part in training; by default those that the card was made on. A TableRanker finds y and
+            Rows that were not used in training; by default those used to make the card. A TableRanker finds y and
             groups in the table itself.
         confidence, n_resamples, random_state
-            Of the bootstrap, as in :func:`apexrank.metrics.compare`.
+            Parameters of the bootstrap, as in :func:`apexrank.metrics.compare`.
 
         Returns
         -------
         polars.DataFrame
-            For each ``measure`` its value for the ``model`` and the ``scorecard``, their ``difference`` (card less
-            model) and the interval ``low`` to ``high`` of the difference, from draws of the same rows for both.
+            For each ``measure``, its value for the ``model`` and the ``scorecard``, their ``difference`` (card minus
+            model) and the confidence interval ``low`` to ``high`` of the difference, from a paired bootstrap.
         """
         if X is None:
             if any(given is not None for given in (y, groups, sample_weight)):
@@ -136,14 +136,14 @@ class Card:
 
 
 def default_names(model: Any) -> list[str] | None:
-    """Names x0, x1, … for a model fitted without names."""
+    """Names x0, x1, … for a model fitted without feature names."""
     if isinstance(model, TableRanker) or hasattr(first := first_fitted(model), "feature_names_in_"):
         return None
     return [f"x{j}" for j in range(getattr(first, "n_features_in_", 0))]
 
 
 def check_training(model: Any, own: float, judged: Judged) -> None:
-    """Warn where the rows look like the training rows without their weights."""
+    """Warn if the rows look like the training rows without their weights."""
     training = model.training if isinstance(model, TableRanker) and judged.weight is None else {}
     trained = training.get("objective") if training.get("rows") == len(judged.y) else None
     if trained is not None and abs(own - trained) > _SAME * max(1.0, abs(trained)):
@@ -155,9 +155,9 @@ def check_training(model: Any, own: float, judged: Judged) -> None:
 
 
 def judge_rows(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> Judged:
-    """Labels of the model's positive class, or grades, and the scores of the rows by the model itself.
+    """Labels of the model's positive class, or grades, and the model's scores of the rows.
 
-    A TableRanker finds y and groups in the table where they are not given.
+    A TableRanker finds y and groups in the table if they are not given.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def judge_rows(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> J
 
 
 def default_measures(judged: Judged) -> list[str]:
-    """Default measures for this kind of labels and number of rows."""
+    """Default metrics for this kind of labels and number of rows."""
     names: tuple[str, ...] = OF_MANY_LISTS if judged.graded or judged.groups is not None else OF_ONE_LIST
     rows = len(judged.y) if judged.weight is None else judged.weight.sum()
     if judged.groups is None:
@@ -198,7 +198,7 @@ def default_measures(judged: Judged) -> list[str]:
 def chosen_features(
     names: Sequence[tuple[str, ...]], size: np.ndarray, features: int | Sequence[str] | None
 ) -> np.ndarray:
-    """Mask of the features that may have points: of a size above 0, and so many of the largest, or those named.
+    """Mask of the features that may have points: those of size above 0, restricted to the largest or the named ones.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def chosen_features(
         return size > 0
     if isinstance(features, int | Integral):
         check_count("features", features)
-        # equal columns have coefficients that are equal but for rounding: the first of them is taken
+        # equal columns have equal coefficients up to rounding: the first of them is chosen
         order = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")
         return (size > 0) & np.isin(np.arange(len(size)), order[: int(features)])
     wanted = {features} if isinstance(features, str) else set(features)

@@ -1,4 +1,4 @@
-"""The features of a fitted ranker as formulas of the columns of its table.
+"""Features of a fitted ranker as formulas of the columns of its table.
 
 The steps of a scikit-learn pipeline are folded into them, so that each feature is a formula of one column.
 """
@@ -47,25 +47,24 @@ _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of the table: numbers, or categories where there are ``values``.
+    """Column of the table: numeric, or categorical if there are ``values``.
 
     Parameters
     ----------
     name, index : str, int
-        Its name and its place among the model's columns.
+        Its name and its position among the model's columns.
     fill : value, optional
         Replacement of a missing value.
     values : tuple
-        The known categories; None stands for a missing value that is a category of its own.
+        The known categories; None stands for missing values if they are a category.
     as_text : bool
-        Categories are compared as text without surrounding blanks, 1.0 like 1, as in tables.
+        Whether categories are compared as text without surrounding blanks, 1.0 like 1, as in tables.
     knows_all, needs_value : bool
-        The model refuses an unknown category, or a missing one.
+        Whether the model rejects unknown categories, or missing values.
     shares : tuple of (value, share)
-        Features of a value that is not known: 1 for `OTHER` where the model has such a level, else those of an average
-        row.
+        Features of an unknown value: 1 for `OTHER` if the model has such a level, else those of an average row.
     date : str
-        The column of dates that this is computed from.
+        The date column from which this column is computed.
     """
 
     name: str
@@ -79,7 +78,7 @@ class TableColumn:
     date: str = ""
 
     def of(self, X: Any) -> np.ndarray:
-        """The column of a frame by its name, of an array by its place."""
+        """The column of a frame by name, or of an array by position."""
         if hasattr(X, "columns"):
             if self.name not in list(X.columns):
                 raise InputError(f"the table has no column {self.name!r}")
@@ -92,7 +91,7 @@ class TableColumn:
 
 
 class _Other:
-    """The level of rare and unknown values."""
+    """Level of rare and unknown values."""
 
     def __repr__(self) -> str:
         return "other"
@@ -103,7 +102,7 @@ OTHER = _Other()
 
 @dataclass(frozen=True)
 class Feature:
-    """``slope·(u − center)``, u a column's number or the indicator of one of its values.
+    """``slope·(u − center)``, where u is a column's number or the indicator of one of its values.
 
     Examples
     --------
@@ -130,12 +129,12 @@ class Feature:
         return f"{self.column.name}={'missing' if self.value is None else self.value}"
 
     def scaled(self, center: float, scale: float) -> Feature:
-        """The feature less ``center``, divided by ``scale``."""
+        """The feature minus ``center``, divided by ``scale``."""
         moved = self.center + center / self.slope
         return replace(self, slope=self.slope / scale, center=moved)
 
     def read(self, X: Any, *, gaps: bool = False) -> np.ndarray:
-        """Values u of the rows of an array or a frame; a missing number that nothing fills is NaN, or an error."""
+        """Values u of the rows of an array or a frame; a missing number without a fill value is NaN, or an error."""
         values, name, fill = self.column.of(X), self.column.name, self.column.fill
         if not self.is_number:
             known = (fill if is_missing(value) else value for value in values.tolist())
@@ -156,7 +155,7 @@ class Feature:
 
 
 def model_features(model: Any, feature_names: Sequence[str] | None = None) -> list[Feature]:
-    """Features that the ranker at the end of a model gets, as formulas of the table's columns."""
+    """Features that the ranker at the end of a model receives, as formulas of the table's columns."""
     if isinstance(model, TableRanker):
         if feature_names is not None:
             raise InputError("the model knows the names of its columns: leave out feature_names")
@@ -167,12 +166,12 @@ def model_features(model: Any, feature_names: Sequence[str] | None = None) -> li
 
 
 def found(model: Any) -> Any:
-    """The best estimator of a search, or the model itself."""
+    """Best estimator of a search, or the model itself."""
     return getattr(model, "best_estimator_", model)
 
 
 def last_step(model: Any) -> Any:
-    """The ranker at the end of a model."""
+    """Ranker at the end of a model."""
     model = found(model)
     if isinstance(model, TableRanker):
         return model.estimator
@@ -180,7 +179,7 @@ def last_step(model: Any) -> Any:
 
 
 def first_fitted(model: Any) -> Any:
-    """The first step of a pipeline that has seen X; "passthrough" has not."""
+    """First step of a pipeline that was fitted on X, skipping "passthrough"."""
     if not isinstance(model, Pipeline):
         return model
     return first_fitted(next(step for _, step in model.steps if not is_placeholder(step)))
@@ -192,13 +191,13 @@ def is_placeholder(step: Any) -> bool:
 
 
 def refusal(step: Any, advice: str) -> InputError:
-    """Error that names a step or estimator which cannot be exported, and the reason."""
+    """Create the error for a step or estimator that cannot be exported, with the reason."""
     name = type(step).__name__
     return InputError(f"{name} cannot be exported: {_REASONS.get(name, advice)}")
 
 
 def _column_names(model: Any, given: Sequence[str] | None) -> list[str]:
-    """Column names of X, checked: those given, or those of the frame that the model was fitted on."""
+    """Validated column names of X: those given, or those of the frame that the model was fitted on."""
     first = first_fitted(model)
     known = getattr(first, "feature_names_in_", None)
     if isinstance(given, str):
@@ -217,7 +216,7 @@ def _column_names(model: Any, given: Sequence[str] | None) -> list[str]:
 
 
 def _table_features(model: TableRanker) -> list[Feature]:
-    """Features of a model file's encoder."""
+    """Features of the encoder of a model file."""
     if model.training.get("scale") == "query":
         raise InputError(
             "a model with --scale query cannot be exported: it scales inside each group, which needs all its rows"
@@ -249,7 +248,7 @@ def _table_features(model: TableRanker) -> list[Feature]:
 
 
 def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
-    """Raise InputError if the model takes dates apart, which other languages do in other ways."""
+    """Raise InputError if the model splits dates into parts, which other languages do differently."""
     for column in columns:
         if column.date:
             raise InputError(
@@ -259,7 +258,7 @@ def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
 
 
 def raw_matrix(model: Any, features: Sequence[Feature], X: Any) -> np.ndarray:
-    """Unscaled features u of the rows of X: numbers in the table's own units, and indicators."""
+    """Unscaled features u of the rows of X: numbers in the original units, and indicators."""
     if isinstance(model, TableRanker):
         return model.encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
@@ -268,7 +267,7 @@ def raw_matrix(model: Any, features: Sequence[Feature], X: Any) -> np.ndarray:
 
 
 def as_table(X: Any) -> Table:
-    """Convert a frame to a Table; a Table is returned as it is."""
+    """Convert a frame to a Table; a Table is returned unchanged."""
     import polars as pl
 
     if isinstance(X, Table):
@@ -280,7 +279,7 @@ def as_table(X: Any) -> Table:
 
 
 def spellings(value: str, values: Collection[str] = ()) -> list[str]:
-    """Ways to write a category, one of ``values``: 3 as 3.0, and true as 1 where all values are booleans.
+    """Alternative spellings of a category, one of ``values``: 3 as 3.0, and true as 1 if all values are booleans.
 
     Examples
     --------
@@ -311,7 +310,7 @@ def is_whole(value: str) -> bool:
 
 
 def as_number(value: str) -> float | None:
-    """Parse a number as a numeric column would hold it, or None: for 007, and for integers beyond 2**53.
+    """Parse a number as a numeric column would hold it; None for texts such as 007 and integers beyond 2**53.
 
     Examples
     --------
@@ -334,7 +333,7 @@ def follow(step: Any, features: Sequence[Feature]) -> list[Feature]:
     Raises
     ------
     InputError
-        When the step has no linear form; it is named.
+        If the step has no linear form; the message names the step.
 
     Examples
     --------
@@ -357,7 +356,7 @@ def _pipeline(step: Pipeline, features: Sequence[Feature]) -> list[Feature]:
 
 
 def _columns(step: ColumnTransformer, features: Sequence[Feature]) -> list[Feature]:
-    # Columns may be given by name, number, slice, mask or function; fit has turned all of them into numbers.
+    # Columns may be given by name, index, slice, mask or function; fit has converted them to indices.
     places = step._transformer_to_input_indices
     made: dict[str, list[Feature]] = {}
     for name, part, _ in step.transformers_:
@@ -393,7 +392,7 @@ def _impute(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
     filled = []
     for feature, value in zip(features, step.statistics_.tolist(), strict=True):
         if feature.is_number and feature.column.fill is None:
-            # A step before this one may have scaled the column: its fill is told in the column's own units.
+            # An earlier step may have scaled the column: convert the fill value to the column's own units.
             own = value if isinstance(value, str) else value / feature.slope + feature.center
             feature = replace(feature, column=replace(feature.column, fill=own))
         filled.append(feature)

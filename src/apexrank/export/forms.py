@@ -1,7 +1,7 @@
-"""The form of a fitted ranker in the columns of its table, which every export starts from.
+"""Form of a fitted ranker in terms of the columns of its table, from which every export starts.
 
-It is a sum of functions of single columns and of pairs of them. In a linear ranker the function of a column of numbers
-is a straight line, in an additive one it has pieces, in a card of bins it is constant in each of them.
+It is a sum of functions of single columns and of pairs of columns. The function of a numeric column is a straight line
+in a linear ranker, piecewise linear in an additive one, and piecewise constant in a binned card.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from apexrank.io.table_ranker import TableRanker
 from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
 
 LINEAR = LinearBinaryRanker | GradedRanker
-FAR = 1e3  # units of a column from zero beyond which its center is subtracted from it, not from the intercept
-CLOSE = 1e-5  # gap between knots over the column's center below which that is subtracted first
+FAR = 1e3  # distance from zero, in units of a column, beyond which its center is subtracted before scaling
+CLOSE = 1e-5  # ratio of knot gap to column center below which the center is subtracted first
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Function of a column of numbers u, in pieces that are straight lines.
+    """Piecewise linear function of a numeric column u.
 
     From ``bounds[i − 1]`` to below ``bounds[i]`` it is ``values[i] + slopes[i]·(u − bounds[i − 1])``.
 
@@ -36,11 +36,11 @@ class Curve:
     bounds, values, slopes : arrays of shape (m,), (m + 1,), (m + 1,)
         The pieces.
     missing : float, optional
-        Value where the column has none; None where the model refuses such a row.
+        Value for a missing number; None if the model rejects such a row.
     center : float
-        Subtracted from u first, where digits would be lost otherwise.
+        Subtracted from u first if digits would be lost otherwise.
     place, gap : int
-        The feature of the model that holds u, and the one that says whether it is missing, if there is one.
+        Index of the model's feature that holds u, and of the one that indicates missing values, if any.
     """
 
     column: TableColumn
@@ -60,21 +60,21 @@ class Curve:
 
     @property
     def is_line(self) -> bool:
-        """Whether it is one straight line, also for the number that fills a gap."""
+        """Whether it is a single straight line, also for imputed values."""
         return not len(self.bounds) and self.gap is None
 
     @property
     def is_constant(self) -> bool:
-        """Whether it has one value, which a missing number has, too."""
+        """Whether it is constant, including for missing values."""
         missing = self.values[0] if self.missing is None else self.missing
         return not (self.slopes.any() or np.ptp([*self.values, missing]))
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """A number for each category of a column, and one for a category that has none of its own.
+    """A number for each category of a column, and one for unknown categories.
 
-    ``places`` are the model's features that are 1 for a category.
+    ``places`` are the indices of the model's features that indicate the categories.
     """
 
     column: TableColumn
@@ -84,7 +84,7 @@ class Levels:
 
 
 class Side(NamedTuple):
-    """A feature of a pair and its knots, in units of its column less ``center``; a column of text has its levels."""
+    """A feature of a pair and its knots, in units of its column minus ``center``; a text column has levels."""
 
     feature: Feature
     knots: np.ndarray
@@ -93,7 +93,7 @@ class Side(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Bilinear function of two features, 0 where one of them is missing."""
+    """Bilinear function of two features, 0 if either is missing."""
 
     sides: tuple[Side, Side]
     values: np.ndarray
@@ -108,7 +108,7 @@ class Form(NamedTuple):
 
     @property
     def columns(self) -> list[TableColumn]:
-        """The column of each effect."""
+        """Column of each effect."""
         return [effect.column for effect in self.effects]
 
 
@@ -120,13 +120,13 @@ class LinearForm(NamedTuple):
     intercept: float
 
     def form(self, of_table: bool) -> Form:
-        """Write the features as functions of their columns."""
+        """Express the features as functions of their columns."""
         lines = [_Line(w / f.slope) for f, w in zip(self.features, self.weights.tolist(), strict=True)]
         return _sum(self.features, lines, self.intercept, of_table)
 
 
 class _Line(NamedTuple):
-    """What a feature adds to the score of a linear ranker."""
+    """Contribution of a feature to the score of a linear ranker."""
 
     coef: float
     levels: tuple[str, ...] = ()
@@ -136,12 +136,12 @@ class _Line(NamedTuple):
 
 
 def is_additive(model: Any) -> bool:
-    """Whether the ranker at the end of a model has a function for each feature."""
+    """Whether the ranker at the end of a model has a function per feature."""
     return hasattr(last_step(model), "shapes_")
 
 
 def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
-    """Coefficients and intercept of a fitted linear ranker; InputError names anything else."""
+    """Coefficients and intercept of a fitted linear ranker; raise InputError for anything else."""
     check_linear(ranker)
     check_is_fitted(ranker)
     if not hasattr(ranker, "coef_"):
@@ -160,7 +160,7 @@ def _intercept(ranker: Any) -> float:
 
 
 def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> LinearForm:
-    """Write a fitted linear ranker, a pipeline that ends in one, or a model file's ranker as a linear form.
+    """Express a fitted linear ranker, a pipeline that ends in one, or the ranker of a model file as a linear form.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> Linea
 
 
 def model_form(model: Any, feature_names: Sequence[str] | None = None) -> Form:
-    """Write a ranker, a pipeline that ends in one, a model file's ranker or a scorecard in its table's own units.
+    """Express a ranker, pipeline, model file's ranker or scorecard in the original units of its table.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def model_form(model: Any, feature_names: Sequence[str] | None = None) -> Form:
 
 
 def _sum(features: Sequence[Feature], shapes: Sequence[Any], intercept: float, of_table: bool) -> Form:
-    """Sum of functions of features, as functions of the columns of a table or of an array."""
+    """Sum functions of features into functions of the columns of a table or array."""
     effects: list[Curve | Levels] = []
     groups: dict[TableColumn, list[int]] = {}
     weights: dict[Any, float]
@@ -228,7 +228,7 @@ def _sum(features: Sequence[Feature], shapes: Sequence[Any], intercept: float, o
     for column, places in groups.items():
         rises = {j: _rise(features[j], shapes[j], 1.0) for j in places}
         intercept += sum(_at(features[j], shapes[j], 0.0) for j in places)
-        if column.values == (None,) and of_table:  # the indicator of missing numbers
+        if column.values == (None,) and of_table:  # indicator of missing numbers
             _add_gap(effects, column, rises[places[0]], places[0])
             continue
         weights = {}
@@ -247,7 +247,7 @@ def _add_gap(effects: list[Curve | Levels], column: TableColumn, rise: float, pl
         if isinstance(effect, Curve) and effect.column.name == column.name:
             effects[k] = replace(effect, missing=(effect.missing or 0.0) + rise, gap=place)
             return
-    nothing = np.zeros(1)  # a card may have points for missing values alone
+    nothing = np.zeros(1)  # a card may have points only for missing values
     own = replace(column, values=())
     effects.append(Curve(own, np.empty(0), nothing, nothing, rise, place=place, gap=place))
 
@@ -257,12 +257,12 @@ def _at(feature: Feature, shape: Any, u: float) -> float:
 
 
 def _rise(feature: Feature, shape: Any, u: float) -> float:
-    """Effect of an indicator at u beyond that at 0."""
+    """Effect of an indicator at u minus that at 0."""
     return _at(feature, shape, u) - _at(feature, shape, 0.0)
 
 
 def _curve(feature: Feature, shape: Any, place: int, of_table: bool) -> Curve:
-    """Function of a column of numbers; a linear ranker and a table's model fill its gaps or refuse them."""
+    """Function of a numeric column; a linear ranker and a table's model impute missing values or reject them."""
     fill = feature.column.fill
     missing = None if fill is None else _at(feature, shape, fill)
     if isinstance(shape, _Line):
@@ -292,7 +292,7 @@ def pieces(knots: np.ndarray, values: np.ndarray) -> Pieces:
 
 
 def own_units(feature: Feature, knots: np.ndarray) -> tuple[float, np.ndarray]:
-    """Center, mostly 0, and knots in the column's own units less that center, with as few digits as tell them.
+    """Center (usually 0) and knots in the column's original units minus that center, with as few digits as needed.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def own_units(feature: Feature, knots: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _shortest(u: float, feature: Feature, wanted: float, slack: float) -> float:
-    """The number of fewest digits that the scaling takes to ``wanted`` but for rounding."""
+    """Number with the fewest digits that the scaling maps to ``wanted`` up to rounding."""
     ways = (float(f"{u:.{digits}e}") for digits in range(17))
     return next((way for way in ways if abs(feature.slope * (way - feature.center) - wanted) <= slack), u)
 

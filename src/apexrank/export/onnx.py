@@ -1,4 +1,4 @@
-"""Export to ONNX by skl2onnx; the graphs are made in :mod:`.onnx_graph`, which needs the extra packages."""
+"""Export to ONNX with skl2onnx; the graphs are built in :mod:`.onnx_graph`, which needs the extra packages."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def to_onnx(
 ) -> onnx.ModelProto:
     """Convert a linear or additive ranker, a pipeline that ends in one, a model file's ranker or a card to ONNX.
 
-    The output ``score`` is the ranking score of each row. Where the ranker has two classes, ``label`` is the one that
-    ``predict`` gives; of a TableRanker it is 1 for the positive value of the target, else 0. Scores are doubles and
-    agree with the ranker's to about 1e-12 of their scale. Where a pipeline gets an array in single precision its steps
-    round to that, and scores agree to about 1e-6.
+    The output ``score`` is the ranking score of each row. For a two-class ranker, ``label`` is the result of
+    ``predict``; for a TableRanker it is 1 for the positive value of the target, else 0. Scores are doubles and agree
+    with those of the ranker to about 1e-12 of their scale. If a pipeline receives a single-precision array, its steps
+    round to that precision, and scores agree to about 1e-6.
 
     Parameters
     ----------
     model : fitted ranker, Pipeline, TableRanker or scorecard
-        In a pipeline any step that skl2onnx can convert. A card has an input for each of its columns, and no label.
+        A pipeline may contain any step that skl2onnx can convert. A card has one input per column, and no label.
     X : array, sparse array or frame, optional
-        Some rows, for the types of the input: one tensor for an array (a dense one, too, for a sparse X), one input
-        ``(rows, 1)`` for each column of a frame. A frame must have the columns that the model was fitted on, in any
-        order. By default one tensor of doubles; for a TableRanker always one input for each column.
+        Some rows that define the input types: one tensor for an array (a dense one also for a sparse X), one input
+        ``(rows, 1)`` per column of a frame. A frame must have the columns that the model was fitted on, in any order.
+        By default one tensor of doubles; for a TableRanker always one input per column.
     path : str or Path, optional
-        File to write as well, atomically.
+        File to write, atomically, in addition to returning the model.
     target_opset : int, optional
-        Version of the ONNX operators.
+        Version of the ONNX operator set.
 
     Returns
     -------
@@ -43,13 +43,13 @@ def to_onnx(
 
     Notes
     -----
-    Inputs of columns are doubles (floats where X has single precision) or strings. A missing number is NaN, a missing
-    string is empty. A column called "score" or "label" becomes the input "score_input" or "label_input", because the
-    outputs keep their names; each input's ``doc_string`` is its column. Where the model would refuse a row, because a
-    value is missing, infinite or not known, its score is NaN, and its label that of a low score.
+    Column inputs are doubles (floats if X has single precision) or strings. A missing number is NaN, a missing string
+    is empty. A column called "score" or "label" becomes the input "score_input" or "label_input", because the outputs
+    keep their names; the ``doc_string`` of each input is its column. If the model would reject a row, because a value
+    is missing, infinite or unknown, its score is NaN, and its label that of a low score.
 
-    Categories of a TableRanker are strings as its table has them, with no blanks around them; a whole number may have
-    a point and up to two zeros, and a number may be as Python writes it.
+    Categories of a TableRanker are strings as in its table, without surrounding blanks; a whole number may have a point
+    and up to two zeros, and a number may be in Python's notation.
 
     Examples
     --------

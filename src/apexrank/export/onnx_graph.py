@@ -1,8 +1,8 @@
-"""ONNX graphs made by skl2onnx, with one tensor for an array and one input for each column of a frame or table.
+"""ONNX graphs built with skl2onnx, with one tensor for an array and one input per column of a frame or table.
 
-skl2onnx has its converters here for the linear rankers, for the linear form of a table's ranker, and for imputers and
-one-hot encoders: its own imputer knows neither doubles nor gaps in text; its own one-hot encoder knows neither missing
-values nor fractions, and stops at unknown ones.
+This module contains skl2onnx converters for the linear rankers, for the linear form of a table's ranker, and for
+imputers and one-hot encoders: the imputer of skl2onnx supports neither doubles nor missing text; its one-hot encoder
+supports neither missing values nor fractions, and fails on unknown ones.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from apexrank.export import features, forms
 from apexrank.validation import is_missing
 
 OUTPUTS = ("score", "label")
-_TABLE_OPSET, _OLDEST_OPSET = 17, 13  # the former old enough for most runtimes
-_TEXT = "OUST"  # kinds of NumPy arrays that are strings in ONNX
+_TABLE_OPSET, _OLDEST_OPSET = 17, 13  # the former is old enough for most runtimes
+_TEXT = "OUST"  # NumPy dtype kinds that become strings in ONNX
 
 
 class Input(NamedTuple):
-    """A column of a frame, and the type of its tensor."""
+    """Column of a frame, and the type of its tensor."""
 
     name: str
     tensor: Any
@@ -57,7 +57,7 @@ def register_converters() -> None:
 
 
 def table_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto:
-    """Graph of a table's ranker or of a scorecard; columns that are single precision in X are floats."""
+    """Graph of a table's ranker or of a scorecard; columns in single precision in X are floats."""
     opset = _TABLE_OPSET if target_opset is None else target_opset
     if opset < _OLDEST_OPSET:
         raise InputError(f"target_opset must be at least {_OLDEST_OPSET}, got {opset}")
@@ -92,7 +92,7 @@ def model_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto
     inputs = _frame_inputs(features.first_fitted(model), X)
     if _selects(model) or len({one.inner_type for one in inputs}) == 2:
         types = [(one.name, one.inner_type([None, 1])) for one in inputs]
-    else:  # one tensor where it will do, as most converters of skl2onnx read only one
+    else:  # one tensor if possible, because most converters of skl2onnx read only one
         types = [("X", inputs[0].inner_type([None, len(inputs)]))]
     return _column_graph(model, inputs, types, target_opset)
 
@@ -101,10 +101,10 @@ def _convert(
     model: Any, types: list[tuple[str, Any]], target_opset: int | None, prefix: str | None = None
 ) -> onnx.ModelProto:
     try:
-        # Not registered: other models of other libraries keep skl2onnx's own converters.
+        # Not registered globally: models of other libraries keep skl2onnx's own converters.
         return convert_sklearn(
             model,
-            name="apexrank",  # skl2onnx would draw one, and no two files would be equal
+            name="apexrank",  # skl2onnx would choose a random name, and no two files would be equal
             initial_types=types,
             target_opset=target_opset,
             custom_conversion_functions={SimpleImputer: convert_imputer, OneHotEncoder: convert_one_hot},
@@ -116,7 +116,12 @@ def _convert(
         )
     except InputError:
         raise
-    except (RuntimeError, TypeError, ValueError, AttributeError) as error:  # skl2onnx where it is lost
+    except (
+        RuntimeError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # raised by skl2onnx for unsupported models
         raise InputError(f"the pipeline cannot be exported: {str(error).strip().splitlines()[0]}") from None
 
 
@@ -143,7 +148,7 @@ def _check_steps(model: Any, outermost: bool = True) -> None:
 
 
 def _array_type(first: Any, X: Any) -> list[tuple[str, Any]]:
-    """Type of a single tensor: doubles, or the type of X."""
+    """Type of a single tensor: doubles, or the dtype of X."""
     wanted = [columns for *_, columns in getattr(first, "transformers_", ())]
     lists = [[one] if isinstance(one, str) else one for one in wanted if isinstance(one, str | list)]
     if any(isinstance(name, str) for names in lists for name in names):
@@ -159,7 +164,7 @@ def _array_type(first: Any, X: Any) -> list[tuple[str, Any]]:
 
 
 def _frame_inputs(first: Any, X: Any) -> list[Input]:
-    """Columns that the model was fitted on, in its order, with their types in X."""
+    """Columns that the model was fitted on, in order, with their types in X."""
     given = {str(name): name for name in X.columns}
     known = getattr(first, "feature_names_in_", None)
     names = list(given) if known is None else [str(name) for name in known]
@@ -181,7 +186,7 @@ def _tensor_type(name: str, values: np.ndarray) -> Any:
     objects = values.ravel().tolist() if values.dtype.kind == "O" else ()
     present = [value for value in objects if not is_missing(value)]
     is_nullable = bool(present) and all(isinstance(value, int | float | np.number) for value in present)
-    # Counts go with measured numbers, and a column that is whole in a few rows need not be so in all.
+    # Treat integers as doubles: a column that is integral in a few rows need not be so in all.
     if values.dtype.kind in "iub" or is_nullable:
         return DoubleTensorType
     if values.dtype.kind in "OUT":
@@ -190,7 +195,7 @@ def _tensor_type(name: str, values: np.ndarray) -> Any:
 
 
 def _selects(model: Any) -> bool:
-    """Whether the first step takes columns by name or place."""
+    """Whether the first step selects columns by name or position."""
     first = features.first_fitted(model)
     if isinstance(first, FeatureUnion) and any(_selects(part) for _, part in first.transformer_list):
         raise InputError("a ColumnTransformer inside a FeatureUnion cannot be exported: put it outside")
@@ -200,11 +205,11 @@ def _selects(model: Any) -> bool:
 def _column_graph(
     model: Any, inputs: list[Input], types: list[tuple[str, Any]], target_opset: int | None
 ) -> onnx.ModelProto:
-    """Graph with one input per column, cast to double and concatenated where the model takes one tensor."""
+    """Graph with one input per column, cast to double and concatenated if the model takes one tensor."""
     names = _input_names(one.name for one in inputs)
     if "" in names:
         raise InputError("a column has an empty name, which ONNX cannot have: rename it")
-    prefix = "model_"  # of everything inside, so that nothing there has the name of a column
+    prefix = "model_"  # prefix of all inner names, so that none equals a column name
     while any(name.startswith(prefix) for name in names.values()):
         prefix = f"_{prefix}"
     proto = _convert(model, types, target_opset, prefix)
@@ -222,14 +227,14 @@ def _column_graph(
             nodes.insert(0, helper.make_node("Identity", [name], [part]))
         else:
             nodes.insert(0, helper.make_node("Cast", [name], [part], to=TensorProto.DOUBLE))
-        # The column's own name, for whoever has to fill in the input.
+        # The column's own name, for users who have to fill in the input.
         ends.append(helper.make_value_info(name, one.tensor(["rows", 1]).to_onnx_type(), doc_string=one.name))
     graph.CopyFrom(helper.make_graph(nodes, graph.name, ends, graph.output, graph.initializer))
     return proto
 
 
 def _input_names(names: Iterable[str]) -> dict[str, str]:
-    """Input name of each column: a column with the name of an output is renamed.
+    """Input name of each column; a column with the name of an output is renamed.
 
     Examples
     --------
@@ -249,7 +254,7 @@ def _input_names(names: Iterable[str]) -> dict[str, str]:
 
 
 class Writer:
-    """Add operators with unique names to a graph; arrays among their inputs become constants."""
+    """Adds operators with unique names to a graph; arrays among their inputs become constants."""
 
     def __init__(self, scope: Any, container: Any) -> None:
         self.scope, self.container = scope, container
@@ -276,7 +281,7 @@ class Writer:
 
     def joined(self, variables: list[Any], kind: int) -> str:
         """Concatenate the columns of the inputs, as numbers of one type or as text."""
-        # skl2onnx would join them by FeatureVectorizer, which rounds doubles to singles.
+        # skl2onnx would use FeatureVectorizer, which rounds doubles to single precision.
         parts = [variable.full_name for variable in variables]
         if kind != TensorProto.STRING:
             parts = [self("Cast", part, to=kind) for part in parts]
@@ -290,7 +295,7 @@ class Writer:
 
 
 def parse_ranker(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
-    """Declare the outputs: a label where there are two classes, and the score."""
+    """Declare the outputs: a label if there are two classes, and the score."""
     operator = scope.declare_local_operator(sklearn_operator_name_map[type(model)], model)
     operator.inputs = list(inputs)
     classes = getattr(model, "classes_", None)
@@ -308,7 +313,7 @@ def ranker_shapes(operator: Any) -> None:
 
 
 def convert_ranker(scope: Any, operator: Any, container: Any) -> None:
-    """``score = Cast(X)·w + b`` in doubles; ``label`` says whether it is above 0."""
+    """``score = Cast(X)·w + b`` in doubles; ``label`` tells whether it is above 0."""
     write = Writer(scope, container)
     if forms.is_additive(operator.raw_operator):
         _additive_ranker(write, operator)
@@ -323,10 +328,10 @@ def _write_score(write: Writer, operator: Any, parts: list[str], intercept: floa
     total = parts[0]
     for part in parts[1:]:
         total = write("Add", total, part)
-    # flat only now: a vector of coefficients would fail where there are no rows
+    # flatten only now: a vector of coefficients would fail if there are no rows
     total = write("Add", write("Reshape", total, np.array([-1])), np.array([intercept]))
     *label, score = (variable.full_name for variable in operator.outputs)
-    # The model refuses infinite values: ∞ − ∞ makes their scores NaN, and adds 0 to all the others.
+    # The model rejects infinite values: ∞ − ∞ turns their scores into NaN, and adds 0 to all others.
     write("Add", total, write("Sub", total, total), output=score)
     if label:
         classes = operator.raw_operator.classes_
@@ -336,7 +341,7 @@ def _write_score(write: Writer, operator: Any, parts: list[str], intercept: floa
 
 
 def _additive_ranker(write: Writer, operator: Any) -> None:
-    """Sum of the functions of the columns of X, and of pairs of them."""
+    """Sum of the functions of the columns of X and of pairs of columns."""
     ranker, parts, columns = operator.raw_operator, [], []
     for shape, (is_text, x) in zip(ranker.shapes_, _each_column(write, operator.inputs), strict=True):
         x = _place(write, x, shape.levels) if is_text else write("Cast", x, to=TensorProto.DOUBLE)
@@ -350,14 +355,14 @@ def _additive_ranker(write: Writer, operator: Any) -> None:
 
 
 def _place(write: Writer, text: str, levels: tuple[str, ...]) -> str:
-    """Place of a text among the levels as a double; NaN where it is none of them."""
+    """Index of a text among the levels as a double; NaN if it is not a level."""
     found = write.lookup(text, {word: k for k, word in enumerate(levels)}, -1)
     code = write("Cast", found, to=TensorProto.DOUBLE)
     return write("Where", write("Less", code, np.array([0.0])), np.array([np.nan]), code)
 
 
 def _curve(write: Writer, x: str, parts: forms.Pieces, missing: float | None) -> str:
-    """Value of a function in pieces, found by the number of bounds that x has reached; NaN for an infinite x."""
+    """Value of a piecewise linear function, looked up by the number of bounds that x reaches; NaN for an infinite x."""
     bounds, values, slopes = parts
     reached = write("Cast", write("GreaterOrEqual", x, bounds[None, :]), to=TensorProto.DOUBLE)
     piece = write("Cast", write("MatMul", reached, np.ones((len(bounds), 1))), to=TensorProto.INT64)
@@ -369,14 +374,14 @@ def _curve(write: Writer, x: str, parts: forms.Pieces, missing: float | None) ->
 
 
 def _bilinear(write: Writer, sides: list[tuple[str, np.ndarray]], values: np.ndarray) -> str:
-    """``Σ_ab C_ab·R_a(x)·S_b(y)`` with ramps R and S, of which the first are 1; 0 where x or y is missing."""
+    """``Σ_ab C_ab·R_a(x)·S_b(y)`` with ramps R and S, the first of which are 1; 0 if x or y is missing."""
     ramps, C = [], values
     for x, knots in sides:
         rest = write("Div", write("Sub", x, knots[None, :-1]), np.diff(knots)[None, :])
         rest = write("Min", write("Max", rest, np.array([0.0])), np.array([1.0]))
         one = write("Cast", write("Equal", x, x), to=TensorProto.DOUBLE)
         ramps.append(write("Concat", one, rest, axis=1))
-        C = np.diff(C, axis=0, prepend=0.0).T  # rises from knot to knot, of one side after the other
+        C = np.diff(C, axis=0, prepend=0.0).T  # increments from knot to knot, one side after the other
     total = write("MatMul", write("Mul", write("MatMul", ramps[0], C), ramps[1]), np.ones((len(C.T), 1)))
     return write("Where", write("IsNaN", total), np.array([[0.0]]), total)
 
@@ -394,12 +399,12 @@ class TableForm:
 
     @property
     def columns(self) -> list[features.TableColumn]:
-        """The columns in their order."""
+        """Distinct columns in order."""
         return list({column.name: column for column in self.form.columns}.values())
 
 
 def convert_table(scope: Any, operator: Any, container: Any) -> None:
-    """Sum the functions of the columns: straight lines at once, others and those of pairs one by one."""
+    """Sum the functions of the columns: straight lines jointly, others and pairs one by one."""
     model, write = operator.raw_operator, Writer(scope, container)
     inputs = {column.name: v for column, v in zip(model.columns, operator.inputs, strict=True)}
     names = {name: variable.full_name for name, variable in inputs.items()}
@@ -423,7 +428,7 @@ def _lines(write: Writer, lines: list[forms.Curve], variables: list[Any]) -> str
 
 
 def _effect(write: Writer, effect: forms.Curve | forms.Levels, x: str) -> str:
-    """Function of a column of a table."""
+    """Function of a table column."""
     if isinstance(effect, forms.Levels):
         return _category(write, effect.column, x, effect.weights, effect.unknown)
     x = write("Sub", x, np.array([effect.center])) if effect.center else x
@@ -431,19 +436,19 @@ def _effect(write: Writer, effect: forms.Curve | forms.Levels, x: str) -> str:
 
 
 def _pair(write: Writer, pair: forms.Pair, inputs: dict[str, str]) -> str:
-    """Function of two columns of a table."""
+    """Function of two table columns."""
     sides = [(_side(write, side, inputs[side.feature.column.name]), side.knots) for side in pair.sides]
     return _bilinear(write, sides, pair.values)
 
 
 def _side(write: Writer, side: forms.Side, x: str) -> str:
-    """Value of the feature of a table that the knots of a pair are compared with."""
+    """Value of a table feature that is compared with the knots of a pair."""
     feature, column = side.feature, side.feature.column
     if feature.is_number:
         fill = np.nan if column.fill is None else column.fill
         x = write("Where", write("IsNaN", x), np.array([[fill]]), x)
         return write("Sub", x, np.array([side.center])) if side.center else x
-    if not column.as_text:  # the indicator of missing numbers
+    if not column.as_text:  # indicator of missing numbers
         return write("Cast", write("IsNaN", x), to=TensorProto.DOUBLE)
     own = dict.fromkeys(column.values, 0.0) | {feature.value: 1.0}
     return _category(write, column, x, own, dict(column.shares).get(feature.value, 0.0))
@@ -452,7 +457,7 @@ def _side(write: Writer, side: forms.Side, x: str) -> str:
 def _category(
     write: Writer, column: features.TableColumn, text: str, own: dict[Any, float], rest: float
 ) -> str:
-    """Weight of each row's category; a missing one is NaN where the model needs a value."""
+    """Weight of each row's category; NaN for a missing one if the model requires a value."""
     known = [value for value in own if isinstance(value, str)]
     keys = {value: j for j, value in enumerate(known)}
     for j, value in enumerate(known):
@@ -467,7 +472,7 @@ def _category(
 def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
     """``Where(missing, fill, X)``.
 
-    A missing number is NaN (or what the imputer says), a missing text is empty.
+    A missing number is NaN (or the imputer's ``missing_values``), a missing text is empty.
     """
     imputer, write, inputs = operator.raw_operator, Writer(scope, container), operator.inputs
     features.check_imputer(imputer)
@@ -494,7 +499,7 @@ def one_hot_shapes(operator: Any) -> None:
 def convert_one_hot(scope: Any, operator: Any, container: Any) -> None:
     """``value == category``; a missing value is NaN or empty text.
 
-    A value that is not known makes the whole row NaN where the encoder would refuse it.
+    An unknown value makes the whole row NaN if the encoder would reject it.
     """
     encoder, write = operator.raw_operator, Writer(scope, container)
     features.check_categories(encoder)
@@ -503,14 +508,14 @@ def convert_one_hot(scope: Any, operator: Any, container: Any) -> None:
         found = (_is_text_of if is_text else _is_number_of)(write, column, encoder, encoder.categories_[j])
         block = write("Cast", found, to=TensorProto.DOUBLE)
         if encoder.handle_unknown == "error":
-            # 0/0 where no category was found
+            # 0/0 if no category matches
             block = write("Div", block, write("MatMul", block, np.ones((len(encoder.categories_[j]), 1))))
         blocks.append(write("Gather", block, np.array(features.kept_categories(encoder, j)), axis=1))
     write("Concat", *blocks, output=operator.outputs[0].full_name, axis=1)
 
 
 def _each_column(write: Writer, variables: list[Any]) -> Iterator[tuple[bool, str]]:
-    """Iterate over the columns of the inputs as (rows, 1), with whether each is text."""
+    """Iterate over the columns of the inputs as (rows, 1), each with a flag for text."""
     for variable in variables:
         for j in range(variable.type.shape[1]):
             column = write("Gather", variable.full_name, np.array([j]), axis=1)

@@ -1,4 +1,4 @@
-"""The search for the whole points of a scorecard that raise the ranker's own objective least."""
+"""Search for the integer points of a scorecard that increase the ranker's own objective least."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from apexrank.errors import InputError
 from apexrank.io.judging import Judged
 from apexrank.penalties import Penalty
 
-_SCALES = 64  # scales at which the coefficients are rounded, before single points are changed
-_WIDEST = 6.0  # the best scale is looked for within a factor e^6 of the model's own
-_NEAR = 0.1  # step of the logarithm of the scale to see whether another one may help
+_SCALES = 64  # number of scales at which the coefficients are rounded before single points are changed
+_WIDEST = 6.0  # the best scale is searched within a factor e^6 of the model's own
+_NEAR = 0.1  # step of the log scale for testing whether another scale may help
 _PASSES = 50
 
 
 class Rounded(NamedTuple):
-    """Points, the scale that makes coefficients of them, and the objective of these coefficients."""
+    """Points, the scale that converts them to coefficients, and the objective of these coefficients."""
 
     points: np.ndarray
     scale: float
@@ -26,24 +26,24 @@ class Rounded(NamedTuple):
 
 
 class CardObjective:
-    """The ranker's penalised objective of the coefficients ``s·w·points``, at the best s > 0.
+    """The ranker's penalised objective of the coefficients ``s·w·points``, minimised over s > 0.
 
     Parameters
     ----------
     ranker : ranker
-        Its objective of the judged rows, and its penalty.
+        Provides the objective of the judged rows and the penalty.
     judged : Judged
         Labels, groups and weights of the rows.
     V : array of shape (n_rows, n_features)
-        What a point of each feature adds to the score of each row.
+        Contribution of one point of each feature to the score of each row.
     w : array of shape (n_features,) or (n_coefficients, n_features)
-        What it adds to the ranker's own coefficients.
+        Contribution of one point to the ranker's own coefficients.
     scores, coef : arrays
-        Scores and coefficients of the model, whose size is that of the first s.
+        Scores and coefficients of the model, which set the initial scale s.
     signs : array of shape (n_coefficients,), optional
-        Coefficients that may not be negative (1) or positive (−1).
+        Coefficients that must not be negative (1) or positive (−1).
     penalties : pair of Penalty, optional
-        Those of the model's coefficients and of the card's, where they are not those of a linear ranker.
+        Penalties of the model's coefficients and of the card's, if they are not those of a linear ranker.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CardObjective:
             )
 
     def _value(self, scores: np.ndarray, coef: np.ndarray, penalty: Penalty) -> float:
-        # for p = ∞ value_and_grad is of a smoothed objective
+        # for p = ∞, value_and_grad smooths the objective
         exact = getattr(self.objective, "limit", None)
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.objective.value_and_grad(scores)[0] if exact is None else exact(scores)
@@ -86,21 +86,21 @@ class CardObjective:
         return total if np.isfinite(total) else np.inf
 
     def coef(self, points: np.ndarray) -> np.ndarray:
-        """Coefficients of the points at the scale 1."""
+        """Coefficients of the points at scale 1."""
         return self.w * points if self.w.ndim == 1 else self.w @ points
 
     def allows(self, points: np.ndarray) -> bool:
-        """Whether the coefficients of the points have the signs that they must have."""
+        """Whether the coefficients of the points satisfy the sign constraints."""
         return self.signs is None or not (self.signs * self.coef(points) < 0).any()
 
     def at(self, scores: np.ndarray, points: np.ndarray, s: float) -> float:
-        """Objective of the points at the scale s, given their scores."""
+        """Objective of the points at scale s, given their scores."""
         return self._value(s * scores, s * self.coef(points), self.penalty)
 
     def may_help(self, scores: np.ndarray, points: np.ndarray, now: Rounded) -> bool:
-        """Whether the points may have a lower objective than ``now`` at a scale of their own.
+        """Whether the points may have a lower objective than ``now`` at their own best scale.
 
-        A parabola through three scales says how far it falls; twice that must be enough. It saves nine tenths of the
+        A parabola through three scales predicts the decrease; twice that must suffice. This avoids nine tenths of the
         searches for a scale.
         """
         left, middle, right = (self.at(scores, points, now.scale * np.exp(t)) for t in (-_NEAR, 0.0, _NEAR))
@@ -118,7 +118,7 @@ class CardObjective:
 def _golden(f: Callable[[float], float], low: float, high: float, steps: int = 30) -> float:
     """Minimise a unimodal function by golden-section search.
 
-    scipy's bounded search may discard the wrong end where values are infinite, as they may be for large scales.
+    scipy's bounded search may discard the wrong end if values are infinite, as they may be for large scales.
 
     Examples
     --------
@@ -152,10 +152,10 @@ def naive_points(wanted: np.ndarray, max_points: int) -> np.ndarray:
 
 
 def search_points(objective: CardObjective, wanted: np.ndarray, max_points: int) -> Rounded:
-    """Round at many scales, then change single points of the best two cards by one while the objective falls.
+    """Round at many scales, then change single points of the best two cards by one while the objective decreases.
 
-    ``wanted`` are the coefficients in units of a point; features where it is 0 keep 0 points. Simple rounding is
-    improved in the same way, so the result is never worse than it.
+    ``wanted`` are the coefficients in units of a point; features where it is 0 keep 0 points. Naive rounding is also
+    improved in this way, so the result is never worse.
     """
     steps = np.linspace(0.51, max_points + 0.49, _SCALES)
     ratios = wanted / np.abs(wanted).max()

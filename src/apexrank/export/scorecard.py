@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scorecard(Card):
-    """Whole points for the columns of a table: ``score = Σ_j points_j·x_j/unit_j``; made by :func:`round_scorecard`.
+    """Integer points for the columns of a table, ``score = Σ_j points_j·x_j/unit_j``; see :func:`round_scorecard`.
 
     Attributes
     ----------
     features : list of str
-        Columns of numbers by their names, categories as ``city=Oslo``; those with the most points first.
+        Numeric columns by name, categories as ``city=Oslo``; those with the most points first.
     points : array of int
         Points of each feature.
     units : array of float
-        For every how much of a number the points count; 1 where the feature is there or not.
+        Amount of a number for which the points count; 1 if the feature is an indicator.
     objective : Losses
         Training objective of ``model``, ``card`` and ``naive`` rounding.
     measures : sequence of str, optional
-        What :meth:`loss` measures.
+        Metrics computed by :meth:`loss`.
     """
 
     units: np.ndarray
@@ -47,12 +47,12 @@ class Scorecard(Card):
     present: np.ndarray = field(repr=False)
 
     def score(self, X: Any) -> np.ndarray:
-        """Points of each row of a table, frame or array; the higher, the nearer to the top."""
+        """Points of each row of a table, frame or array; higher means nearer to the top."""
         U = _indicators(self.form, raw_matrix(self.model, self.form.features, X))
         return add_up(U[:, self.kept], self.points, self.units)
 
     def to_frame(self) -> pl.DataFrame:
-        """The card as a table: feature, points, unit (null where it is there or not), the rule in words."""
+        """The card as a table: feature, points, unit (null for indicators), and the rule as text."""
         import polars as pl
 
         units = [None if there else unit for there, unit in zip(self.present, self.units, strict=True)]
@@ -63,14 +63,14 @@ class Scorecard(Card):
 
     @property
     def points_form(self) -> Form:
-        """The points as functions of the columns in their own units."""
+        """Points as functions of the columns in their original units."""
         features = (self.form.features[j] for j in self.kept)
         raw = tuple(Feature(_without_shares(feature.column), feature.value) for feature in features)
         of_table = isinstance(self.model, TableRanker)
         return LinearForm(raw, self.points / self.units, 0.0).form(of_table)
 
     def rules(self) -> list[str]:
-        """Rules in words, one line each even where a name has several."""
+        """Rules as text, each on a single line."""
         rules = []
         for j, unit, is_present in zip(self.kept, self.units.tolist(), self.present, strict=True):
             feature = self.form.features[j]
@@ -97,21 +97,21 @@ def round_scorecard(
     groups: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Scorecard | BinnedScorecard:
-    """Round a linear or additive ranker to a scorecard of whole points from ``-max_points`` to ``max_points``.
+    """Round a linear or additive ranker to a scorecard of integer points from ``-max_points`` to ``max_points``.
 
-    Points of a linear ranker count for every ``unit`` of a column in its own units, 1, 2 or 5 times a power of ten near
-    its standard deviation, or where a category is there. They are chosen to minimise what the ranker itself minimises
-    on the given rows, ``F(s·Σ_j points_j·(x_j − c_j)/unit_j) + penalty``, over points and the scale s > 0, which an
-    order does not show but the objective does. First the coefficients are rounded at many scales; then single points of
-    the best two cards change by one while the objective falls. Simple rounding, with the largest coefficient at
-    ``max_points``, is improved in the same way, so the card's objective is never above it. The best card of all may be
-    missed.
+    Points of a linear ranker count per ``unit`` of a column in its original units, 1, 2 or 5 times a power of ten near
+    its standard deviation, or for the presence of a category. They are chosen to minimise the ranker's own objective on
+    the given rows, ``F(s·Σ_j points_j·(x_j − c_j)/unit_j) + penalty``, over the points and the scale s > 0, which does
+    not affect the order but does affect the objective. First the coefficients are rounded at many scales; then single
+    points of the best two cards are changed by one while the objective decreases. Naive rounding, with the largest
+    coefficient at ``max_points``, is improved in the same way, so the card's objective is never above it. The search is
+    heuristic and may miss the optimal card.
 
     Points of an additive ranker count for a bin of a column, such as "amount 250 to 900", a category, or a missing
     value. The edges of the bins are round numbers between which the column's function varies least, and points start
-    from its means in the bins; where it rises or falls all along, so do the points. Neighbouring bins with equal points
-    are joined. A model with pairs of columns is refused: its single functions were fitted to be used with the pairs, so
-    that a ranker fitted without pairs makes a better card, and nothing about what it leaves out has to be said.
+    from its means in the bins; if the function is monotone, so are the points. Neighbouring bins with equal points are
+    merged. A model with pairs of columns raises an error: its single functions were fitted to be used with the pairs,
+    so a ranker fitted without pairs makes a better card.
 
     Parameters
     ----------
@@ -120,20 +120,20 @@ def round_scorecard(
     X, y : table, frame or array; labels or grades
         Rows to round on, such as those of training. A TableRanker finds y and groups in the table itself.
     max_points : int
-        Most points of a feature.
+        Maximum number of points of a feature.
     n_bins : int
-        Most bins of a column of numbers, for additive rankers.
+        Maximum number of bins of a numeric column, for additive rankers.
     features : int or sequence of str, optional
-        Use at most so many features, those whose coefficients are largest in standard deviations, or those of these
-        columns; all by default. Features of coefficient 0 never have points.
+        Use at most this many features, those with the largest coefficients in standard deviations, or only those of the
+        named columns; all by default. Features with coefficient 0 never have points.
     measures : str or sequence of str, optional
-        What :meth:`Scorecard.loss` measures; by default "auc", "partial_auc_0.1", "precision_at_50" and
-        "average_precision" (of more than 50 rows), of grades or groups "ndcg", "ndcg_at_10" and "average_precision".
+        Metrics computed by :meth:`Scorecard.loss`; by default "auc", "partial_auc_0.1", "precision_at_50" and
+        "average_precision" (for more than 50 rows), for grades or groups "ndcg", "ndcg_at_10" and "average_precision".
     sample_weight, groups : arrays, optional
-        As in the ranker's ``fit``: one that was fitted with weights must be rounded with them, and a model file does
-        not keep them. Without weights there is a warning where a model file's objective of as many rows is another.
+        As in the ranker's ``fit``: a ranker fitted with weights must be rounded with them, and a model file does not
+        store them. Without weights there is a warning if the objective of a model file differs on as many rows.
     feature_names : sequence of str, optional
-        Names of the columns, for a model that was fitted on an array; by default ``x0``, ``x1``, ….
+        Names of the columns, for a model fitted on an array; by default ``x0``, ``x1``, ….
 
     Returns
     -------
@@ -171,7 +171,7 @@ def round_scorecard(
     present = np.array([np.isin(column, (0.0, 1.0)).all() for column in counted.T])
     deviations = (U - np.average(U, axis=0, weights=judged.weight)) ** 2
     spread = np.sqrt(np.average(deviations, axis=0, weights=judged.weight))
-    spread[np.ptp(counted, axis=0) == 0] = 0.0  # rounding gives equal numbers a spread
+    spread[np.ptp(counted, axis=0) == 0] = 0.0  # rounding gives constant columns a nonzero spread
     plain = present | (spread == 0)
     units = np.array([1.0 if one else nice_unit(sd) for one, sd in zip(plain, spread, strict=True)])
     labels = [(feature.label, feature.column.name) for feature in form.features]
@@ -210,7 +210,7 @@ def round_scorecard(
 
 
 def _indicators(form: LinearForm, U: np.ndarray) -> np.ndarray:
-    """Features as a card counts them: a value without a level has no points, where the model takes an average row."""
+    """Features as counted by a card: an unknown value has no points, where the model uses an average row."""
     indicators = [not feature.is_number for feature in form.features]
     return np.where(indicators, U == 1, U)
 
@@ -222,14 +222,14 @@ def _without_shares(column: TableColumn) -> TableColumn:
 
 def add_up(U: np.ndarray, points: np.ndarray, units: np.ndarray) -> np.ndarray:
     """``Σ_j points_j·u_j/unit_j`` of each row."""
-    # Over a common denominator whole numbers add up exactly. Decimal fractions do not: rows whose points are equal on
-    # paper would be told apart by rounding, another way on every processor, so digits beyond the ninth are dropped.
+    # Over a common denominator integers add up exactly. Decimal fractions do not: rounding would separate rows with
+    # equal points, differently on every processor, so digits beyond the ninth are dropped.
     denominator = 10.0 ** max(0, int(np.ceil(np.log10(units.max()))))
     return np.round(U @ (points * np.round(denominator / units)) / denominator, 9)
 
 
 def nice_unit(spread: float) -> float:
-    """Nearest number of the form 1, 2 or 5 times a power of ten, by ratio.
+    """Nearest number, by ratio, of the form 1, 2 or 5 times a power of ten.
 
     Examples
     --------

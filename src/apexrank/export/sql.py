@@ -1,4 +1,4 @@
-"""Export to SQL: the score as one arithmetic expression of a table's columns."""
+"""Export to SQL: the score as a single arithmetic expression of a table's columns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from apexrank.errors import InputError
 from apexrank.export import features, forms
 
-_ROWS = "r"  # what the table is called inside the statement
+_ROWS = "r"  # alias of the table in the statement
 
 
 class Dialect(NamedTuple):
     """Differences between databases.
 
-    ``not_finite`` are its NaN and infinities, as far as it has them; ``number`` is the number of a column ``{0}`` whose
-    values are numbers, NULL of any other; ``folds_case`` says that names which differ by case are one.
+    ``not_finite`` are the NaN and infinities that it supports; ``number`` yields the number in a column ``{0}`` of
+    numeric values, NULL for any other; ``folds_case`` tells that names which differ only by case are the same.
     """
 
     quote: str = '"'
@@ -34,7 +34,7 @@ _IN_POSTGRESQL = "'smallint', 'integer', 'bigint', 'numeric', 'real', 'double pr
 
 DIALECTS = {
     "standard": Dialect(),
-    # Where SQLite knows no column of a name in double quotes, it takes the name for text and says nothing.
+    # If SQLite knows no column of a double-quoted name, it silently treats the name as text.
     "sqlite": Dialect(
         quote="`",
         not_finite=("9e999", "-9e999"),
@@ -43,7 +43,7 @@ DIALECTS = {
     "duckdb": Dialect(
         nan=_NAN,
         not_finite=(_NAN, *_INFINITIES),
-        # By way of text, because dates have no cast to numbers.
+        # Via text, because dates have no cast to numbers.
         number="CASE WHEN TYPEOF({0}) <> 'VARCHAR' THEN TRY_CAST(CAST({0} AS VARCHAR) AS DOUBLE PRECISION) END",
     ),
     "postgresql": Dialect(
@@ -70,30 +70,30 @@ def to_sql(
     """Write the score of a linear or additive ranker as SQL.
 
     The scaling of a pipeline or model file is folded into the coefficients, ``w_j/s_j``; imputation becomes
-    ``COALESCE``, a category ``CASE``. The function of a column in an additive ranker becomes ``CASE``, too: a straight
-    line for each interval between its knots, in the column's own units. Sums are nested, so that thousands of columns
-    stay below the databases' limits on depth. Where the model would refuse a row, its score is NULL, except that
-    columns of coefficient 0 are left out.
+    ``COALESCE``, a category ``CASE``. The function of a column in an additive ranker also becomes ``CASE``, with a
+    straight line for each interval between its knots, in the column's original units. Sums are nested, so that
+    thousands of columns stay below the databases' limits on depth. If the model would reject a row, its score is NULL,
+    except that columns with coefficient 0 are left out.
 
     Parameters
     ----------
     model : fitted ranker, Pipeline, TableRanker or scorecard
-        A pipeline may hold StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder and
-        ColumnTransformer before its ranker.
+        A pipeline may contain StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder
+        and ColumnTransformer before its ranker.
     table : str, optional
         Write a whole statement, best row first, instead of an expression. A dot is part of the name.
     score : str
-        What the statement calls the score.
+        Name of the score in the statement.
     id : str or sequence of str, optional
         Columns of the statement before the score; by default the id of the model, or all columns, after the score.
     dialect : {"standard", "sqlite", "duckdb", "postgresql"}, optional
-        "standard" runs in all of them. The named ones are safer: in "sqlite" a misspelt column is an error, in the
-        last two a NaN is taken for a missing value, as the model takes it, and in all three the score of an infinite
-        value is NULL, and categories that are numbers are compared as such in columns of numbers.
+        "standard" runs in all of them. The named ones are safer: in "sqlite" a misspelt column is an error; in the last
+        two NaN counts as a missing value, as in the model; and in all three the score of an infinite value is NULL, and
+        numeric categories are compared as numbers in numeric columns.
     feature_names : sequence of str, optional
-        Names of the columns, for a model that was fitted on an array.
+        Names of the columns, for a model fitted on an array.
     digits : int
-        Significant digits of the numbers; 17 is exact. Knots of an additive ranker always have all of theirs.
+        Significant digits of the numbers; 17 is exact. Knots of an additive ranker are always exact.
 
     Returns
     -------
@@ -102,10 +102,10 @@ def to_sql(
 
     Notes
     -----
-    Columns of numbers must have a numeric type: a text such as "NA" is an error, in SQLite the number 0. Categories of
-    a model file are compared as text without spaces around it (the model takes off tabs and other blanks, too), a
-    whole number with or without a point and zeros after it, and true and false also as 1 and 0. In "standard" a column
-    of numbers that are not whole must be written by the database as the model writes them.
+    Numeric columns must have a numeric type: a text such as "NA" is an error, or the number 0 in SQLite. Categories of
+    a model file are compared as text without surrounding spaces (the model also strips tabs and other blanks), a whole
+    number with or without a point and trailing zeros, and true and false also as 1 and 0. In "standard", the database
+    must write non-integral numbers in the same way as the model.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def to_sql(
     if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
         raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
     form = forms.model_form(model, feature_names)
-    model = getattr(model, "model", model)  # a card knows its model
+    model = getattr(model, "model", model)  # a card refers to its model
     features.check_no_dates(form.columns, "SQL")
     writer = _Writer(DIALECTS[kind], int(digits), "" if table is None else f"{_ROWS}.")
     columns = list(dict.fromkeys(column.name for column in form.columns))
@@ -142,7 +142,7 @@ def to_sql(
         raise InputError(f"the statement has a column {score!r} already: choose another name of the score")
     named = f"{expression} AS {writer.name(score)}"
     parts = [*map(writer.column, shown), named] if shown else [named, f"{_ROWS}.*"]
-    # By its place: of two columns of one name SQLite would order by the table's own.
+    # By position: for two columns of one name SQLite would order by the table's own.
     return (
         f"SELECT {', '.join(parts)}\n"
         f"FROM {writer.name(table)} AS {_ROWS}\n"
@@ -169,13 +169,13 @@ class _Writer:
         """Numeric literal, rounded to ``digits``."""
         if not isfinite(value):
             raise InputError(f"a coefficient is {value}, which SQL cannot write: fit the model again")
-        rounded = float(f"{value:.{self.digits - 1}e}") + 0.0  # adding 0 takes the sign off a zero
+        rounded = float(f"{value:.{self.digits - 1}e}") + 0.0  # adding 0 removes the sign of a zero
         if not isfinite(rounded):
             raise InputError(f"{value} cannot be written with digits={self.digits}: use more")
         return literal(rounded)
 
     def expression(self, form: forms.Form) -> str:
-        """Sum over the functions of all columns and pairs; those of one value are added to the constant."""
+        """Sum over the functions of all columns and pairs; constant functions are added to the constant."""
         constant, terms, lines = form.intercept, [], False
         for effect in form.effects:
             if isinstance(effect, forms.Levels):
@@ -211,13 +211,13 @@ class _Writer:
         cases = [f"{value} IS NULL" if nan is None else f"{value} IS NULL OR {value} = {nan}"]
         cases[0] = f"WHEN {cases[0]} THEN {'NULL' if curve.missing is None else self.number(curve.missing)}"
         infinite = [one for one in self.dialect.not_finite if one != nan]
-        if infinite:  # beyond the last knot its function is constant, but the model refuses it
+        if infinite:  # the function is constant beyond the last knot, but the model rejects infinities
             cases.append(f"WHEN {value} IN ({', '.join(infinite)}) THEN NULL")
         parts = (curve.bounds, curve.values, curve.slopes)
         return self._pieces(self._less(value, curve.center), parts, cases)
 
     def _pieces(self, value: str, parts: forms.Pieces, cases: Sequence[str] = ()) -> str:
-        """One case for each piece; neighbours of one constant are joined."""
+        """One case per piece; neighbouring pieces with the same constant are merged."""
         bounds, values, slopes = parts
         lines, last = list(cases), len(bounds)
         for i, (height, slope) in enumerate(zip(values.tolist(), slopes.tolist(), strict=True)):
@@ -247,7 +247,7 @@ class _Writer:
         return _case([*lines, f"ELSE {ends[1]}"])
 
     def _side(self, side: forms.Side) -> str:
-        """Number of a row that the knots of a pair are compared with; NULL where it is missing."""
+        """Number of a row that is compared with the knots of a pair; NULL if missing."""
         feature, column = side.feature, side.feature.column
         if side.levels:
             return self._category(column, dict(zip(side.levels, side.knots.tolist(), strict=True)), 0.0)
@@ -267,7 +267,7 @@ class _Writer:
         return f"CASE {' '.join(cases)}{end} END"
 
     def _missing_case(self, column: features.TableColumn, weights: dict[Any, float]) -> list[str]:
-        """Case for a missing value; without it, a missing value counts as an unknown one."""
+        """Case for a missing value; without it, a missing value counts as unknown."""
         value, values = self._category_value(column), column.values
         worth = self.number(weights.get(column.fill, 0.0))
         if column.as_text and (column.needs_value or None in values):
@@ -296,7 +296,7 @@ class _Writer:
             return f"{name} IN ({', '.join(map(text, features.spellings(value, known)[:2]))})"
         ways = [f"{name} = {text(value)}"]
         if features.is_whole(value):
-            ways.append(f"RTRIM({name}, '0') = {text(f'{value}.')}")  # 3.0, and 3.00 of a decimal
+            ways.append(f"RTRIM({name}, '0') = {text(f'{value}.')}")  # 3.0, and 3.00 of a decimal column
         number = features.as_number(value)
         if number is not None and self.dialect.number is not None:
             ways.append(f"{self.dialect.number.format(self.column(column.name))} = {literal(number)}")
@@ -304,7 +304,7 @@ class _Writer:
 
 
 def _case(lines: Sequence[str]) -> str:
-    """Cases, a line each."""
+    """Format cases, one per line."""
     return "\n".join(["CASE", *(indent(line, "  ") for line in lines), "END"])
 
 
@@ -325,7 +325,7 @@ def _nested_sum(terms: list[str], gap: str = " ") -> str:
 
 
 def text(value: str) -> str:
-    """Quote a text for SQL.
+    """Quote text for SQL.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def text(value: str) -> str:
 
 
 def literal(value: float) -> str:
-    """Write a number with an exponent, so that databases read it as a double.
+    """Format a number with an exponent, so that databases read it as a double.
 
     Examples
     --------

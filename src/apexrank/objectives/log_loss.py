@@ -15,8 +15,7 @@ STEPS = 200  # more than enough bisections for any bracket of doubles
 
 
 class LogLoss(Objective):
-    """``min_b Σ_i u_i·log(1 + e^{∓(s_i + b)})``, minus for positives: logistic regression with an unpenalised
-    intercept.
+    """Logistic regression without penalty on b: ``min_b Σ_i u_i·log(1 + e^{∓(s_i + b)})``, minus for positives.
 
     Parameters
     ----------
