@@ -38,6 +38,7 @@ GUESSES = [
     (FIT.format("odd.csv", "index"), "the first column has no name: it is taken for an id", None),
     (FIT.format("semi.csv", "name") + " --engine blocks", "the columns are separated by ';'", None),
     ("rank model.apex semi.csv", "separated by ';'", "--sep ;"),
+    ("convert semi.csv new.parquet", "separated by ';'", "--sep ;"),
     ("rank model.apex far.csv", "values are far outside the training range", None),
     ("evaluate model.apex far.csv --measures auc", "values are far outside the training range", None),
     ("fit t.csv --target y -o new.apex", "left out: 'name'", "--id name"),
@@ -74,6 +75,7 @@ def test_strict_is_an_option_of_every_verb_that_reads():
         "aggregate",
         "cluster",
         "export",
+        "convert",
         "graph rank",
         "graph inspect",
     ):

@@ -10,6 +10,7 @@ from apexrank.prices import Power
 from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton
 from apexrank.solvers.auto import ridge_path
+from apexrank.solvers.newton import newton_step
 from tests.oracles import numerical_gradient, papers_coordinate_descent
 
 
@@ -202,3 +203,8 @@ def test_newton_that_keeps_its_hessian_needs_fewer_of_them(keep):
         found.append(solution.w)
     assert counts[1] < counts[0]
     np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+
+
+def test_a_newton_step_where_nothing_changes_is_zero():
+    """Flat objectives have neither slope nor curvature, and no ridge in their units makes a factor of them."""
+    assert not newton_step(np.zeros((2, 2)), np.zeros(2), np.ones(2), 1e-6).any()

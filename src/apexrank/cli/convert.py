@@ -11,11 +11,14 @@ from apexrank.cli import options as opt
 from apexrank.cli import output as out
 
 
+@opt.option_groups
 def convert(
     source: Annotated[
         Path, opt.argument("Table: CSV or TSV (also .gz), Parquet, LETOR (.txt, .svm, .letor, also .gz).")
     ],
     target: Annotated[Path, opt.argument("File to write: .csv, .csv.gz, .parquet, or .txt for LETOR.")],
+    *,
+    reading: opt.CsvOptions,
     json: opt.Json = False,
 ) -> None:
     """Convert a table between LETOR, CSV and Parquet, by the names of the files.
@@ -30,7 +33,7 @@ def convert(
 
     watch = out.Stopwatch()
     with out.working(f"converting {source}"):
-        frame = convert_table(source, target).frame
+        frame = convert_table(reading.read_table(source), target).frame
     watch.end("converting")
     if json:
         out.print_json({"output": target, "rows": frame.height, "columns": frame.columns, "seconds": watch})

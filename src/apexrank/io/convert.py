@@ -10,7 +10,7 @@ from apexrank.errors import InputError
 from apexrank.io.tables import LETOR_ROLES, Table, is_letor, read_table, write_table
 
 
-def convert_table(source: str | Path, target: str | Path) -> Table:
+def convert_table(source: str | Path | Table, target: str | Path) -> Table:
     r"""Read a table, write it in the format given by the suffix of ``target``, and return it.
 
     A LETOR file becomes the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` …, and a table with ``relevance``
@@ -19,8 +19,9 @@ def convert_table(source: str | Path, target: str | Path) -> Table:
 
     Parameters
     ----------
-    source : str or Path
-        CSV (also ``.tsv``, ``.gz``), Parquet or LETOR (``.txt``, ``.svm``, ``.letor``, also ``.gz``).
+    source : str, Path or Table
+        A table, or a file: CSV (also ``.tsv``, ``.gz``), Parquet or LETOR (``.txt``, ``.svm``, ``.letor``, also
+        ``.gz``).
     target : str or Path
         File to write: ``.csv``, ``.csv.gz``, ``.parquet`` or LETOR.
 
@@ -36,7 +37,7 @@ def convert_table(source: str | Path, target: str | Path) -> Table:
     ...     print(columns, (path / "back.txt").read_text(), end="")
     ['relevance', 'qid', 'docid', 'feature_1', 'feature_2'] 2 qid:7 1:0.5 2:3.0 #docid = D1
     """
-    table = read_table(source)
+    table = source if isinstance(source, Table) else read_table(source)
     if is_letor(Path(target)):
         _write_letor(table, target)
     else:

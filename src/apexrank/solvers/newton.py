@@ -208,8 +208,8 @@ def newton_step(
     ``unit`` converts a gradient to a curvature.
     """
     scaled, target = hessian / np.outer(scale, scale), grad / scale
-    # the second bound keeps the step finite if the Hessian vanishes
-    ridge = max(damping * np.trace(scaled) / len(scaled), 1e-14 * unit * np.abs(target).max())
+    # the second bound keeps the step finite if the Hessian vanishes, the third one if the gradient vanishes with it
+    ridge = max(damping * np.trace(scaled) / len(scaled), 1e-14 * unit * np.abs(target).max(), 1e-300)
     while True:
         try:
             factor = cho_factor(scaled + ridge * np.eye(len(scaled)))
