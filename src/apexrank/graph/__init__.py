@@ -1,17 +1,17 @@
-"""Ranking the vertices of a graph by its links, with and without labels of spam and trust.
+"""Vertex ranking by the links of a graph, with and without labels of spam and trust.
 
 - `ShardedGraph`, `open_shards`, `save_shards` and `pack_graph` for graphs larger than memory;
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
 - `PageRank` and `InDegree`; `GuardedPageRank`, which resists most link farms, `NonBacktrackingRank`;
-- peers to compare with: `TruncatedPageRank`, `RobustPageRank`, `HITS`, `KatzRank`, `EigenvectorRank`, and the L_pq
-  family `LpqRank`, `TopMeanRank`, `ConcaveConvexRank`, in which few strong links count most;
-- `local_rank`, personalised ranks from a neighbourhood alone;
+- baselines for comparison: `TruncatedPageRank`, `RobustPageRank`, `HITS`, `KatzRank`, `EigenvectorRank`, and the L_pq
+  family `LpqRank`, `TopMeanRank`, `ConcaveConvexRank`, which emphasises few strong links;
+- `local_rank`, personalised PageRank computed in a neighbourhood;
 - with labels: `SpamMassRank`, `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
 - with negative links: `FairnessGoodness`, `MeanRating`, `ModifiedPageRank`;
-- `ConsensusRank` of several layers;
-- `attack_ranks` measures how far link spam lifts vertices.
+- `ConsensusRank` for several layers;
+- `attack_ranks`, which measures how far link spam lifts vertices.
 
-Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
+Names are imported on first use, because networkx loads this package whenever it is imported.
 """
 
 from typing import TYPE_CHECKING

@@ -1,17 +1,17 @@
-"""Methods of consensus: the cost of layer weights, the prices by which vertices improve their choice, and descents.
+"""Consensus algorithms: the cost of layer weights, the dual prices by which vertices improve, and descent methods.
 
 Vertex i follows ``t̂_i = α Σ_k λ_ik t_i^k + (1 − α)·teleport`` (dissertation, chapter 5). For weights λ the ranks are
 ``w = Σ_i w_i t̂_i``, PageRank, and the cost is
 
 ``V(λ) = Σ_i w_i c_i − φ(w)``, ``c_i = entropy·φ(t̂_i) + pull·KL(λ_i‖prior_i)``.
 
-With entropy 1 and pull 0 it is ``Σ_i w_i D_φ(t̂_i‖w)``, the disagreement: for φ(t) = Σ t log t the mutual information of
-two steps of the walk. How V changes with w is told by prices s, which solve Poisson's equation
+With entropy 1 and pull 0 it is ``Σ_i w_i D_φ(t̂_i‖w)``, the disagreement: for φ(t) = Σ t log t the mutual information
+of two steps of the walk. The change of V with w is given by prices s, which solve Poisson's equation
 
 ``(I − T) s = ∇φ(w) − c + const``; then ``∂V/∂λ_ik = w_i·(∂c_i/∂λ_ik − α<t_i^k, s>)``.
 
-`Agreement` has the cost and the prices. The methods move every vertex to the point of its hull that is nearest to
-something: `blend` to the prices, along which V falls (eq. 5.23 and 5.39), `fixed_point` and `brew` (Fig. 5.6) to the
+`Agreement` computes the cost and the prices. Each method moves every vertex to the point of its hull nearest to a
+target: for `blend` the prices, along which V decreases (eq. 5.23 and 5.39), for `fixed_point` and `brew` (Fig. 5.6) the
 ranks themselves.
 """
 
@@ -33,8 +33,8 @@ from apexrank.kernels.edges import Links, turned
 from apexrank.kernels.hulls import SMALLEST, TINY, Hulls
 from apexrank.projections import onto_simplex
 
-Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]  # one more cost of the ranks: value and gradient
-# on the simplex the I-divergence is KL
+Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]  # additional cost of the ranks: value and gradient
+# on the simplex the I-divergence equals KL
 KINDS = {
     "kl": kernels.KL,
     "i-divergence": kernels.KL,
@@ -42,19 +42,19 @@ KINDS = {
     "itakura-saito": kernels.ITAKURA_SAITO,
     "logistic": kernels.LOGISTIC,
 }
-MOST_STEPS = 10_000  # of the power method, which a bound ends long before
-ARMIJO = 1e-4  # share of the promised descent that a step must keep
+MOST_STEPS = 10_000  # of the power method, which stops much earlier by its error bound
+ARMIJO = 1e-4  # share of the predicted descent that a step must achieve
 SHORTEST, LONGEST = 2.0**-30, 2.0**20
-FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
-LITTLE = 1e-8  # descent that V may be too inexact to show
-STALLED = 60  # steps in that range without a smaller gap, and it is over
-CIRCLING = 15  # steps of the fixed point without a smaller gap
-# plain steps that do not halve the gap: where the answer is degenerate they fall like 1/t, for ever
+FLAT = 1e-11  # descents below this, relative to V, are lost in rounding
+LITTLE = 1e-8  # descent that may be below the precision of V
+STALLED = 60  # stop after this many steps in that range without a smaller gap
+CIRCLING = 15  # fixed-point steps without a smaller gap
+# plain steps that do not halve the gap: for degenerate solutions the gap decreases only like 1/t
 CRAWLING = 30
 
 
 def divergence_of_ranks(divergence: str | Divergence) -> Divergence:
-    """Look up a Bregman divergence of distributions, one that is a sum over the vertices.
+    """Look up a separable Bregman divergence between distributions over the vertices.
 
     Examples
     --------
@@ -69,17 +69,17 @@ def divergence_of_ranks(divergence: str | Divergence) -> Divergence:
         raise InputError(
             f"{name} needs coordinates of at least 1, and those of ranks are below: use 'i-divergence'"
         )
-    # a kernel stands for a class of the library, not for a class of the caller's own
+    # kernels implement the library's classes, not user-defined ones
     if name not in KINDS or type(divergence) not in (str, DIVERGENCES.members[name]):
         raise InputError(f"unknown divergence {divergence!r}: use one of {', '.join(KINDS)}")
     return DIVERGENCES.get(divergence)
 
 
 class Choice(NamedTuple):
-    """Layer weights and what follows from them.
+    """Layer weights with the ranks and costs that follow from them.
 
-    ``mixture`` are the shares of the union's links, ``ranks`` the stationary ranks w with their bound ``error`` (L1),
-    ``costs`` the c_i and ``value`` the cost V.
+    ``mixture`` holds the weights of the union's links, ``ranks`` the stationary ranks w with their L1 error bound
+    ``error``, ``costs`` the c_i and ``value`` the cost V.
     """
 
     weights: np.ndarray
@@ -91,7 +91,7 @@ class Choice(NamedTuple):
 
 
 class Improvement(NamedTuple):
-    """Move of every vertex: new weights, first-order gap Σ_i w_i·gap_i, and the derivative of V along it."""
+    """Step of all vertices: new weights, first-order gap Σ_i w_i·gap_i, and the derivative of V along the step."""
 
     weights: np.ndarray
     gap: float
@@ -101,18 +101,18 @@ class Improvement(NamedTuple):
 
 @dataclass(eq=False)
 class Agreement:
-    """Costs of layer weights on given hulls; a context, inside which threads work.
+    """Cost of layer weights on given hulls; a context manager that starts and stops threads.
 
     Parameters
     ----------
     hulls : Hulls
         Candidates of every vertex.
     teleport : ndarray
-        Shares of the teleport, which also hands out what vertices without candidates hold.
+        Teleport distribution, which also redistributes the rank of vertices without candidates.
     damping, divergence, entropy, pull, prior
-        α, the divergence of φ, factors of the costs, and a prior weight for each candidate.
+        α, the divergence of φ, weights of the costs, and a prior weight for each candidate.
     penalty : callable, optional
-        One more cost of the ranks.
+        Additional cost of the ranks.
     """
 
     hulls: Hulls
@@ -151,44 +151,44 @@ class Agreement:
         self.into.__exit__(*error)
 
     def phi(self, t: np.ndarray) -> np.ndarray:
-        """φ of each coordinate."""
+        """Return φ of each coordinate."""
         return kernels.generated(self.kind, self.scale, t, False)
 
     def gradient(self, t: np.ndarray) -> np.ndarray:
-        """∇φ."""
+        """Gradient ∇φ."""
         return kernels.generated(self.kind, self.scale, t, True)
 
     def of_vertices(self, values: np.ndarray) -> np.ndarray:
-        """The vertex's value for each of its candidates."""
+        """Repeat the value of each vertex for each of its candidates."""
         return values[self._vertex]
 
     def onto_simplices(self, weights: np.ndarray) -> np.ndarray:
-        """Weights without negative ones, summing to 1 in each vertex."""
+        """Clip negative weights and normalise the sum of each vertex to 1."""
         kept = np.maximum(weights, 0.0)
         return kept / np.bincount(self._vertex, kept, self.n)[self._vertex]
 
     def at(self, weights: np.ndarray, start: np.ndarray, tol: float) -> Choice:
-        """The choice of these weights, its ranks within ``tol`` (L1)."""
+        """Evaluate weights, with ranks within ``tol`` (L1)."""
         mixture = self.mix(weights)
         ranks, error = self.ranks(mixture, start, tol)
         costs = self.costs(weights, mixture)
         return Choice(weights, mixture, ranks, error, costs, self.value(ranks, costs))
 
     def refined(self, choice: Choice, tol: float) -> Choice:
-        """The same choice with more exact ranks."""
+        """Return the same choice with more accurate ranks."""
         if choice.error <= tol:
             return choice
         ranks, error = self.ranks(choice.mixture, choice.ranks, tol)
         return choice._replace(ranks=ranks, error=error, value=self.value(ranks, choice.costs))
 
     def mix(self, weights: np.ndarray) -> np.ndarray:
-        """Shares of the union's links."""
+        """Compute the weights of the union's links."""
         out = np.empty(len(self.hulls.indices))
         self.out.run(partial(kernels.mix, self.hulls.rows, self.hulls.first, weights, out))
         return out
 
     def ranks(self, mixture: np.ndarray, start: np.ndarray, tol: float) -> tuple[np.ndarray, float]:
-        """Stationary ranks, and a bound on their L1 error."""
+        """Compute the stationary ranks and a bound on their L1 error."""
         shares = mixture[self._places]
         tol = max(tol, 1.5 * self._rounding / (1 - self.damping))
         bound = l1_bound(self.damping, self._rounding)
@@ -196,7 +196,7 @@ class Agreement:
         return answer.scores, answer.error_bound
 
     def step(self, mixture: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """One step of the walk: ``Σ_i w_i t̂_i``."""
+        """Take one step of the walk, ``Σ_i w_i t̂_i``."""
         return self._next(mixture[self._places], w)
 
     def _next(self, shares: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -204,11 +204,11 @@ class Agreement:
         return new + self.teleport * (1 - new.sum())
 
     def stationarity(self, choice: Choice) -> float:
-        """``|Tw − w|₁``."""
+        """Stationarity residual ``|Tw − w|₁``."""
         return float(np.abs(self.step(choice.mixture, choice.ranks) - choice.ranks).sum())
 
     def convex_costs(self, mixture: np.ndarray) -> np.ndarray:
-        """φ(t̂_i) of every vertex."""
+        """Return φ(t̂_i) of every vertex."""
         found, given = np.empty(self.n), (self.hulls.indptr, self.hulls.indices, mixture)
         self.out.run(
             partial(kernels.convex_costs, self.kind, self.scale, *given, self.base, self.damping, found)
@@ -218,7 +218,7 @@ class Agreement:
         return found
 
     def costs(self, weights: np.ndarray, mixture: np.ndarray) -> np.ndarray:
-        """The c_i."""
+        """Costs c_i of the vertices."""
         found = self.entropy * self.convex_costs(mixture)
         if self.pull > 0:
             logs = np.log(np.maximum(weights, TINY) / self.prior)
@@ -226,12 +226,12 @@ class Agreement:
         return found
 
     def value(self, ranks: np.ndarray, costs: np.ndarray) -> float:
-        """V of ranks and costs."""
+        """Cost V of given ranks and vertex costs."""
         extra = 0.0 if self.penalty is None else self.penalty(ranks)[0]
         return float((ranks * costs).sum() - self.phi(ranks).sum()) + extra
 
     def distances(self, mixture: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-        """``D_φ(t̂_i‖ranks)`` of every vertex: how far it is from the consensus."""
+        """Divergence ``D_φ(t̂_i‖ranks)`` of every vertex from the consensus."""
         slope = self.gradient(ranks)
         inner = self.damping * self.out.weighted_sums(slope, mixture) + (self.base * slope).sum()
         inner[self.dangling] = (self.teleport * slope).sum()
@@ -239,9 +239,9 @@ class Agreement:
         return np.maximum(self.convex_costs(mixture) - inner - of_ranks, 0.0)
 
     def prices(self, choice: Choice, start: np.ndarray, tol: float) -> np.ndarray:
-        """The solution s of Poisson's equation with ``<teleport, s> = 0``, each entry within ``tol``.
+        """Solve Poisson's equation for s with ``<teleport, s> = 0``, each entry within ``tol``.
 
-        Because of that, ``T s`` is ``α Σ_j p_ij s_j`` alone, a contraction by α in the largest entry.
+        With this normalisation ``T s`` is ``α Σ_j p_ij s_j``, a contraction by α in the maximum norm.
         """
         s, a, w = start, self.damping, choice.ranks
         right = self.gradient(w) - choice.costs
@@ -257,7 +257,7 @@ class Agreement:
         return s
 
     def corroborated(self, choice: Choice, temperature: float) -> Improvement:
-        """Weights by how well a vertex's other layers bear each of them out; see the kernel."""
+        """Weight each layer of a vertex by its corroboration by the vertex's other layers; see the kernel."""
         h, w = self.hulls, choice.ranks
         new, moves = np.empty_like(choice.weights), np.empty(self.n)
         background = (1 - self.damping) * w
@@ -267,7 +267,7 @@ class Agreement:
         return Improvement(new, float((w * moves).sum()), np.nan, moves)
 
     def gradients(self, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
-        """``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, but for a constant in each vertex."""
+        """Gradient ``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, up to a constant for each vertex."""
         h = self.hulls
         t = self.damping * self.mix(weights) + self.base[h.indices]
         steep = kernels.generated(self.kind, self.scale[h.indices], t, True)
@@ -278,18 +278,18 @@ class Agreement:
         return pulled + np.bincount(candidate, h.share * slopes[place], len(weights))
 
     def least(self, values: np.ndarray) -> np.ndarray:
-        """The least value of each vertex's candidates; 0 where it has none."""
+        """Minimum over the candidates of each vertex; 0 if it has none."""
         found = np.full(self.n, np.inf)
         np.minimum.at(found, self._vertex, values)
         return np.where(np.isfinite(found), found, 0.0)
 
     def corrected(self, choice: Choice, prices: np.ndarray) -> Choice:
-        """The choice with a value that is off by the square of its ranks' error only: ``V − <s, Tw − w>``."""
+        """Correct the value to ``V − <s, Tw − w>``, with an error quadratic in that of the ranks."""
         rest = self.step(choice.mixture, choice.ranks) - choice.ranks
         return choice._replace(value=choice.value - float((prices * rest).sum()))
 
     def improvement(self, choice: Choice, prices: np.ndarray, tol: float) -> Improvement:
-        """The nearest points of all hulls to the prices."""
+        """Find the points of all hulls nearest to the prices."""
         h, costs = self.hulls, (self.base, self.damping, self.entropy, self.pull)
         given = self.kind, self.scale, h.rows, h.first, choice.weights, self.prior, prices, *costs
         new, gaps, slopes = np.empty_like(choice.weights), np.empty(self.n), np.empty(self.n)
@@ -299,7 +299,7 @@ class Agreement:
 
 
 class Limits(NamedTuple):
-    """Stopping rule of a method, and the callback for its steps."""
+    """Stopping rule of a method and callback for its steps."""
 
     tol: float
     max_iter: int
@@ -318,10 +318,10 @@ class Consensus(NamedTuple):
 
 
 def blend(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
-    """Descend from ``weights`` to a local minimum of V: its first-order gap is at most ``tol``.
+    """Descend from ``weights`` to a local minimum of V with a first-order gap of at most ``tol``.
 
-    In a step all vertices move to their improvements, or part of the way where V would not fall. V is not convex, so
-    that other weights to begin with may lead to another minimum.
+    In each step all vertices move to their improvements, or part of the way if V would not decrease. V is not convex,
+    so that other initial weights may lead to another minimum.
     """
     tol, gap, s, flat, guess = limits.tol, 0.1, np.zeros(problem.n), False, Anderson()
     choice = problem.at(weights, start, 1e-6)
@@ -359,10 +359,10 @@ def blend(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Li
 def _descended(
     problem: Agreement, choice: Choice, better: Improvement, flat: bool, guess: Anderson
 ) -> Choice | None:
-    """The choice after the boldest step that makes V fall enough; None where none does.
+    """Return the choice after the longest step with sufficient decrease of V, or None if there is none.
 
-    These are a guess from the steps before, then 1, ½, ¼ … of the way to the improvement. Where what is left to gain
-    is below the rounding of V, the guess is taken.
+    Candidates are an extrapolation from previous steps, then 1, ½, ¼ … of the way to the improvement. If the possible
+    gain is below the rounding error of V, the extrapolation is accepted.
     """
     exact, value = 1e-3 * -better.slope, choice.value
     way = better.weights - choice.weights
@@ -371,7 +371,7 @@ def _descended(
     if new.value <= value + ARMIJO * better.slope:
         return new
     if flat:
-        # a step gains less than V can show, but many in its direction may gain enough
+        # a step gains less than the precision of V, but a multiple of it may gain enough
         far = _lengthened(problem, choice, way, problem.at(better.weights, choice.ranks, exact), exact)
         if far.value < value or new.value > value + _rounding(problem, choice):
             guess.forget()
@@ -383,12 +383,12 @@ def _descended(
         if new.value <= value + ARMIJO * length * better.slope:
             return new if length < 1 else _lengthened(problem, choice, way, new, exact)
         length /= 2
-    # what is left to gain is little, and V not exact enough to show it
+    # the remaining gain is below the precision of V
     return problem.at(better.weights, choice.ranks, exact) if -better.slope <= LITTLE else None
 
 
 def _lengthened(problem: Agreement, choice: Choice, way: np.ndarray, new: Choice, exact: float) -> Choice:
-    """The full step, or 2, 4, 8 … of it while V falls further: near a saddle point full steps are short."""
+    """Take the full step, or 2, 4, 8 … times it while V decreases: near a saddle point full steps are short."""
     length = 2.0
     while length <= LONGEST:
         weights = problem.onto_simplices(choice.weights + length * way)
@@ -400,7 +400,7 @@ def _lengthened(problem: Agreement, choice: Choice, way: np.ndarray, new: Choice
 
 
 def _guessed(problem: Agreement, guess: Anderson, choice: Choice, better: Improvement) -> np.ndarray:
-    """A guess of where the steps lead: of weights, or, where a pull keeps them off 0, of their logarithms."""
+    """Extrapolate the steps, in the weights or, if a pull keeps them positive, in their logarithms."""
     scale = problem.of_vertices(choice.ranks)
     if problem.pull == 0:
         return problem.onto_simplices(guess(choice.weights, better.weights, scale))
@@ -416,9 +416,9 @@ def _rounding(problem: Agreement, choice: Choice) -> float:
 
 
 def fixed_point(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
-    """Alternate the projection of the ranks onto every hull and the ranks that follow.
+    """Alternate between projecting the ranks onto every hull and recomputing the ranks.
 
-    The gap is that of the projections: 0 where no vertex would move.
+    The gap is that of the projections, 0 if no vertex would move.
     """
 
     def projected(choice: Choice, fine: float) -> Improvement:
@@ -430,12 +430,12 @@ def fixed_point(problem: Agreement, weights: np.ndarray, start: np.ndarray, limi
 def corroborated(
     problem: Agreement, weights: np.ndarray, start: np.ndarray, temperature: float, limits: Limits
 ) -> Consensus:
-    """Alternate weights by corroboration and the ranks that follow; the gap is how far weights would move."""
+    """Alternate between weights by corroboration and recomputed ranks; the gap is the change of the weights."""
 
     def moved(choice: Choice, fine: float) -> Improvement:
         return problem.corroborated(choice, temperature)
 
-    # several weights may bear out one another: half steps from the beginning lead to those it is nearest to
+    # there may be several fixed points: half steps lead to the one nearest to the start
     return _repeated(moved, problem, weights, start, limits, length=0.5, bold_below=1e-4)
 
 
@@ -449,11 +449,11 @@ def _repeated(
     length: float = 1.0,
     bold_below: float = np.inf,
 ) -> Consensus:
-    """Repeat a step of all vertices, of a part ``length`` of the way, until they stay where they are.
+    """Repeat a step of all vertices, by a fraction ``length`` of the way, until they no longer move.
 
-    Where the gap is below ``bold_below``, guesses from several steps (Anderson) stand in for a step. Nothing falls
-    along the steps, which may circle: then the guesses end, and later a smaller part of the way is gone. Plain steps
-    may also crawl: then guesses begin anew.
+    If the gap is below ``bold_below``, Anderson extrapolations replace plain steps. There is no objective that the
+    steps decrease, and they may cycle: then extrapolation stops, and later the fraction is reduced. Plain steps may
+    also become slow: then extrapolation starts again.
     """
     tol, gap, lowest, since, plain = limits.tol, 0.1, np.inf, 0, 0
     guess: Anderson | None = Anderson()
@@ -489,15 +489,15 @@ def _repeated(
 def brew(
     problem: Agreement, weights: np.ndarray, start: np.ndarray, beta: float, limits: Limits
 ) -> Consensus:
-    """Minimise ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)`` over ρ, w and the hulls in turn (eq. 5.38).
+    """Minimise ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)`` alternately over ρ, the hulls and w (eq. 5.38).
 
-    ``ρ ← βΣ_i w_i t̂_i + (1 − β)w``; every t̂_i the projection of ρ; ``w ∝ ρ_i·exp(−β/(1 − β)·D_φ(t̂_i‖ρ))`` for the
-    Kullback–Leibler divergence, for the squared distance the projection of ``ρ − β/(1 − β)·D`` onto the simplex. The
-    cost never rises. Its minimum has ``w ≠ ρ``, and even for one layer, as β → 0, ρ is not PageRank.
+    ``ρ ← βΣ_i w_i t̂_i + (1 − β)w``; every t̂_i is the projection of ρ; ``w ∝ ρ_i·exp(−β/(1 − β)·D_φ(t̂_i‖ρ))`` for the
+    Kullback–Leibler divergence, and the projection of ``ρ − β/(1 − β)·D`` onto the simplex for the squared distance.
+    The cost never increases. Its minimum has ``w ≠ ρ``, and even for one layer, as β → 0, ρ is not PageRank.
     """
 
     def seen_from(w: np.ndarray, weights: np.ndarray) -> Choice:
-        """A choice with the weights w of the vertices in the place of stationary ranks."""
+        """Return a choice with the vertex weights w instead of stationary ranks."""
         return Choice(weights, problem.mix(weights), w, np.inf, np.zeros(0), np.inf)
 
     tol, w, values, history = limits.tol, start, [], []
@@ -508,7 +508,7 @@ def brew(
         better = problem.improvement(choice, problem.gradient(rho), 0.01 * tol)
         choice = seen_from(w, better.weights)
         distances = problem.distances(choice.mixture, rho)
-        # unreached vertices: −inf for the logarithm would be nan against an infinite distance
+        # unreached vertices: a logarithm of −inf minus an infinite distance would be nan
         natural = problem.atom.grad(np.maximum(rho, TINY)) - ratio * distances
         old, w = w, onto_simplex(problem.atom, natural)
         choice = choice._replace(ranks=w)

@@ -1,4 +1,4 @@
-"""Base classes of graph ranks: reading the graph, teleport vectors, the fitted scores and their explanation."""
+"""Base classes of graph ranks: input graphs, teleport vectors, fitted scores and explanations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Teleport = ArrayLike | Mapping[Any, float] | Iterable[Any] | None
 
 
 class InLink(NamedTuple):
-    """One reason for a score: where it comes from (None: the teleport), what flows, and its share of the whole."""
+    """Contribution to a score: its source (None for the teleport), its flow, and its share of the total."""
 
     source: Any
     flow: float
@@ -32,28 +32,28 @@ class InLink(NamedTuple):
 
 
 class GraphRank(BaseEstimator):
-    """Base class of ranks of vertices. Parameters of a rank are the fields of a dataclass.
+    """Base class of vertex ranks; the parameters of a rank are dataclass fields.
 
     Attributes
     ----------
     scores_ : array of shape (n_vertices,), or (n_vertices, n_teleports)
         Score of each vertex, larger is better.
     names_ : array of shape (n_vertices,)
-        Names of the vertices; their numbers where the graph has no names.
+        Names of the vertices, or their numbers if the graph has no names.
     ranking_ : array of shape (n_vertices,)
-        Names from the best to the worst; equals in the order of the vertices.
+        Names from best to worst; ties are in the order of the vertices.
     n_features_in_ : int
-        Number of vertices, which scikit-learn calls features where a table is square.
+        Number of vertices; scikit-learn's name for the columns of a square matrix.
     """
 
     def __sklearn_tags__(self):
-        """Tags for scikit-learn: of all kinds of graphs it knows square matrices without negative entries."""
+        """Return scikit-learn tags: of all kinds of graphs it supports square matrices without negative entries."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.positive_only = tags.input_tags.sparse = True
         return tags
 
     def fit_predict(self, graph: Any, y: None = None, **arguments: Any) -> np.ndarray:
-        """Fit and give the scores."""
+        """Fit and return the scores."""
         return self.fit(graph, **arguments).scores_
 
     def fit(self, graph: Any, y: None = None) -> Self:
@@ -75,7 +75,7 @@ class GraphRank(BaseEstimator):
         return self.graph_.labels(np.argsort(-self._one_column(), kind="stable"))
 
     def top(self, k: int, column: int | None = None) -> list[tuple[Any, float]]:
-        """The k best vertices and their scores; ``column`` chooses among several teleport vectors."""
+        """Return the k best vertices and their scores; ``column`` selects one of several teleport vectors."""
         check_is_fitted(self)
         check_count("k", k)
         scores = self._one_column(column)
@@ -83,11 +83,11 @@ class GraphRank(BaseEstimator):
         return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
 
     def explained(self, vertex: Any) -> tuple[str, str]:
-        """Say what `explain` takes apart for a vertex, and what its source None stands for."""
+        """Describe the quantity that `explain` decomposes for a vertex, and its source None."""
         return "the score", "teleport"
 
     def _progress(self, step: int, left: float) -> None:
-        """Tell what is left to gain after a step: a bound on the error, or a gap."""
+        """Report progress after a step: an error bound or a gap."""
         if self.verbose:
             what = "error at most" if isinstance(self, IteratedRank) else "gap"
             print(f"step {step}: {what} {left:.3g}", flush=True)
@@ -108,22 +108,22 @@ class GraphRank(BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IteratedRank(GraphRank):
-    """Base class of ranks that are fixed points of a power step.
+    """Base class of ranks that are fixed points of a power iteration.
 
-    A subclass says which step it is: ``_walk(graph, teleport)`` gives a :class:`~apexrank.graph.power.Walk`.
+    A subclass defines the step: ``_walk(graph, teleport)`` returns a :class:`~apexrank.graph.power.Walk`.
 
     Attributes
     ----------
     error_bound_ : float
-        Upper bound on the distance ``|scores_ − exact|₁``; nan where none is known.
+        Upper bound on the distance ``|scores_ − exact|₁``; nan if none is known.
     hilbert_bound_ : float
-        Upper bound on the error of the logarithm of any ratio of two scores; nan where none is known.
+        Upper bound on the error of the logarithm of any ratio of two scores; nan if none is known.
     converged_, n_iter_, history_
-        Whether ``error_bound_`` is within ``tol``, steps, and the change ``|r_t − r_{t−1}|₁`` of each.
+        Whether ``error_bound_`` is within ``tol``, number of steps, and the change ``|r_t − r_{t−1}|₁`` of each.
     """
 
     __signature__ = OwnParametersFirst()
-    error_norm = "L1"  # of `error_bound_`
+    error_norm = "L1"  # norm of `error_bound_`
     tol: float = 1e-9
     max_iter: int = 1000
     warm_start: bool = False
@@ -139,15 +139,15 @@ class IteratedRank(GraphRank):
         Parameters
         ----------
         graph : Graph, scipy sparse matrix, networkx or igraph graph, edge table or path
-            Whatever :func:`apexrank.graph.as_graph` reads. Undirected edges count in both directions.
+            Any input of :func:`apexrank.graph.as_graph`. Undirected edges count in both directions.
         y : None
-            There is nothing to learn.
+            Ignored.
         teleport : array, mapping of names to weights, names, or a list of several of them
-            Where the walk starts anew: everywhere alike by default. An array of floats, one for each vertex, is
-            weights; whole numbers and text are names. Several give a matrix of scores, computed together.
+            Distribution of restarts of the walk, uniform by default. An array of floats, one for each vertex, gives
+            weights; whole numbers and text are names. Several vectors give a matrix of scores, computed together.
         start : fitted rank, mapping of names to scores, or array, optional
-            Scores to begin with, from an earlier state of the graph; vertices it does not know begin with an equal
-            share. The answer is the same, after fewer steps; at ratio 1 with p > 1 it is not used.
+            Initial scores, from an earlier state of the graph; vertices it does not contain start with an equal share.
+            The result is the same, after fewer steps; not used at ratio 1 with p > 1.
         """
         self._check_numbers()
         read = plain_graph(graph)
@@ -163,10 +163,10 @@ class IteratedRank(GraphRank):
             return walk.solve(first, self.tol if tol is None else tol, self.max_iter, self._progress)
 
     def explain(self, vertex: Any, top: int | None = None) -> list[InLink]:
-        """The links that make up a vertex's score, the strongest first, and the teleport (source None).
+        """Return the links that make up a vertex's score, strongest first, and the teleport (source None).
 
-        The share of a link is its part in the sum ``Σ f(flow) + f(teleport)``; for p = ∞ all of it belongs to the
-        strongest flow.
+        The share of a link is its part of the sum ``Σ f(flow) + f(teleport)``; for p = ∞ the strongest flow has all of
+        it.
         """
         number = self._explained_vertex(vertex)
         walk, ranks = self._reasons(number)
@@ -182,7 +182,7 @@ class IteratedRank(GraphRank):
         return self.graph_.number(vertex)
 
     def _reasons(self, vertex: int) -> tuple[Walk, np.ndarray]:
-        """The walk and the ranks that explain a vertex: by links alone, before labels weighed them."""
+        """Return the walk and the ranks that explain a vertex, based on links only, without labels."""
         return self._walk(self.graph_, self._teleport), getattr(self, "ranks_", self.scores_)
 
     def _check_numbers(self) -> None:
@@ -201,7 +201,7 @@ class IteratedRank(GraphRank):
                 if not np.isfinite(answer.error_bound)
                 else f"may be {answer.error_bound:.1e} ({self.error_norm}) from"
             )
-            # more steps are no use to an iteration that gave up before its last one, or that rounding holds up
+            # more steps do not help an iteration that stopped before its limit or stagnates by rounding
             changes = answer.history
             stuck = min(changes[-10:], default=0) >= min(changes[:-10], default=np.inf)
             at_rest = answer.n_iter < self.max_iter or (stuck and np.isfinite(answer.error_bound))
@@ -213,7 +213,7 @@ class IteratedRank(GraphRank):
             )
 
     def _start(self, graph: Graph, teleport: np.ndarray, start: Any = None) -> np.ndarray:
-        """Equal scores of all vertices the teleport reaches, or earlier scores by the vertices' names."""
+        """Return equal scores of all vertices that the teleport reaches, or earlier scores by vertex name."""
         support = np.ones_like(teleport) if teleport.all() else reached_from(graph, teleport)
         first = support / support.sum(axis=0)
         earlier = self._earlier(graph, start)
@@ -245,7 +245,7 @@ class IteratedRank(GraphRank):
 
 
 def best_vertices(scores: np.ndarray, k: int | None = None) -> np.ndarray:
-    """Numbers of the k best vertices (default: all) from the best on; equals in the order of the vertices.
+    """Return the numbers of the k best vertices (default: all), best first; ties are in the order of the vertices.
 
     Examples
     --------
@@ -260,16 +260,16 @@ def best_vertices(scores: np.ndarray, k: int | None = None) -> np.ndarray:
 
 
 def check_damping(damping: Any) -> None:
-    """Raise InputError unless ``damping`` is a number from 0 to below 1."""
+    """Raise InputError unless ``damping`` is at least 0 and below 1."""
     check_finite("damping", damping, 0)
     if not damping < 1:
         raise InputError(f"damping is the share that follows links and must be below 1, got {damping!r}")
 
 
 def read_graph(graph: Any) -> Graph | SignedGraph:
-    """The graph; a matrix with negative entries is refused in words that scikit-learn has for every estimator."""
+    """Read a graph; a matrix with negative entries raises the message that scikit-learn expects of estimators."""
     entries = graph
-    if sparse.issparse(graph):  # the data of these formats are the entries and nothing else
+    if sparse.issparse(graph):  # the data array of these formats holds exactly the entries
         entries = graph.data if graph.format in ("csr", "csc", "coo") else graph.tocoo().data
     if isinstance(entries, np.ndarray) and entries.dtype.kind in "if" and (entries < 0).any():
         raise InputError(
@@ -280,7 +280,7 @@ def read_graph(graph: Any) -> Graph | SignedGraph:
 
 
 def plain_graph(graph: Any) -> Graph:
-    """The graph, for ranks that know nothing of distrust."""
+    """Read a graph for ranks that do not support negative links."""
     read = read_graph(graph)
     if isinstance(read, SignedGraph):
         raise InputError("this rank takes no signed graph: give its .positive part, or use FairnessGoodness")
@@ -288,10 +288,10 @@ def plain_graph(graph: Any) -> Graph:
 
 
 def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.ndarray:
-    """Shares of the teleport for each vertex, summing to 1: one vector, or a column for each of several.
+    """Return teleport distributions over the vertices: one vector, or a column for each of several.
 
-    None is the same for all vertices; an array has one weight a vertex; a mapping of names to weights, or names
-    alone, leave out the other vertices; a list or tuple of such mappings or arrays gives columns.
+    None is uniform; an array has one weight per vertex; a mapping of names to weights, or names only, give 0 to all
+    other vertices; a list or tuple of such mappings or arrays gives columns.
     """
     if teleport is None:
         return np.full(graph.n, 1.0 / graph.n)
@@ -305,7 +305,7 @@ def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.
 
 
 def start_of_walks(truncate: int) -> str:
-    """Name what a truncated walk starts from.
+    """Describe the starting point of a truncated walk.
 
     Examples
     --------
@@ -317,16 +317,16 @@ def start_of_walks(truncate: int) -> str:
 
 
 def as_shares(weights: np.ndarray) -> np.ndarray:
-    """Weights divided by their sum, which may be more than a float can hold."""
+    """Divide weights by their sum without overflow."""
     scaled = weights / weights.max(axis=0)
     return scaled / scaled.sum(axis=0)
 
 
 def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
-    """Weights of vertices from floats for all of them, a mapping from names, or the names of those with weight 1."""
+    """Read vertex weights from floats for all vertices, a mapping from names, or the names of those with weight 1."""
     if hasattr(seeds, "columns"):
         raise InputError(f"{what} must be one column: give the names alone, or a mapping of names to weights")
-    # a pandas series of floats has weights by names, any other is a column of names
+    # a pandas series of floats maps names to weights, any other is a column of names
     holds_weights = hasattr(seeds, "items") and getattr(getattr(seeds, "dtype", None), "kind", "O") in "fb"
     if isinstance(seeds, Mapping) or holds_weights:
         pairs = list(seeds.items())
@@ -358,14 +358,14 @@ def _names_of(graph: Graph, seeds: Any, what: str) -> list[Any]:
 
 
 def reached_from(graph: Graph, weights: np.ndarray) -> np.ndarray:
-    """1 for vertices that links lead to from those of positive weight, these included; 0 for others."""
+    """Return 1 for vertices reachable from those of positive weight, inclusive, and 0 for others."""
     if weights.ndim > 1:
         return np.stack([reached_from(graph, column) for column in weights.T], axis=1)
     return graph.reached(weights > 0).astype(float)
 
 
 def _carried_over(old: Graph, scores: np.ndarray, new: Graph) -> np.ndarray:
-    """Scores of the vertices of another graph of the same names; 0 for those that are not in the old one."""
+    """Transfer scores to another graph by vertex name; vertices not in the old graph get 0."""
     found = np.zeros((new.n, *scores.shape[1:]))
     place = old.find(new.labels())
     found[place >= 0] = scores[place[place >= 0]]

@@ -1,10 +1,10 @@
-"""Ranks of vertices whose links are uncertain: several layers, and the choice among them on which all agree best.
+"""Consensus ranks of graphs with several layers: layer weights of each vertex on which the vertices agree best.
 
-Orders may be known beforehand. That vertex i puts a at or above b, ``t̂_ia ≥ t̂_ib``, cuts its hull by a half-space: what
-is left is again a hull, of the corners that stay and of new ones on the cut (`cut_hulls`). A vertex that gives nothing
-but such orders has the hull of all distributions over the vertices it names. That the ranks keep ``w_a ≥ w_b`` is a
-constraint on the whole walk, met by the method of multipliers: one more cost of the ranks (`RankOrder`), whose prices
-push the vertices in the right direction.
+Orders may be imposed. A constraint that vertex i puts a at or above b, ``t̂_ia ≥ t̂_ib``, cuts its hull by a
+half-space: the result is again a hull, of the remaining corners and new ones on the cut (`cut_hulls`). A vertex with
+only such orders and no links has the hull of all distributions over the vertices in them. A constraint ``w_a ≥ w_b`` on
+the ranks involves the whole walk and is enforced by the method of multipliers: an additional cost of the ranks
+(`RankOrder`) whose prices move the vertices in the right direction.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from apexrank.validation import check_choice, check_count, check_finite
 
 Method = Literal["union", "mean", "median", "corroborate", "blend", "fixed-point", "brew"]
 METHODS = get_args(Method)
-ROUNDS, STEPS_A_ROUND = 100, 300  # of the method of multipliers
+ROUNDS, STEPS_A_ROUND = 100, 300  # rounds of the method of multipliers, and steps per round
 INSIDE = 1e-3
-# blend begins near the fixed point: gap and most steps, but for few candidates, where it begins at it
+# blend starts near the fixed point (gap, maximum number of steps), or at it if there are few candidates
 NEAR, NEAR_STEPS, FEW = 1e-5, 20, 10_000
-_LEAST = 1e-100  # of the weight of a layer by its age
-KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
-MOST_CORNERS = 500  # of a hull that is cut
+_LEAST = 1e-100  # smallest weight of a layer by age
+KEPT = 1e-6  # tolerated violation of an order of ranks, in units of the mean rank
+MOST_CORNERS = 500  # of a hull after a cut
 ROUNDING = 1e-13
-GAIN, PATIENCE, STIFFER = 0.7, 5, 4.0  # a round shall leave so much of the violation; rounds; factor
+# required reduction of the violation per round, rounds without it, and the factor by which stiffness then grows
+GAIN, PATIENCE, STIFFER = 0.7, 5, 4.0
 
 Order = Sequence[tuple[Any, Any]]
 Pairs = Sequence[tuple[int, int]]
@@ -50,70 +51,71 @@ Pairs = Sequence[tuple[int, int]]
 
 @dataclass(eq=False, repr=False)
 class ConsensusRank(GraphRank):
-    """Consensus rank of a graph in several layers (dissertation, chapter 5).
+    """Consensus rank of a graph with several layers (dissertation, chapter 5).
 
-    Each vertex recommends others, differently in each layer: ``t_i^1 … t_i^m``. It may follow any mix of them,
-    ``t̂_i = α Σ_k λ_ik t_i^k + (1 − α)·teleport``. The ranks are PageRank of the mixes that are chosen: those on which
-    the vertices agree best with the ranks that follow.
+    Each vertex recommends others, differently in each layer: ``t_i^1 … t_i^m``. It may follow any mixture of them,
+    ``t̂_i = α Σ_k λ_ik t_i^k + (1 − α)·teleport``. The ranks are the PageRank of the chosen mixtures, which are those
+    that agree best with the resulting ranks.
 
     Parameters
     ----------
     method : {"union", "mean", "median", "corroborate", "blend", "fixed-point", "brew"}
-        What is computed:
+        Consensus method:
 
-        - ``"union"``: PageRank of all links together; every vertex weighs its layers by the weight of its links there.
-          What to use in doubt.
+        - ``"union"``: PageRank of all links together; every vertex weights its layers by the weight of its links there.
+          Recommended unless there is a reason for another method.
         - ``"mean"``: PageRank of the mean of the layers' transitions, weighted by the prior.
-        - ``"median"``: median of the layers' PageRanks, normalised. Layers that collude cannot move it far while they
-          have less than half of the prior weight; no method survives a majority. Not stationary: see ``stationarity_``.
-        - ``"blend"``: stationary ranks w of the least disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: what is
-          found is a local minimum, not above that of ``"fixed-point"`` by more than ``tol``.
-        - ``"fixed-point"``: every vertex projects the ranks onto its hull, ``t̂_i = argmin D_φ(t‖w)``, and w is PageRank
-          of that. Simpler, about half the time, and no minimum of V.
-        - ``"corroborate"``: a layer counts at a vertex by how well the vertex's other layers bear it out, before the
-          background of the ranks, and in relation to how much it says:
-          ``λ_ik ∝ prior_k·exp(−D(t̂_i^k‖r_i^k)/(temperature·I_i^k))`` with ``r_i^k = α·(mix of the others) + (1 − α)·w``
-          and the information ``I = log n − entropy of t̂_i^k``. Not of the dissertation, and no minimum of V; it is what
-          finds out layers that say nothing or anything (``apexrank reproduce consensus-study``).
+        - ``"median"``: median of the layers' PageRanks, normalised. Colluding layers cannot move it far while they have
+          less than half of the prior weight; no method withstands a majority. Not stationary: see ``stationarity_``.
+        - ``"blend"``: stationary ranks w of the smallest disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: the
+          result is a local minimum, not above that of ``"fixed-point"`` by more than ``tol``.
+        - ``"fixed-point"``: every vertex projects the ranks onto its hull, ``t̂_i = argmin D_φ(t‖w)``, and w is the
+          PageRank of the result. Simpler, takes about half the time, and does not minimise V.
+        - ``"corroborate"``: a vertex weights a layer by how well its other layers corroborate it, against the
+          background of the ranks and relative to its information:
+          ``λ_ik ∝ prior_k·exp(−D(t̂_i^k‖r_i^k)/(temperature·I_i^k))`` with
+          ``r_i^k = α·(mix of the others) + (1 − α)·w`` and the information ``I = log n − entropy of t̂_i^k``. It is not
+          in the dissertation and does not minimise V; it detects layers that are uninformative or random
+          (``apexrank reproduce consensus-study``).
         - ``"brew"``: minimises ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)``. Its ranks ρ are not stationary, and even
-          with one layer they are not PageRank: see ``stationarity_``. Needs about 1/β times as many steps.
+          with one layer they are not PageRank: see ``stationarity_``. It needs about 1/β times as many steps.
     divergence : {"kl", "squared", "itakura-saito", "logistic", "i-divergence"} or Divergence
         φ, a Bregman divergence of :mod:`apexrank.divergences`: Kullback–Leibler (disagreement in nats; "i-divergence"
         is the same for ranks), half the squared Euclidean distance, Itakura–Saito, which measures ratios and needs a
-        teleport to every vertex, or bit entropy. An instance may have a weight for each vertex, such as
-        ``Squared(weight=…)``. "shifted-i-divergence" is refused: it needs coordinates of at least 1.
+        teleport to every vertex, or binary entropy. An instance may have a weight for each vertex, such as
+        ``Squared(weight=…)``. "shifted-i-divergence" is not supported, because it needs coordinates of at least 1.
     damping : float
-        Share α that follows links.
+        Probability α of following a link.
     half_life : float, optional
-        For layers in the order of time, the newest last: the prior weight of a layer halves with every ``half_life``
-        layers of age. None: age does not count. 0.5 did best on a network of ratings in time
+        For layers in chronological order, newest last: the prior weight of a layer halves with every ``half_life``
+        layers of age. None: age does not matter. 0.5 did best on a network of ratings over time
         (``apexrank reproduce consensus-recency``).
     trim : float, optional
-        Leave out layers that may collude: those whose PageRank is more than ``trim`` times as far (L1) from the median
-        of the layers' PageRanks as the median layer is. At least 1; 1.5 did well
-        (``apexrank reproduce consensus-collusion``). Layers that hold less than half of the prior weight cannot move
-        the median out of the range of the others, nor stay if they are further from it than ``trim`` times the
-        furthest of the others; a majority can do both. Vertices that have links in such layers alone hand on to the
-        teleport. With ``"median"`` it withstands weak and strong attacks alike. Layers must have most vertices in
+        Exclude layers that may collude: those whose PageRank is more than ``trim`` times as far (L1) from the median of
+        the layers' PageRanks as the median layer is. At least 1; 1.5 did well
+        (``apexrank reproduce consensus-collusion``). Layers with less than half of the prior weight cannot move the
+        median out of the range of the others, and are excluded if they are further from it than ``trim`` times the
+        furthest of the others; a majority can do both. Vertices with links only in excluded layers pass their rank to
+        the teleport. With ``"median"`` it withstands weak and strong attacks alike. Layers must have most vertices in
         common. None: all layers count.
     pull : float
-        Cost ``pull·Σ_i w_i KL(λ_i‖prior_i)`` of layer weights far from the prior ones. 0: none; ``inf``: the prior
-        weights themselves, PageRank of the mean of the layers.
+        Cost ``pull·Σ_i w_i KL(λ_i‖prior_i)`` of layer weights far from the prior. 0: no cost; ``inf``: the prior
+        weights themselves, that is, PageRank of the mean of the layers.
     entropy : float
-        Factor of φ(t̂_i) in V, from 0 to 1. Below 1, layers that spread evenly, and so agree with everybody, count for
-        less; 0 needs a pull.
+        Factor of φ(t̂_i) in V, from 0 to 1. Below 1, layers that spread evenly, and so agree with every other, count
+        less; 0 requires a pull.
     temperature : float
-        How mild ``"corroborate"`` is: towards 0 only the layer that is best borne out counts, ``inf`` is the mean.
+        Temperature of ``"corroborate"``: near 0 only the best corroborated layer counts, ``inf`` gives the mean.
     beta : float
         Weight of stationarity in ``"brew"``, between 0 and 1.
     n_restarts : int
-        Random layer weights to begin with, besides the usual beginning; the least V wins.
+        Number of random initial layer weights in addition to the default start; the smallest V is kept.
     tol : float
-        Converged when the first-order gap (``"brew"``: the change of the weights of the vertices) is at most this.
+        Tolerance on the first-order gap (``"brew"``: on the change of the vertex weights).
     max_iter : int
-        Most steps.
+        Maximum number of steps.
     random_state : int, RandomState or None
-        For the restarts.
+        Seed of the restarts.
     verbose : int
         1 prints each step.
     callback : callable, optional
@@ -122,42 +124,42 @@ class ConsensusRank(GraphRank):
     Attributes
     ----------
     scores_, names_, ranking_ : ndarray
-        Ranks, summing to 1; names of the vertices; names from the best to the worst.
+        Ranks, summing to 1; names of the vertices; names from best to worst.
     layers_ : tuple of str
         Names of the layers.
     layer_weights_ : ndarray of shape (n_vertices, n_layers)
-        The λ_ik: 0 where a vertex has no opinion; rows sum to 1, those of vertices without any opinion to 0. The prior
-        ones for ``"median"``.
+        The λ_ik: 0 if a vertex has no opinion; rows sum to 1, or to 0 for vertices without any opinion. For
+        ``"median"`` the prior weights.
     layer_deviations_ : ndarray of shape (n_layers,)
         Only with ``trim``: distance of each layer's PageRank from the median, in units of that of the median layer;
-        those above ``trim`` were left out.
+        layers above ``trim`` were excluded.
     layer_shares_ : ndarray of shape (n_layers,)
-        How much each layer counts: mean of the layer weights over the vertices that have an opinion, by their ranks.
-        Sums to 1; all 0 if no vertex has an opinion.
+        Influence of each layer: mean of the layer weights over the vertices with an opinion, weighted by rank. Sums to
+        1; all 0 if no vertex has an opinion.
     disagreement_ : float
         ``Σ_i w_i D_φ(t̂_i‖w)``; for "kl" the mutual information of two steps of the walk, in nats.
     vertex_disagreement_ : ndarray
         ``D_φ(t̂_i‖w)`` of every vertex.
     objective_ : float
-        What was minimised, pull and entropy included.
+        Minimised cost, with pull and entropy.
     stationarity_ : float
         ``|Tw − w|₁`` of the ranks.
     first_order_gap_ : float
-        ``Σ_i w_i (Σ_k λ_ik g_ik − min_k g_ik)``, g the derivatives of what every vertex minimises: 0 at a minimum. For
+        ``Σ_i w_i (Σ_k λ_ik g_ik − min_k g_ik)`` with the derivatives g of each vertex's objective; 0 at a minimum. For
         "corroborate" ``Σ_i w_i·½|λ_i − next λ_i|₁``.
     vertex_gap_ : ndarray
-        The same of each vertex, without w_i.
+        The same for each vertex, without w_i.
     error_bound_ : float
-        Bound on the L1 distance of the ranks from the exact ones for these layer weights: PageRank of ``graph_``, or
-        the median of the layers; nan for "brew".
+        Bound on the L1 distance between the ranks and the exact ones for these layer weights: PageRank of ``graph_``,
+        or the median of the layers; nan for "brew".
     order_violation_ : float
-        Largest violation of the orders ``keep``, in units of the mean rank; 0 without any.
+        Largest violation of the orders ``keep``, in units of the mean rank; 0 without orders.
     converged_, n_iter_ : bool, int
     history_, objectives_ : ndarray
-        Gap and cost of each step (the loops keep no costs).
+        Gap and cost of each step (fixed-point methods record no costs).
     graph_ : Graph
-        The consensus graph: links weighted by the layer weights. PageRank of it gives the same ranks, but for
-        "median" and "brew".
+        Consensus graph: links weighted by the layer weights. Its PageRank gives the same ranks, except for "median" and
+        "brew".
 
     Examples
     --------
@@ -188,7 +190,7 @@ class ConsensusRank(GraphRank):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # several graphs, which scikit-learn has no table for
+        # several graphs, which no scikit-learn tag describes
         tags.input_tags.two_d_array = tags.input_tags.pairwise = tags.input_tags.sparse = False
         return tags
 
@@ -208,23 +210,23 @@ class ConsensusRank(GraphRank):
         Parameters
         ----------
         layers : list of graphs, mapping of names to graphs, Layers, or one edge table with ``label``
-            Whatever :func:`apexrank.graph.as_layers` reads. Vertices are matched by name; one without out-links in a
-            layer has no opinion there, one without any hands on to the teleport.
+            Any input of :func:`apexrank.graph.as_layers`. Vertices are matched by name; one without out-links in a
+            layer has no opinion there, and one without any passes its rank to the teleport.
         y : None
-            There is nothing to learn.
+            Ignored.
         label : str or int, optional
-            Column of one edge table that tells the layers.
+            Column of an edge table with the layer of each edge.
         layer_prior : array or mapping of layers' names to weights, optional
-            Prior weight of each layer, positive: where the search begins, and what ``pull`` pulls to. Equal by default.
+            Positive prior weight of each layer: the start of the search and the target of ``pull``. Equal by default.
         teleport : array, mapping of names to weights, or names
             As in :meth:`PageRank.fit`.
         keep : list of pairs of names, optional
-            Orders (a, b) the ranks shall keep: a not below b. Method "blend".
+            Constraints (a, b) on the ranks: a must not rank below b. Only with method "blend".
         keep_at : mapping of names to lists of pairs, optional
-            Orders (a, b) that a vertex shall keep in what it recommends. Where they cut off a part of what its layers
-            allow, the corners of the rest stand in for the layers, with equal prior weights. A vertex without links in
-            any layer has only these orders to give: it may follow any distribution over the vertices in them that
-            keeps them, and belongs to no layer in ``layer_weights_``.
+            Constraints (a, b) on the recommendations of a vertex. If they exclude a part of its hull, the corners of
+            the rest replace the layers, with equal prior weights. A vertex without links in any layer has only these
+            constraints: it may follow any distribution over the vertices in them that satisfies them, and belongs to
+            no layer in ``layer_weights_``.
         """
         self._check()
         read = as_layers(layers, label=label)
@@ -311,9 +313,9 @@ class ConsensusRank(GraphRank):
     def _least_disagreement(
         self, problem: Agreement, start: np.ndarray, order: RankOrder | None
     ) -> Consensus:
-        """The best of several descents; with orders of ranks to keep, rounds of them (method of multipliers)."""
+        """Return the best of several descents, repeated in rounds if ranks are constrained (method of multipliers)."""
         random = check_random_state(self.random_state)
-        # normalised, these are a Dirichlet distribution with more weight near the corners
+        # normalised, they are Dirichlet-distributed with more weight near the corners
         drawn = (random.gamma(0.5, size=len(problem.prior)) + 1e-6 for _ in range(self.n_restarts))
         starts = [self._first_weights(problem, start), *map(problem.onto_simplices, drawn)]
 
@@ -335,13 +337,15 @@ class ConsensusRank(GraphRank):
     _descend = staticmethod(agreement.blend)
 
     def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
-        """Begin where fixed-point nearly ends, so that the descent ends below."""
+        """Start near the solution of the fixed-point method, so that the descent ends below it."""
         few = len(problem.prior) <= FEW
         near, most = (self.tol, STEPS_A_ROUND) if few else (max(self.tol, NEAR), NEAR_STEPS)
         limits = agreement.Limits(near, min(self.max_iter, most), self._progress)
         begun = agreement.fixed_point(problem, problem.prior, start, limits)
         first = begun.choice.weights
-        if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
+        if (
+            not problem.teleport.all()
+        ):  # prices of vertices of rank 0 are unknown: start slightly inside the hulls
             first = (1 - INSIDE) * first + INSIDE * problem.prior
         return first
 
@@ -414,7 +418,7 @@ def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
 
 
 def _layer_weights(layers: Layers, given: Any, half_life: float | None) -> np.ndarray:
-    """Prior weights of the layers, halved with every half-life of their age; the largest is 1."""
+    """Return prior weights of the layers, halved with every half-life of age; the largest is 1."""
     if isinstance(given, Mapping):
         by_name = {str(name): weight for name, weight in given.items()}
         if by_name.keys() != set(layers.names):
@@ -432,32 +436,32 @@ def _layer_weights(layers: Layers, given: Any, half_life: float | None) -> np.nd
     check_finite("half_life", half_life, 0)
     if half_life == 0:
         raise InputError("half_life must be above 0: layers it takes to halve a weight")
-    # no weight may vanish: a vertex may have no other layer
+    # no weight may underflow to 0: a vertex may have no other layer
     return np.maximum(weights * 0.5 ** (np.arange(len(layers))[::-1] / half_life), _LEAST)
 
 
 def _deviations(layers: Layers, weights: np.ndarray, damping: float, teleport: np.ndarray) -> np.ndarray:
-    """Distances of the layers' PageRanks from their median, divided by the median distance."""
+    """Compute the distances of the layers' PageRanks from their median, divided by the median distance."""
     ranks = np.stack(
         [PageRank(damping, tol=1e-8).fit_predict(graph, teleport=teleport) for graph in layers.graphs], axis=1
     )
     middle = _weighted_median(ranks, weights)
     far = np.abs(ranks - middle[:, None] / middle.sum()).sum(axis=0)
-    # ranks are known to 1e-8: below a millionth all layers say the same
+    # ranks are accurate to 1e-8: layers closer than a millionth are considered equal
     return far / max(_weighted_median(far[None], weights)[0], 1e-6)
 
 
 def _without(layers: Layers, left_out: np.ndarray) -> Layers:
-    """The layers, those left out without any link."""
+    """Return the layers, with all links of the excluded ones removed."""
     empty = Graph.from_edges([], [], n=layers.n, names=layers.vertex_names)
     graphs = (empty if out else graph for graph, out in zip(layers.graphs, left_out.tolist(), strict=True))
     return replace(layers, graphs=tuple(graphs))
 
 
 def _prior(layers: Layers, hulls: Hulls, weights: np.ndarray, by_links: bool) -> np.ndarray:
-    """Prior weights of all candidates, summing to 1 in each vertex; equal for the corners of a cut hull.
+    """Return prior weights of all candidates, summing to 1 for each vertex; equal for the corners of a cut hull.
 
-    ``by_links``: times the weight of the vertex's links in the layer.
+    With ``by_links`` they are multiplied by the weight of the vertex's links in the layer.
     """
     mine = np.where(hulls.layer >= 0, weights[hulls.layer], 1.0)
     vertex = np.repeat(np.arange(layers.n), np.diff(hulls.first))
@@ -467,20 +471,20 @@ def _prior(layers: Layers, hulls: Hulls, weights: np.ndarray, by_links: bool) ->
 
 
 def _median(problem: Agreement, choice: Choice, weights: np.ndarray, tol: float) -> Choice:
-    """The choice with the weighted median of the layers' ranks in the place of its own."""
+    """Replace the ranks of a choice by the weighted median of the layers' ranks."""
     alone = [
         problem.ranks(problem.mix((problem.hulls.layer == k).astype(float)), choice.ranks, tol)
         for k in np.flatnonzero(weights)
     ]
     ranks = _weighted_median(np.stack([each for each, _ in alone], axis=1), weights[weights > 0])
-    # the median is off by no more than the layers together, and dividing by its sum doubles that at most
+    # the error of the median is at most the sum of the layers' errors, and normalisation at most doubles it
     error = 2 * sum(each for _, each in alone) / ranks.sum()
     ranks = ranks / ranks.sum()
     return choice._replace(ranks=ranks, error=error, value=problem.value(ranks, choice.costs))
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Median of each row, column k as often as weights[k] says; the middle of two where exactly half lies below.
+    """Weighted median of each row, with a weight for each column; the midpoint of two if exactly half lies below.
 
     Examples
     --------
@@ -518,9 +522,9 @@ def _consensus_graph(layers: Layers, problem: Agreement, mixture: np.ndarray) ->
 def cut_hulls(
     hulls: Hulls, base: np.ndarray, damping: float, keep: Mapping[int, Pairs], graph: Graph
 ) -> tuple[Hulls, dict[int, np.ndarray]]:
-    """Hulls cut by the orders of some vertices, and the corners of each as weights of its layers' candidates.
+    """Cut the hulls of some vertices by orders; also return the corners as weights of the layers' candidates.
 
-    A hull that keeps the orders already stays as it is, and has no corners here.
+    A hull that already satisfies its orders is unchanged and has no corners here.
     """
     corners = {i: _corners(hulls, base, damping, i, pairs, graph) for i, pairs in sorted(keep.items())}
     corners = {i: found for i, found in corners.items() if found.size}
@@ -532,7 +536,7 @@ def _corners(
 ) -> np.ndarray:
     columns, candidates = _row(hulls, i, pairs)
     shares, names = damping * candidates, columns.tolist()
-    # a vertex that gives orders alone is cut from all distributions, even where they all keep the orders
+    # a vertex with orders only is cut from the hull of all distributions, even if all satisfy the orders
     corners, is_cut = np.eye(len(shares)), hulls.first[i] == hulls.first[i + 1]
     for a, b in pairs:
         lead = np.full(len(shares), base[a] - base[b])
@@ -553,7 +557,7 @@ def _corners(
 
 
 def _cut(corners: np.ndarray, lead: np.ndarray) -> np.ndarray:
-    """Corners with a lead of at least 0, but for rounding, and the points of no lead between those and the others."""
+    """Return the corners with a lead of at least 0, up to rounding, and the points of lead 0 on edges to the others."""
     inside, outside = lead >= -ROUNDING, lead < -ROUNDING
     kept = [corners[inside]]
     for p in np.flatnonzero(lead > 0):
@@ -563,7 +567,7 @@ def _cut(corners: np.ndarray, lead: np.ndarray) -> np.ndarray:
 
 
 def _row(hulls: Hulls, i: int, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and candidates of a row; without candidates, each of the vertices in its orders is one."""
+    """Return the columns and candidates of a row; without candidates, each vertex in its orders is one."""
     if hulls.first[i] < hulls.first[i + 1]:
         return hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]], row_shares(hulls, i)
     named = np.unique(np.array(pairs, dtype=hulls.indices.dtype))
@@ -571,7 +575,7 @@ def _row(hulls: Hulls, i: int, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def row_shares(hulls: Hulls, i: int) -> np.ndarray:
-    """Candidates of a row over the columns of its union."""
+    """Return the candidates of a row over the columns of its union."""
     low, high = hulls.indptr[i], hulls.indptr[i + 1]
     found = np.zeros((hulls.first[i + 1] - hulls.first[i], high - low))
     for u in range(low, high):
@@ -581,7 +585,7 @@ def row_shares(hulls: Hulls, i: int) -> np.ndarray:
 
 
 def _recut(hulls: Hulls, corners: Mapping[int, np.ndarray], keep: Mapping[int, Pairs]) -> Hulls:
-    """The hulls with some rows made of their corners, which belong to no layer (−1)."""
+    """Replace some rows of the hulls by their corners, which belong to no layer (−1)."""
     n, cut = len(hulls.first) - 1, np.array(list(corners))
     place = np.repeat(np.arange(len(hulls.indices)), np.diff(hulls.entries))
     row = np.repeat(np.arange(n, dtype=hulls.indices.dtype), np.diff(hulls.indptr))[place]
@@ -601,15 +605,15 @@ def _recut(hulls: Hulls, corners: Mapping[int, np.ndarray], keep: Mapping[int, P
 
 
 class RankOrder:
-    """Cost of ranks out of order: ``Σ (max(0, μ + ς·x)² − μ²)/(2ς)``, x the lead ``n·(w_b − w_a)`` of b over a.
+    """Penalty on violated orders: ``Σ (max(0, μ + ς·x)² − μ²)/(2ς)`` with the lead ``x = n·(w_b − w_a)`` of b over a.
 
-    The multipliers μ are those of the orders where all are kept at least cost. The stiffness ς is small at first, as a
-    stiff cost makes for short steps; guesses from several rounds (Anderson) make up for it.
+    At convergence the multipliers μ are those of the constrained minimum. The stiffness ς is small at first, because a
+    stiff penalty leads to short steps; Anderson extrapolation over several rounds compensates for it.
 
     Parameters
     ----------
     pairs : sequence of pairs
-        Vertices a, b whose ranks shall keep ``w_a ≥ w_b``.
+        Vertices a, b with the constraint ``w_a ≥ w_b``.
     n : int
         Number of vertices.
 
@@ -628,7 +632,7 @@ class RankOrder:
         self._guess, self._last, self._stuck = Anderson(), np.inf, 0
 
     def __call__(self, ranks: np.ndarray) -> tuple[float, np.ndarray]:
-        """Cost and its gradient."""
+        """Return the cost and its gradient."""
         force = self._forces(ranks)
         value = (force**2 - self.multipliers**2).sum() / (2 * self.stiffness)
         gradient = np.zeros(self.n)
@@ -643,15 +647,15 @@ class RankOrder:
         return np.maximum(0.0, self.multipliers + self.stiffness * self._leads(ranks))
 
     def violation(self, ranks: np.ndarray) -> float:
-        """The largest lead of a b over its a, in units of the mean rank 1/n; 0 where all orders are kept."""
+        """Largest lead of a b over its a, in units of the mean rank 1/n; 0 if all orders hold."""
         return float(max(0.0, self._leads(ranks).max()))
 
     def is_settled(self, ranks: np.ndarray, tol: float) -> bool:
-        """Whether all orders are kept within ``tol``, and none is pushed further than it need be."""
+        """Return whether all orders hold within ``tol`` and inactive ones have no multiplier."""
         return bool(np.abs(self._forces(ranks) - self.multipliers).max() <= tol * self.stiffness)
 
     def advance(self, ranks: np.ndarray) -> None:
-        """Take the next multipliers; where several rounds gained little, the cost becomes stiffer."""
+        """Update the multipliers; after several rounds with little progress, increase the stiffness."""
         broken = self.violation(ranks)
         self._stuck = self._stuck + 1 if broken > GAIN * self._last else 0
         self._last = broken

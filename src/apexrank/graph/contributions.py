@@ -1,12 +1,12 @@
-"""Contributions of single vertices to PageRank: capped ones, those of a trusted core, and those of one seed.
+"""Contributions of single vertices to PageRank: capped, from a trusted core, or from one seed.
 
-PageRank is a sum over the vertices a walk begins at: ``r_i ∝ Σ_u v_u·c(u→i)`` with teleport v and
-``c = (1 − α)·Σ_t (αP)^t``, where walks end at dangling vertices. (Handing what they hold to the teleport instead
-multiplies all r_i by one number.)
+PageRank is a sum over the vertices where a walk starts: ``r_i ∝ Σ_u v_u·c(u→i)`` with teleport v and
+``c = (1 − α)·Σ_t (αP)^t``, where walks end at dangling vertices. (Returning their rank to the teleport instead
+multiplies all r_i by a common factor.)
 
-Personalised PageRank from one vertex, and contributions to one vertex, are found by local push, which touches a
-neighbourhood alone: along out-links (Andersen, Chung and Lang 2006) or against in-links (Andersen et al. 2008). Mass is
-residual until it is pushed: of what a vertex pushes, the share 1 − damping settles there, and the rest goes on as
+Personalised PageRank from one vertex, and contributions to one vertex, are computed by local push, which visits only a
+neighbourhood: along out-links (Andersen, Chung and Lang 2006) or against in-links (Andersen et al. 2008). Mass is
+residual until it is pushed: when a vertex pushes, the share 1 − damping settles there, and the rest moves on as
 residual.
 """
 
@@ -31,8 +31,8 @@ from apexrank.parallel import PARTS_A_THREAD, Threads, n_threads
 from apexrank.validation import check_between, check_count, check_finite
 
 _EPS = float(np.finfo(float).eps)
-_VERTICES_A_CALL = 1000  # a call of a kernel cannot be interrupted
-_EXPLAINED = 0.01  # of the cap: contributions are explained to this precision
+_VERTICES_A_CALL = 1000  # a kernel call cannot be interrupted, so it processes few vertices
+_EXPLAINED = 0.01  # precision of explained contributions, relative to the cap
 UNTOUCHED, TOUCHED, WAITING = np.uint8(0), np.uint8(1), np.uint8(2)
 
 
@@ -40,26 +40,26 @@ UNTOUCHED, TOUCHED, WAITING = np.uint8(0), np.uint8(1), np.uint8(2)
 class RobustPageRank(PageRank):
     """PageRank with capped contributions: ``r_i ∝ Σ_u v_u·min(cap, c(u→i))`` (Andersen et al., 2008).
 
-    ``c(u→i)`` is the PageRank of i for a walk that starts anew at u alone, at most 1. A booster whose only link goes to
-    its target contributes at least 0.85·0.15, a page with 30 links a thirtieth of that. With a cap, standing takes many
+    ``c(u→i)`` is the PageRank of i for a walk that restarts only at u, at most 1. A booster whose only link goes to its
+    target contributes at least 0.85·0.15, a page with 30 links a thirtieth of that. With a cap, a high rank needs many
     contributors; the vertex itself is one of them.
 
     Parameters
     ----------
     cap : float
-        The most that one vertex contributes to another, above 0 and at most 1; 1 is PageRank.
+        Largest contribution of one vertex to another, above 0 and at most 1; 1 is PageRank.
     damping : float
         As in :class:`PageRank`.
     tol : float
         L1 distance to the exact scores.
     max_iter, warm_start, verbose, callback
-        Of the PageRank it begins with.
+        Parameters of the PageRank computed first.
 
     Notes
     -----
-    Each vertex takes a local push against its in-links. That is a hundred times the work of PageRank: a minute of one
-    core for the 325,557 pages of cnr-2000, and more for a lower cap. Memory is a few vectors of vertices a thread. The
-    default cap was chosen on wiki-Vote and a synthetic crawl.
+    Each vertex needs a local push against its in-links, a hundred times the work of PageRank: a minute of one core for
+    the 325,557 pages of cnr-2000, and more for a lower cap. Memory is a few vectors of vertices per thread. The default
+    cap was chosen on wiki-Vote and a synthetic crawl.
 
     Examples
     --------
@@ -85,11 +85,11 @@ class RobustPageRank(PageRank):
             raise InputError("cap must be above 0: nothing contributes otherwise")
         if teleport.ndim > 1:
             raise InputError("RobustPageRank takes one teleport vector: fit others on their own")
-        # capped sums add up to at least the contributions of vertices to themselves
+        # capped sums total at least the contributions of vertices to themselves
         share = min(self.cap, 1 - self.damping)
         plain = super()._rank(graph, teleport, start, 0.1 * self.tol * share)
         held = float(plain.scores[graph.dangling].sum())
-        # r = (1 − α + α·held)·c·v, and c·v is what contributions add up to
+        # r = (1 − α + α·held)·c·v, and c·v is the sum of contributions
         ranks = plain.scores * (1 - self.damping) / (1 - self.damping + self.damping * held)
         sums, errors = np.empty(graph.n), np.empty(graph.n)
         pattern, threads = _pattern(graph, graph.out_weight), Threads(n_threads())
@@ -109,7 +109,7 @@ class RobustPageRank(PageRank):
         )
 
     def explain(self, vertex: Any, top: int | None = None) -> list[InLink]:
-        """The vertices that contribute the most to a score, linked to it or not, and their shares."""
+        """Return the vertices that contribute most to a score, linked directly or not, and their shares."""
         check_is_fitted(self)
         graph, number = self.graph_, self.graph_.number(vertex)
         space = Workspace.of(graph.n)
@@ -127,22 +127,22 @@ class RobustPageRank(PageRank):
 class SpamMassRank(PageRank):
     """Estimated spam mass: the PageRank that does not come from a trusted core (Gyöngyi et al., 2006).
 
-    ``absolute_mass_ = p − p′`` and ``relative_mass_ = 1 − p′/p``, with PageRank p and p′ the part that walks from the
-    trusted core bring, as if the core stood for all good vertices. :func:`apexrank.metrics.spam_mass` is another thing:
-    the score that known spam holds.
+    ``absolute_mass_ = p − p′`` and ``relative_mass_ = 1 − p′/p``, where p is PageRank and p′ the part from walks that
+    start in the trusted core, scaled as if the core represented all good vertices.
+    :func:`apexrank.metrics.spam_mass` is different: the score held by known spam.
 
     Parameters
     ----------
     good_share : float
-        Estimated share of good vertices among all, which the core stands for.
+        Estimated share of good vertices among all vertices, represented by the core.
     damping, tol, max_iter, verbose, callback
         As in :class:`PageRank`.
 
     Attributes
     ----------
     scores_ : array of shape (n_vertices,)
-        ``−relative_mass_``: the vertices that owe the least to spam first. Without PageRank relative mass says little:
-        see :meth:`suspects`.
+        ``−relative_mass_``, so that vertices that owe the least to spam come first. Relative mass means little for a
+        vertex of low PageRank: see :meth:`suspects`.
     pagerank_, absolute_mass_, relative_mass_ : array of shape (n_vertices,)
         PageRank whose walks end at dangling vertices, and the estimates, negative near the core.
     error_bound_ : float
@@ -162,7 +162,7 @@ class SpamMassRank(PageRank):
     warm_start: bool = field(default=False, init=False)
 
     def fit(self, graph: Any, y: None = None, *, trusted: Any = None) -> Self:  # type: ignore[override]
-        """Estimate masses from trusted vertices: names, a mapping of names to weights, or one weight a vertex."""
+        """Estimate masses from trusted vertices: names, a mapping of names to weights, or one weight per vertex."""
         self._check_numbers()
         check_between("good_share", self.good_share, 0, 1)
         if trusted is None:
@@ -188,9 +188,9 @@ class SpamMassRank(PageRank):
         return self
 
     def suspects(self, relative: float = 0.98, least: float = 10.0) -> list[Any]:
-        """Names of vertices whose relative mass is at least ``relative``, the highest PageRank first.
+        """Return the names of vertices with a relative mass of at least ``relative``, highest PageRank first.
 
-        ``least`` is the PageRank that a suspect must have, in multiples of that of a vertex without in-links.
+        ``least`` is the smallest PageRank of a suspect, in multiples of that of a vertex without in-links.
         """
         check_is_fitted(self)
         lowest = least * (1 - self.damping) / self.graph_.n
@@ -202,11 +202,11 @@ class SpamMassRank(PageRank):
 
 
 class LocalRank(NamedTuple):
-    """The vertices nearest to a seed by personalised PageRank.
+    """Vertices nearest to a seed by personalised PageRank.
 
-    ``top`` are pairs of name and score, the best first. Exact scores are larger by at most ``error_bound``, all
-    together. The first ``certain`` of them are the first of the exact ranking, in some order: ties and gaps below the
-    bound leave the others open. ``touched`` vertices were looked at.
+    ``top`` contains pairs of name and score, best first. Exact scores are larger, in total by at most ``error_bound``.
+    The first ``certain`` of them are the first of the exact ranking, in some order: ties and gaps below the bound leave
+    the others open. ``touched`` is the number of visited vertices.
     """
 
     seed: Any
@@ -219,23 +219,23 @@ class LocalRank(NamedTuple):
 def local_ranks(
     graph: Any, seeds: Iterable[Any], k: int = 10, *, damping: float = 0.85, tol: float = 1e-3
 ) -> list[LocalRank]:
-    """Personalised PageRank of many seeds, each found in a neighbourhood of its own (Andersen, Chung and Lang, 2006).
+    """Personalised PageRank of many seeds, each computed in its neighbourhood (Andersen, Chung and Lang, 2006).
 
     The scores are those of ``PageRank().fit(graph, teleport=[seed])``. The cost depends on the neighbourhood, not on
-    the graph, once it is read: give a :class:`Graph` where seeds come in several calls.
+    the size of the graph, once it is read: pass a :class:`Graph` for repeated calls.
 
     Parameters
     ----------
     graph : Graph, or anything :func:`apexrank.graph.as_graph` reads
-        Its links are followed as they point.
+        Links are followed in their direction.
     seeds : names of vertices
-        One rank for each.
+        One result for each.
     k : int
-        Number of vertices wanted.
+        Number of vertices to return.
     damping : float
-        Share that follows links.
+        Probability of following a link.
     tol : float
-        Most that the scores may lack, all together; above 0. Lower it where ``certain`` is too small.
+        Bound on the total error of the scores, above 0. Lower it if ``certain`` is too small.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def local_ranks(
 
 
 def local_rank(graph: Any, seed: Any, k: int = 10, *, damping: float = 0.85, tol: float = 1e-3) -> LocalRank:
-    """Personalised PageRank of one seed; :func:`local_ranks` explains the parameters.
+    """Personalised PageRank of one seed; see :func:`local_ranks` for the parameters.
 
     Examples
     --------
@@ -280,10 +280,10 @@ def _local_rank(
 ) -> LocalRank:
     left = push_out(pattern, space, seed, damping, tol)
     touched, additions = space.counts.tolist()
-    # an addition to a residual of at most 1 loses at most half an ulp of it, which no later push can amplify
+    # adding to a residual of at most 1 loses at most half an ulp, which later pushes cannot amplify
     bound = left + _EPS * additions
     found = space.touched[:touched]
-    found = np.sort(found[space.settled[found] > 0])  # equals in the order of the vertices
+    found = np.sort(found[space.settled[found] > 0])  # ties in the order of the vertices
     best = found[np.argsort(-space.settled[found], kind="stable")[: k + 1]]
     scores = space.settled[best]
     gaps = scores[:k] - np.append(scores[1:], 0.0)[:k]
@@ -298,7 +298,7 @@ def _pattern(links: Graph, out_weight: np.ndarray) -> Pattern:
 
 
 class Pattern(NamedTuple):
-    """Links in the direction of a push (CSR; weights may be empty), and the sums of out-weights they are shared by."""
+    """Links in the direction of a push (CSR; weights may be empty), and the sums of out-weights that divide them."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -307,7 +307,7 @@ class Pattern(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Dense arrays of one thread. A push clears what the last one touched, so that its cost is that of a neighbourhood.
+    """Dense arrays of one thread; a push clears only the entries of the last one, so that its cost stays local.
 
     ``counts`` are the numbers of touched vertices and of the additions made.
     """
@@ -328,7 +328,7 @@ class Workspace(NamedTuple):
 
 @kernel()
 def begin(space, vertex):
-    """Clear what was touched, and put a residual of 1 on a vertex."""
+    """Clear the touched entries and put a residual of 1 on a vertex."""
     for k in range(space.counts[0]):
         i = space.touched[k]
         space.settled[i] = space.residual[i] = 0.0
@@ -339,11 +339,11 @@ def begin(space, vertex):
 
 @kernel()
 def _sweep(pattern, space, damping, threshold, home):
-    """Push, first come, first served, until no residual is above its threshold.
+    """Push from a queue until no residual is above its threshold.
 
-    Along out-links, ``home`` receives what leaves dangling vertices. Against in-links it is −1: walks end there.
+    Along out-links, ``home`` receives the mass of dangling vertices. Against in-links it is −1: walks end there.
     """
-    # one loop, without calls: handing on the arrays of a tuple costs more than an addition
+    # one loop without calls, because passing a tuple of arrays costs more than an addition
     indptr, indices, weights, out_weight = pattern
     settled, residual, state, queue, touched, counts = space
     forward, head, size, found, n = home >= 0, 0, 0, counts[0], len(queue)
@@ -356,7 +356,7 @@ def _sweep(pattern, space, damping, threshold, home):
         size -= 1
         state[i] = TOUCHED
         start, end = indptr[i], indptr[i + 1]
-        # a push costs as much as there are links, so along them it must be worth that much
+        # the cost of a push is the number of links, so its threshold along out-links is proportional to that
         if residual[i] <= (threshold * max(end - start, 1) if forward else threshold):
             continue
         mass = damping * residual[i]
@@ -370,7 +370,7 @@ def _sweep(pattern, space, damping, threshold, home):
             j = home if dangling else indices[k]
             if dangling:
                 residual[j] += mass
-            else:  # the quotient first: weights may be as small as a float can hold
+            else:  # divide first: weights may be denormal
                 weight = weights[k] if weights.size else 1.0
                 residual[j] += mass * (weight / out_weight[i if forward else j])
             if state[j] == UNTOUCHED:
@@ -387,7 +387,7 @@ def _sweep(pattern, space, damping, threshold, home):
 
 @kernel()
 def push_out(pattern, space, seed, damping, tol):
-    """Settle the personalised PageRank of a seed until at most ``tol`` of its mass is left; return what is left."""
+    """Push the personalised PageRank of a seed until the residual is at most ``tol``; return the residual."""
     begin(space, seed)
     left, threshold = 1.0, tol
     while left > tol:
@@ -401,7 +401,7 @@ def push_out(pattern, space, seed, damping, tol):
 
 @kernel()
 def push_in(pattern, space, damping, threshold):
-    """Settle contributions to the vertex begun with until none is off by more than ``threshold``; return how much."""
+    """Push contributions to the start vertex until no error is above ``threshold``; return the largest error."""
     _sweep(pattern, space, damping, threshold, -1)
     off = 0.0
     for k in range(space.counts[0]):
@@ -411,11 +411,11 @@ def push_in(pattern, space, damping, threshold):
 
 @kernel()
 def capped_sums(pattern, space, teleport, ranks, damping, cap, tol, out, errors, first, last):
-    """``Σ_u v_u·min(cap, c(u→i))`` for a range of vertices i, each within the share ``tol`` of itself.
+    """Compute ``Σ_u v_u·min(cap, c(u→i))`` for a range of vertices i, each with a relative error of at most ``tol``.
 
-    ``ranks`` are the sums without a cap. What the cap takes off is settled by sources near or above the cap, long
-    before all small contributions are known: with each c off by at most ε, it lies between ``Σ v·(c − cap)₊`` and
-    ``Σ v·(c + ε − cap)₊``.
+    ``ranks`` are the sums without a cap. The reduction by the cap is determined by sources near or above the cap, long
+    before all small contributions are known: with an error of at most ε in each c, it lies between ``Σ v·(c − cap)₊``
+    and ``Σ v·(c + ε − cap)₊``.
     """
     for i in range(first, last):
         begin(space, i)

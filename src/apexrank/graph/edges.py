@@ -1,4 +1,4 @@
-"""Edges with vertex numbers and names, from arrays, data frames, matrices, networkx and igraph graphs."""
+"""Edge lists with vertex numbers and names, from arrays, data frames, matrices, networkx and igraph graphs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apexrank.kernels.edges import index_type, looked_up, seen_ids
 from apexrank.validation import has_polars_threads, is_missing
 
 Column = str | int | None
-Place = Callable[[int], str]  # where an edge stands, in words
+Place = Callable[[int], str]  # description of the location of an edge
 
 KNOWN_COLUMNS = {
     "source": ("source", "src", "from"),
@@ -30,28 +30,28 @@ def _nowhere(row: int) -> str:
 
 @dataclass(frozen=True)
 class Edges:
-    """Edges as they were given, with numbers for vertices.
+    """Edge list as given, with vertices as numbers.
 
     Parameters
     ----------
     sources, targets : ndarray
         Vertex numbers from 0 to n − 1.
     weights : ndarray of float64, optional
-        As given: not yet checked.
+        Weights as given, not yet validated.
     n : int
         Number of vertices.
     names : ndarray, optional
-        Their names; None when they are 0 to n − 1.
+        Names of the vertices; None if they are 0 to n − 1.
     place : callable
-        Where an edge (counted from 0) stands, in words; may be empty.
+        Describes the location of an edge (counted from 0); may be empty.
     directed : bool
-        Whether an edge is a link in one direction only.
+        Whether edges are directed.
     is_matrix : bool
-        Whether they are the entries of a matrix, which may hold both directions of every edge.
+        Whether the edges are the entries of a matrix, which may hold both directions of every edge.
     origin : str
-        The file that they come from.
+        Source file.
     assumed : str, optional
-        What was assumed of a file, for a note to its user.
+        Assumption about the file, for a note to the user.
     """
 
     sources: np.ndarray
@@ -70,12 +70,12 @@ class Edges:
         return label_of(self.names, self.sources[row]), label_of(self.names, self.targets[row])
 
     def link(self, row: int) -> str:
-        """An edge in words, as the user wrote it, after its place."""
+        """Describe an edge by its location and its names."""
         source, target = self.ends(row)
         return f"{_at(self.place, row)}the link from {source!r} to {target!r}"
 
     def of_rows(self, rows: np.ndarray) -> Edges:
-        """Some of the edges, over the same vertices."""
+        """Return a selection of the edges, over the same vertices."""
         return replace(
             self,
             sources=self.sources[rows],
@@ -91,7 +91,7 @@ def label_of(names: np.ndarray | None, vertex: int) -> Any:
 
 
 def _at(place: Place, row: int) -> str:
-    """Begin of a message about an edge."""
+    """Return the location of an edge as the prefix of a message."""
     where = place(row)
     return f"{where}: " if where else ""
 
@@ -99,7 +99,7 @@ def _at(place: Place, row: int) -> str:
 def edges_of_arrays(
     sources: Any, targets: Any, weights: Any = None, place: Place = "position {}".format
 ) -> Edges:
-    """Number the vertices of an edge list whose ids are of any kind.
+    """Number the vertices of an edge list with ids of any type.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def edges_of_frame(
 def choose_columns(
     names: list[str], source: Column, target: Column, weight: Column, what: str
 ) -> tuple[int, int, int | None]:
-    """Positions of the columns of sources, targets and weights (None: there are none).
+    """Return the positions of the source, target and weight columns (None without weights).
 
     Examples
     --------
@@ -158,7 +158,7 @@ def choose_columns(
 
 
 def column_position(given: str | int, names: list[str], what: str) -> int:
-    """Position of a column given by its name, or by its position as a number or text."""
+    """Return the position of a column given by name, or by position as a number or text."""
     if isinstance(given, str):
         if given in names:
             return names.index(given)
@@ -173,7 +173,7 @@ def column_position(given: str | int, names: list[str], what: str) -> int:
 
 
 def as_weights(values: Any, m: int, place: Place = _nowhere) -> np.ndarray:
-    """Weights as m floats, missing ones as NaN.
+    """Convert weights to m floats, with NaN for missing ones.
 
     Examples
     --------
@@ -204,12 +204,12 @@ def _weight(value: Any, row: int, place: Place) -> float:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a cell of a table is empty: missing, or text without a letter."""
+    """Return whether a table cell is empty: missing or blank text."""
     return is_missing(value) or value == ""
 
 
 def plain_ids(values: Any, role: str, place: Place) -> Any:
-    """Ids as an array of whole numbers, a polars series of text, or else a list of objects; none missing."""
+    """Convert ids to an array of integers, a polars series of text, or a list of objects; none may be missing."""
     import polars as pl
 
     if isinstance(values, pl.Series):
@@ -263,20 +263,20 @@ def _refuse_missing(missing: np.ndarray, role: str, place: Place) -> None:
 
 
 def _numbers(sources: Any, targets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | range]:
-    """Vertex numbers by sorted id, and the ids in order (a range when they are 0 to n − 1)."""
+    """Number vertices by sorted id; also return the sorted ids (a range if they are 0 to n − 1)."""
     import polars as pl
 
     are_whole = isinstance(sources, np.ndarray) and isinstance(targets, np.ndarray)
     if are_whole:
         lowest, highest = min(sources.min(), targets.min()), max(sources.max(), targets.max())
-        # a table of all possible ids is the fastest dictionary while it is no larger than the edges
+        # a table of all possible ids is the fastest lookup as long as it is not larger than the edges
         if lowest >= 0 and highest < 4 * len(sources) + 1024:
             return _dense_numbers(sources, targets, int(highest) + 1)
     are_objects = isinstance(sources, list) or isinstance(targets, list)
     ends = [sources, targets]
     if not are_objects:
         ends = [pl.Series(ids).cast(pl.Int64 if are_whole else pl.String) for ids in ends]
-    # where a fork has left polars without threads, a dictionary does the same, more slowly
+    # after a fork polars may have no threads: a dictionary gives the same result, more slowly
     if are_objects or not has_polars_threads():
         listed = [ids.tolist() if isinstance(ids, np.ndarray) else list(ids) for ids in ends]
         sources, targets, names = _object_numbers(*listed)
@@ -313,7 +313,7 @@ def _object_numbers(sources: list[Any], targets: list[Any]) -> tuple[np.ndarray,
 
 
 def sorted_if_alike(names: list[Any]) -> list[Any]:
-    """The names sorted, or as they are when they cannot be compared."""
+    """Sort the names, or return them unchanged if they cannot be compared."""
     try:
         return sorted(names)
     except TypeError:
@@ -321,7 +321,7 @@ def sorted_if_alike(names: list[Any]) -> list[Any]:
 
 
 def alike(sources: np.ndarray, targets: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vertex numbers as kernels take them, copied only where they must be."""
+    """Convert vertex numbers to the type that kernels expect, copying only if needed."""
     kinds = {sources.dtype, targets.dtype}
     ready = len(kinds) == 1 and kinds <= {np.dtype(np.int32), np.dtype(np.int64)}
     kind = None if ready else index_type(n)
@@ -329,28 +329,28 @@ def alike(sources: np.ndarray, targets: np.ndarray, n: int) -> tuple[np.ndarray,
 
 
 def object_array(values: Iterable[Any]) -> np.ndarray:
-    """An array of the very objects."""
+    """Make an object array without converting its elements."""
     listed = list(values)
     array = np.empty(len(listed), dtype=object)
-    for i, value in enumerate(listed):  # an assignment at once would take tuples apart
+    for i, value in enumerate(listed):  # assigning all at once would unpack tuples
         array[i] = value
     return array
 
 
 def refuse_columns(kind: str, **columns: Column) -> None:
-    """Raise InputError for columns of a graph that has none."""
+    """Raise InputError for column options with a kind of graph that has no columns."""
     for name, given in columns.items():
         if given is not None:
             raise InputError(f"{name}={given!r} names a column, but a {kind} graph has none: leave it out")
 
 
 def is_matrix(data: Any) -> bool:
-    """Whether data are a sparse or dense matrix."""
+    """Return whether data is a sparse or dense matrix."""
     return sparse.issparse(data) or isinstance(data, np.ndarray)
 
 
 def _as_numbers(matrix: Any) -> Any:
-    """A matrix of Python objects as floats; a table that is no graph is refused as scikit-learn refuses any table."""
+    """Convert a matrix of Python objects to floats; other tables raise the messages that scikit-learn expects."""
     if matrix.dtype.kind == "O":
         return matrix.astype(np.float64)
     if len(matrix.shape) == 2 and matrix.shape[0] != matrix.shape[1]:
@@ -362,7 +362,7 @@ def _as_numbers(matrix: Any) -> Any:
 
 
 def edges_of_matrix(matrix: Any, use_weights: bool) -> Edges:
-    """Read the entries of a square matrix that are not 0."""
+    """Read the non-zero entries of a square matrix."""
     matrix = _as_numbers(matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         advice = (
@@ -423,7 +423,7 @@ def edges_of_igraph(graph: Any, weight: Any) -> Edges:
 
 
 def _with_attribute(edges: Edges, attribute: Callable[[Any], list[Any]], weight: Any) -> Edges:
-    """Edges with an attribute of theirs as weights, 1 where an edge has none."""
+    """Use an edge attribute as weights, 1 for edges without it."""
     if weight is False:
         return edges
     values = attribute("weight" if weight is None else weight)
@@ -437,7 +437,7 @@ def _with_attribute(edges: Edges, attribute: Callable[[Any], list[Any]], weight:
 
 
 def as_names(names: Any, n: int) -> np.ndarray | None:
-    """Names as an array, None when they are 0 to n − 1; each must stand there once."""
+    """Convert names to an array, None if they are 0 to n − 1; duplicate names raise InputError."""
     if names is None:
         return None
     listed = names.tolist() if isinstance(names, np.ndarray) else list(names)
@@ -457,5 +457,5 @@ def as_names(names: Any, n: int) -> np.ndarray | None:
 
 
 def is_whole(name: Any) -> bool:
-    """Whether a name is a whole number."""
+    """Return whether a name is a whole number."""
     return isinstance(name, int | np.integer) and not isinstance(name, bool)

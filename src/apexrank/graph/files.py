@@ -1,7 +1,6 @@
-"""Tables of edges in files: CSV, tab- or blank-separated lists, JSON lines, Parquet; one file or several parts.
+"""Readers of edge tables: CSV, tab- or blank-separated lists, JSON lines and Parquet, in one file or several parts.
 
-Text files are read by a fast reader; only where it stumbles are the lines gone through one by one, to name the first
-that is broken.
+Text files are read by a fast reader; only if it fails are the lines parsed one by one, to report the first broken one.
 """
 
 from __future__ import annotations
@@ -51,32 +50,32 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _PADDED = re.compile(r"[+-]?0\d")
 _WHOLE_TEXT = r"^-?(0|[1-9]\d{0,17})$"
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf)", re.IGNORECASE)
-_LOOKED_AT = 100  # lines that tell how a file is laid out
-_LONGEST_RECORD = 1 << 16  # characters, where a field has line feeds in it
+_LOOKED_AT = 100  # lines that determine the layout of a file
+_LONGEST_RECORD = 1 << 16  # characters of a record with line feeds inside a field
 
 
-Columns = tuple[Column, Column, Column]  # of source, target and weight
+Columns = tuple[Column, Column, Column]  # source, target and weight
 
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """Columns of sources, targets and weights of a file or a part of one, and where its rows stand."""
+    """Source, target and weight columns of a file or a part of one, with the locations of its rows."""
 
     file: File
     names: list[str]
     at: tuple[int, int, int | None]
     columns: tuple[Any, Any, Any]
     place: Place
-    has_header: bool | None = None  # None: the format names its columns
-    dubious: str | None = None  # a comment that could be an edge
+    has_header: bool | None = None  # None if the format itself names the columns
+    dubious: str | None = None  # a comment that looks like an edge
 
 
 class _NoEdgesError(InputError):
-    """A file without edges: an error unless it is one of several parts."""
+    """Raised for a file without edges, unless it is one of several parts."""
 
 
 class MostlyTextError(InputError):
-    """Most ids of a file that is read in chunks are text, unlike those of its first edge: read it again as such."""
+    """Raised if most ids of a file read in chunks are text, unlike its first edge; it must be read again as text."""
 
     def __init__(self, file: File) -> None:
         super().__init__(f"{file}: most ids are text, but not those of the first edge")
@@ -90,35 +89,35 @@ def edges_of_file(
     weight: Column = None,
     format: str | None = None,
 ) -> Edges:
-    r"""Read a file of edges of any format of :data:`apexrank.graph.formats.FORMATS`, or a table in several parts.
+    r"""Read edges from a file of any format in :data:`apexrank.graph.formats.FORMATS`, or a table in several parts.
 
-    Fields of a text file are divided by tabs, semicolons, commas or white space, whichever the first edge has. If the
-    file begins with ``#`` or ``%``, lines that begin so are comments. The first other line holds the names of columns
+    Fields of a text file are separated by tabs, semicolons, commas or white space, as determined by the first edge. If
+    the file begins with ``#`` or ``%``, lines that begin with it are comments. The first other line is a header
 
-    - when ``source``, ``target`` or ``weight`` is a name, or it has a column for source and one for target by name,
-    - or its first two fields are not both whole numbers, and either those of the next line are or the file is called
-      ``.csv`` or ``.tsv``;
+    - if ``source``, ``target`` or ``weight`` is a name, or it contains typical names of a source and a target column,
+    - or if its first two fields are not both whole numbers, and either those of the next line are or the file name ends
+      in ``.csv`` or ``.tsv``;
 
-    else it is an edge. Ids are whole numbers if both of the first edge are (007 is text), and then a later one that
-    is not is an error, unless most are not.
+    otherwise it is an edge. Ids are whole numbers if both ids of the first edge are (007 is text); a later id that is
+    not is then an error, unless most are not.
 
     Parameters
     ----------
     path : str or Path
         A file (text also gzip), a folder of parts, a pattern such as ``parts/*.csv``, or ``-`` for standard input.
-        Parts are tables (text, JSON lines, Parquet) with the same columns; those without edges, and files of a folder
-        whose names begin with ``.`` or ``_``, are left out.
+        Parts are tables (text, JSON lines, Parquet) with the same columns; empty parts, and files of a folder whose
+        names begin with ``.`` or ``_``, are skipped.
     source, target, weight : str or int, optional
         Names or positions (from 0, also as text) of the columns; by default source or src or from, target or dst or
-        to, weight or rating or value; for want of such names the first two columns and no weights.
-        ``weight=False``: no weights.
+        to, weight or rating or value; without such names the first two columns and no weights. ``weight=False``: no
+        weights.
     format : str, optional
-        One of :data:`apexrank.graph.formats.FORMATS`; by default the content and the name of the file decide.
+        One of :data:`apexrank.graph.formats.FORMATS`; by default detected from the content and the name of the file.
 
     Raises
     ------
     InputError
-        Naming file and line: a line of too few or too many fields, a missing id, text for a number.
+        With file and line: for a line with too few or too many fields, a missing id, or text instead of a number.
 
     Examples
     --------
@@ -149,14 +148,14 @@ def edge_tables(
     size: int | None = None,
     as_text: Collection[str] = (),
 ) -> Iterator[EdgeTable]:
-    """Read the tables of edges of files, each file at once or in chunks of about ``size`` bytes of text.
+    """Read edge tables from files, each at once or in chunks of about ``size`` bytes of text.
 
-    Ids of the files ``as_text`` are text, whatever the first edge has.
+    Ids of the files in ``as_text`` are read as text, regardless of the first edge.
 
     Raises
     ------
     InputError
-        As `edges_of_file` does; `MostlyTextError` for a file to be read as text.
+        As in `edges_of_file`; `MostlyTextError` for a file that must be read as text.
     """
     first, empty = None, None
     for file in files:
@@ -184,7 +183,7 @@ def edge_tables(
 
 
 def _edges_of_tables(tables: list[EdgeTable]) -> Edges:
-    """Join the parts of a table of edges."""
+    """Concatenate the parts of an edge table."""
     starts = np.cumsum([0, *(len(table.columns[0]) for table in tables)])
 
     def place(row: int) -> str:
@@ -206,7 +205,7 @@ def _edges_of_tables(tables: list[EdgeTable]) -> Edges:
 
 
 def _joined_ids(tables: list[EdgeTable], k: int, role: str) -> Any:
-    """Ids of all parts, one after the other; they must be whole numbers in all of them, or text in all."""
+    """Concatenate the ids of all parts, which must be all whole numbers or all text."""
     import polars as pl
 
     parts = [plain_ids(table.columns[k], role, table.place) for table in tables]
@@ -218,16 +217,16 @@ def _joined_ids(tables: list[EdgeTable], k: int, role: str) -> Any:
 
 
 def refuse_other_ids(first: File, first_kind: type, file: File, ids: Any) -> None:
-    """Raise InputError where one table has ids of whole numbers and another one text."""
+    """Raise InputError if one table has whole numbers as ids and another has text."""
     if type(ids) is not first_kind:
         kinds = ["whole numbers" if kind is np.ndarray else "text" for kind in (first_kind, type(ids))]
         raise InputError(f"ids are {kinds[0]} in {first}, but {kinds[1]} in {file}: write them alike")
 
 
 def files_of_edges(path: str | Path, spool: Path | None = None) -> list[Path | Stream]:
-    """List the files that a path names: a file, those of a folder or a pattern, or standard input (``-``).
+    """List the files of a path: a file, a folder, a pattern, or standard input (``-``).
 
-    What can be read only once is read into memory, or written to the file ``spool``.
+    Streams that can be read only once are read into memory, or written to the file ``spool``.
     """
     path, text = Path(path), str(path)
     if text == "-":
@@ -243,7 +242,7 @@ def files_of_edges(path: str | Path, spool: Path | None = None) -> list[Path | S
             if not found:
                 raise InputError(f"no file matches {text!r}: correct the pattern")
             return [*found]
-        if path.is_char_device() and path.resolve() != Path("/dev/stdin").resolve():  # it may never end
+        if path.is_char_device() and path.resolve() != Path("/dev/stdin").resolve():  # may be endless
             raise InputError(f"{text!r} is a device: give a file, a pipe or -")
         if path.exists() and not path.is_file():  # a pipe
             with path.open("rb") as pipe:
@@ -260,7 +259,7 @@ def _stream(name: str, content: Any, spool: Path | None) -> Stream:
 
 
 def assumed(table: EdgeTable, given: Columns) -> str | None:
-    """Describe columns taken by position while others are left over, and comments like edges; None without them."""
+    """Describe columns chosen by position from several, and comments that look like edges; None if there are none."""
     if table.dubious is not None:
         mark, shown = table.dubious[0], table.dubious.strip()[:40]
         return f"{table.file}: lines that begin with {mark!r} are taken for comments, among them {shown!r}"
@@ -294,13 +293,13 @@ def _text_place(layout: _Layout, row: int) -> str:
 
 
 def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
-    """Chunks of whole lines of about ``size`` bytes of an unpacked file, each after the number of lines before it."""
+    """Iterate over chunks of complete lines, about ``size`` bytes each, with the number of lines before each."""
     before = 0
     with reading(file), textfile.opened(file, streamed=True, refused=any_content) as content:
         while chunk := content.read(size):
             rest = content.readline()
             open_quotes = quoted and chunk.count(b'"') % 2
-            # a field in quotes may have line feeds in it
+            # a quoted field may contain line feeds
             while open_quotes != quoted * rest.count(b'"') % 2 and len(rest) < _LONGEST_RECORD:
                 if not (line := content.readline()):
                     break
@@ -319,12 +318,12 @@ def _table_of_frame(
         if ids.dtype.is_nested():
             raise InputError(f"{file}: the column {ids.name!r} holds lists or objects; use text or numbers")
     if weights is not None and not weights.dtype.is_numeric():
-        weights = weights.to_list()  # so that the error names the row
+        weights = weights.to_list()  # so that the error can name the row
     return EdgeTable(file, names, at, (sources, targets, weights), place)
 
 
 def _tables_of_parquet(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
-    from apexrank.io.stream import parquet_files  # which loads polars
+    from apexrank.io.stream import parquet_files  # loads polars
     from apexrank.io.tables import read_table
 
     if isinstance(file, Stream) or not str(file).lower().endswith((".parquet", ".pq")):
@@ -337,7 +336,7 @@ def _tables_of_parquet(file: File, columns: Columns, size: int | None, as_text: 
         [found] = parquet_files(Path(file))
         names = list(found.schema)
         at = choose_columns(names, *columns, str(file))
-        # 16 characters are about an edge
+        # an edge is about 16 characters
         spans = found.spans(max(1, size // 16))
         needed = [names[i] for i in at if i is not None]
         pieces = ((span.first, span.read(needed).frame) for span in spans)
@@ -368,7 +367,7 @@ def _tables_of_json_lines(
                 raise InputError(f"cannot read {file} as JSON lines: {one_line(str(error))}") from None
             if frame.is_empty():
                 continue
-            # objects may have their keys in any order, and polars takes that of any of them
+            # objects may have their keys in any order, and polars uses the order of any of them
             keys = [*json.loads(next(line for _, line in _lines(part) if line.strip()))]
             names = [*keys, *(name for name in frame.columns if name not in keys)]
             at = choose_columns(names, *columns, str(file))
@@ -387,7 +386,7 @@ def _json_place(part: Stream, before: int, row: int) -> str:
 
 
 def _refuse_broken_json(file: File, before: int) -> None:
-    """Raise InputError naming the first line that is not a JSON object, after so many ``before``."""
+    """Raise InputError for the first line that is not a JSON object; ``before`` lines precede these."""
     for number, line in _lines(file):
         try:
             found = json.loads(line) if line.strip() else {}
@@ -409,7 +408,7 @@ TABLES = tuple(_READERS)
 
 
 def refuse_lost_edge(table: EdgeTable, is_vertex: Callable[[str], bool]) -> None:
-    """Raise InputError where a first line was taken for names of columns although a vertex has one of them."""
+    """Raise InputError if a first line was read as a header although one of its fields is a vertex."""
     ends = [table.names[i] for i in table.at[:2]] if table.has_header else []
     for end in filter(is_vertex, ends):
         raise InputError(
@@ -424,17 +423,17 @@ class _Layout:
 
     path: File
     separator: str | None
-    regular: str | None  # the one character between fields on all lines looked at
+    regular: str | None  # the single character between fields on all inspected lines
     comment: str | None
     has_header: bool
     names: list[str]
     first: list[str]  # fields of the first edge
     begins_blank: bool
-    at: tuple[int, int, int | None]  # columns of source, target and weight
+    at: tuple[int, int, int | None]  # positions of the source, target and weight columns
     is_whole: bool  # whether ids are whole numbers
-    before: int = 0  # lines of the file before this part of it
-    parts: Callable[[], Iterator[_Layout]] | None = None  # of the whole file, where this is a part
-    dubious: str | None = None  # a comment that could be an edge
+    before: int = 0  # lines of the file before this part
+    parts: Callable[[], Iterator[_Layout]] | None = None  # all parts of the file, if this is one of them
+    dubious: str | None = None  # a comment that looks like an edge
 
 
 def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Layout:
@@ -473,7 +472,7 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
 
 
 def _parts(layout: _Layout, size: int | None) -> Iterator[_Layout]:
-    """The layout of a file, or those of its chunks."""
+    """Iterate over the layout of a file, or those of its chunks."""
     if size is None:
         yield layout
         return
@@ -497,7 +496,7 @@ def _is_header(path: File, first: list[str], second: list[str] | None = None) ->
 
 def _separator(line: str) -> str | None:
     if "\t" in line:
-        # a tab may stand beside blanks between numbers, but text may have blanks in it
+        # numbers may be separated by tabs and blanks, but text may contain blanks
         return None if all(map(_NUMBER.fullmatch, line.split())) else "\t"
     return max(";,", key=line.count) if "," in line or ";" in line else None
 
@@ -520,18 +519,18 @@ def _is_whole(field: str) -> bool:
 
 
 def fields_of(line: str, separator: str | None) -> list[str]:
-    """Fields of a line without white space around them; ``separator`` None is white space of any length."""
+    """Split a line into stripped fields; ``separator`` None is white space of any length."""
     if separator is None:
         return line.split()
     try:
         return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
-    except csv.Error:  # a line feed inside the line, or a field that is too long: no field of an edge is so
+    except csv.Error:  # a line feed inside the line, or a field that is too long to belong to an edge
         return [field.strip() for field in line.split(separator)]
 
 
 def _lines(path: File) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their ends, of plain or gzip text."""
-    # parts of a stream were recognised as a whole
+    """Iterate over numbered lines of plain or gzip text, without line ends."""
+    # the format of a stream was checked for the whole stream
     refused = any_content if isinstance(path, Stream) else partial(seems, ours=True)
     for number, line in textfile.numbered_lines(path, whole=False, refused=refused):
         try:
@@ -541,17 +540,17 @@ def _lines(path: File) -> Iterator[tuple[int, str]]:
 
 
 def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
-    """Columns of sources, targets and weights; None when any line is out of the ordinary."""
+    """Read the source, target and weight columns fast; return None if any line is irregular."""
     import polars as pl
 
     at, columns = layout.at, [f"field {i}" for i in range(len(layout.names))]
-    # the fast reader would take a blank line before the header for the header
+    # the fast reader would treat a blank line before the header as the header
     odd = len(layout.first) != len(columns) or (layout.has_header and layout.begins_blank)
     if odd or not has_polars_threads():
         return None
     try:
         content = _to_scan(layout)
-        # the reader would take 007 for 7: where some field may be such a number, ids are read as text and compared
+        # the reader would parse 007 as 7: if any field may be such a number, ids are read as text and compared
         as_text = not layout.is_whole or _has_padded_numbers(content)
     except (OSError, *DAMAGED):
         return None
@@ -582,7 +581,7 @@ def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
         return None
     if frame["is_empty"].any():
         frame = frame.filter(~pl.col("is_empty"))
-    # the reader fills a short line with missing values and says nothing
+    # the reader silently pads a short line with missing values
     if frame["is_short"].any() or any(frame[name].null_count() for name in chosen):
         return None
     if layout.is_whole and as_text:
@@ -593,14 +592,14 @@ def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
 
 
 def _has_padded_numbers(content: Path | bytes) -> bool:
-    """Whether some field may be a number such as 007."""
+    """Return whether any field may be a number such as 007."""
     if isinstance(content, bytes):
         return has_padded_number(np.frombuffer(content, np.uint8))
     return has_padded_number(np.memmap(content, np.uint8, mode="r"))
 
 
 def _to_scan(layout: _Layout) -> Path | bytes:
-    """The file for the fast reader, or its text where that must be unpacked or has irregular white space."""
+    """Return the file for the fast reader, or its text if it must be decompressed or has irregular white space."""
     if isinstance(layout.path, Path) and not textfile.is_gzip(layout.path) and layout.regular:
         return layout.path
     content = unpacked(layout.path).removeprefix(BOM_UTF8)
@@ -608,7 +607,7 @@ def _to_scan(layout: _Layout) -> Path | bytes:
 
 
 def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
-    """The same columns line by line: slow, but it names the first line that is broken."""
+    """Read the same columns line by line: slow, but it reports the first broken line."""
     used, rows = [i for i in layout.at if i is not None], []
     for line, fields in _records(layout):
         if fault := _fault(layout, fields):
@@ -621,7 +620,7 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
 
 
 def _fault(layout: _Layout, fields: list[str]) -> str | None:
-    """Describe what is wrong with the fields of an edge, and what to do."""
+    """Describe the error in the fields of an edge and its fix."""
     i, j, k = layout.at
     if len(fields) != len(layout.names):
         like = "the header" if layout.has_header else "the first edge"
@@ -651,7 +650,7 @@ def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> A
 
 
 def _are_mostly_text(parts: Iterator[_Layout]) -> bool:
-    """Whether most edges of a file, read as text, have an id that is not a whole number."""
+    """Return whether most edges of a file have an id that is not a whole number."""
     import polars as pl
 
     balance = 0
@@ -664,7 +663,7 @@ def _are_mostly_text(parts: Iterator[_Layout]) -> bool:
 
 
 def _records(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of each edge; lines of empty fields are left out."""
+    """Iterate over line numbers and fields of the edges, skipping lines of empty fields."""
     header = layout.has_header
     for number, line in _lines(layout.path):
         if layout.comment and line.startswith(layout.comment):

@@ -1,7 +1,7 @@
-"""Files of graphs in the formats of other programs: recognised by content and name, read by a library or by ours.
+"""Graph file formats of other programs, detected by content and name, and their readers.
 
-GraphML, GEXF and GML are read by networkx, Matrix Market by scipy. Pajek has a reader of ours because that of networkx
-merges vertices of equal labels and takes the headings of later sections for edges; so has WebGraph, whose own library
+GraphML, GEXF and GML are read by networkx, Matrix Market by scipy. Pajek has its own reader, because that of networkx
+merges vertices with equal labels and reads the headings of later sections as edges; so has WebGraph, whose library
 needs Java.
 """
 
@@ -35,16 +35,16 @@ from apexrank.kernels.edges import index_type
 from apexrank.kernels.jit import kernel
 from apexrank.textfile import DAMAGED, File, any_content, opened, read_text, reading, unpacked, unpacked_limit
 
-CODES = ("UNARY", "GAMMA", "DELTA", "ZETA")  # of a WebGraph file
+CODES = ("UNARY", "GAMMA", "DELTA", "ZETA")  # codes of a WebGraph file
 
 
 def recognise(file: File) -> str:
-    r"""Tell the format of a file by its first bytes, else by its name; what is none of :data:`FORMATS` may be text.
+    r"""Detect the format of a file by its first bytes, else by its name; files of no other format are text.
 
     Raises
     ------
     InputError
-        For formats that are known but not read; see :func:`apexrank.foreign.seems`.
+        For known formats that are not supported; see :func:`apexrank.foreign.seems`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def recognise(file: File) -> str:
     try:
         with reading(file), opened(file, streamed=True, refused=any_content) as content:
             head = content.read(HEAD).removeprefix(BOM_UTF8)
-    except InputError:  # the reader says what is wrong, and where
+    except InputError:  # the reader reports the error and its location
         head = b""
     for name, known in _FORMATS.items():
         if known.mark and re.match(known.mark, head):
@@ -75,7 +75,7 @@ def recognise(file: File) -> str:
 
 
 def _is_json_line(file: File) -> bool:
-    """Whether the first line that is not blank is a JSON object, and not a whole graph."""
+    """Return whether the first non-blank line is a JSON object, but not a whole graph."""
     try:
         with opened(file, streamed=True, refused=any_content) as content:
             first = next((line for line in content if line.strip()), b"")
@@ -86,7 +86,7 @@ def _is_json_line(file: File) -> bool:
 
 
 def webgraph_base(path: str | Path, format: str | None = None) -> str | None:
-    """Return the common name of the files of a WebGraph, if a path is one of them or that name itself."""
+    """Return the base name of the files of a WebGraph if a path is one of them or the base name, else None."""
     base = re.sub(r"\.(graph|properties|offsets)$", "", str(path))
     missing = [f"{base}{end}" for end in (".graph", ".properties") if not Path(f"{base}{end}").is_file()]
     if format == "webgraph" and missing:
@@ -97,7 +97,7 @@ def webgraph_base(path: str | Path, format: str | None = None) -> str | None:
 
 
 def read_foreign(file: File, format: str, source: Column, target: Column, weight: Column) -> Edges:
-    """Read the edges of a file whose format is not that of a table; ``weight`` may name an attribute of edges."""
+    """Read edges from a file in a format other than a table; ``weight`` may name an edge attribute."""
     name = _FORMATS[format].name
     try:
         refuse_columns(name, source=source, target=target)
@@ -110,7 +110,7 @@ def read_foreign(file: File, format: str, source: Column, target: Column, weight
         refuse_columns(name, weight=weight or None)
         _check_vertices(file, found.shape[0])
         edges = edges_of_matrix(found, use_weights=weight is not False)
-        # a Matrix Market file counts its vertices from 1
+        # Matrix Market files number vertices from 1
         return replace(edges, names=np.arange(1, edges.n + 1)) if format == "matrix-market" else edges
     except (MissingExtraError, MemoryError):
         raise
@@ -123,13 +123,13 @@ def read_foreign(file: File, format: str, source: Column, target: Column, weight
 
 
 def _check_vertices(file: File, n: int) -> None:
-    """Raise InputError for a number of vertices that no file of this size describes."""
+    """Raise InputError for a number of vertices that is implausible for the size of the file."""
     if not 0 < 16 * n <= unpacked_limit(file, "npz"):
         raise InputError(f"{file} claims {n} vertices, which does not fit its size: copy the file again")
 
 
 def _networkx(file: File) -> tuple[Any, bytes]:
-    """The library, and the bytes of a file that it is to read."""
+    """Return the networkx module and the bytes of the file to parse."""
     try:
         import networkx as nx
     except ImportError:
@@ -149,7 +149,7 @@ def _by_networkx(function: str) -> Callable[[File], Any]:
 
 
 def _gml(file: File) -> Any:
-    """Read GML with vertices by label, or by id where they have none; repeated edges are allowed."""
+    """Read GML with vertices by label, or by id without labels; repeated edges are allowed."""
     nx, content = _networkx(file)
     text = content.decode("utf-8-sig")
     text, several = re.subn(r"\bmultigraph\s+[01]\b", "multigraph 1", text, count=1)
@@ -159,7 +159,7 @@ def _gml(file: File) -> Any:
 
 
 def _pajek(file: File) -> Edges:
-    """Read the sections *Vertices, *Arcs, *Edges, *Arcslist and *Edgeslist; labels are names where each is unique."""
+    """Read the sections *Vertices, *Arcs, *Edges, *Arcslist and *Edgeslist; unique labels become names."""
     section, n, kinds = "", 0, set()
     labels: dict[int, str] = {}
     links: list[tuple[int, int, float, int]] = []
@@ -210,13 +210,13 @@ def _pajek(file: File) -> Edges:
 
 
 def _adjacency(file: File) -> Edges:
-    """Read lines of a vertex and those it links to; a line of one vertex has no links."""
+    """Read an adjacency list: each line has a vertex and the vertices it links to, possibly none."""
     rows = [(i, line.split()) for i, line in enumerate(read_text(file).split("\n"), 1) if line[:1] != "#"]
     rows = [(number, fields) for number, fields in rows if fields]
     links = [(fields[0], end, number) for number, fields in rows for end in fields[1:]]
     if not links:
         raise InputError(f"{file} has no links: write a vertex and those it links to, between blanks")
-    # a vertex without links gets one to itself, which is taken out again
+    # a vertex without links gets a temporary link to itself
     alone = [(fields[0], fields[0], number) for number, fields in rows if len(fields) == 1]
     ends: list[Any] = [[link[k] for link in links + alone] for k in (0, 1)]
     if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", end) for column in ends for end in column):
@@ -259,7 +259,7 @@ def _webgraph(base: Any) -> Edges:
     except (KeyError, ValueError):
         raise InputError(f"{base}.properties needs whole numbers for {', '.join(keys)} and zetak") from None
     data = np.fromfile(graph, np.uint8)
-    # every vertex takes a bit at least
+    # every vertex needs at least one bit
     if not (0 < n <= 8 * len(data) and 0 <= 4 * m <= unpacked_limit(graph, "parquet") and 0 < zeta < 32):
         raise InputError(f"{base}.properties does not fit the {len(data)} bytes of {graph}: copy both again")
     indptr, indices = np.zeros(n + 1, np.int64), np.empty(m, index_type(n))
@@ -272,9 +272,9 @@ def _webgraph(base: Any) -> Edges:
 
 
 class _Format(NamedTuple):
-    """A format: its name in messages, endings of file names, a mark at the begin of a file, and a reader.
+    """File format: its name in messages, file name suffixes, a pattern at the start of a file, and a reader.
 
-    Tables of edges have no reader here.
+    Edge tables have no reader here.
     """
 
     name: str
@@ -283,7 +283,7 @@ class _Format(NamedTuple):
     read: Callable[[File], Any] = lambda file: None
 
 
-# a possessive quantifier (*+) where a line of comment could be divided in many ways
+# possessive quantifiers (*+) avoid catastrophic backtracking on comment lines
 _GML = rb'(?i)(?:\s*#.*+|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S++))*+\s*graph\s*\['
 _PAJEK = rb"(?i)(?:\s*%.*+)*+\s*\*(?:network|vertices|arcs|edges|matrix)"
 _FORMATS = {
@@ -306,7 +306,7 @@ FORMATS = tuple(_FORMATS)
 
 @kernel()
 def _unary(data, at):
-    """Count the zeros before the next one; return them and the position after it."""
+    """Count the 0 bits before the next 1 bit; return the count and the position after it."""
     begin, end = at, 8 * data.size
     while at < end and not (data[at >> 3] >> (7 - (at & 7))) & 1:
         at += 1
@@ -323,11 +323,11 @@ def _bits(data, at, count):
 
 @kernel()
 def read_code(data, at, code, zeta):
-    """Read a number of at least 0; return it and the position after it (beyond the data when they end early)."""
+    """Read a non-negative number; return it and the position after it (beyond the end if the data are truncated)."""
     size, at = _unary(data, at)
     if code == 0:
         return size, at
-    if code == 2:  # delta: the size is written in gamma
+    if code == 2:  # delta: the size is gamma-coded
         value, at = _bits(data, at, min(size, 62))
         size = (1 << min(size, 62) | value) - 1
     if code == 3:
@@ -352,15 +352,15 @@ def _signed(value):
 
 @kernel()
 def decode(data, indptr, indices, window, shortest, zeta, codes):
-    """Fill ``indptr`` and ``indices`` with the links of each vertex; return the first damaged vertex, or -1.
+    """Decode the links of each vertex into ``indptr`` and ``indices``; return the first damaged vertex, or -1.
 
     A file is one stream of bits, the most significant of each byte first. A vertex has its out-degree d and, if d > 0:
-    how far back the list is that it copies from (0: none; left out if the window is 0); if it copies, the number of
-    blocks and their lengths, of which the first, third, ... are copied and the others skipped (all but the first are
-    written less 1, and what follows an even number of blocks is copied); and if links are still missing, intervals of
-    consecutive numbers (their number, then for each its begin and its length less the shortest) and the gaps of the
-    residuals. The begin of the first interval and the first residual are relative to the vertex, with the sign in the
-    lowest bit; others are relative to the end of the one before, less 1.
+    the distance to the earlier list that it copies from (0: none; omitted if the window is 0); if it copies, the number
+    of blocks and their lengths, of which the first, third, ... are copied and the others skipped (all lengths except
+    the first are stored minus 1, and everything after an even number of blocks is copied); and if links are still
+    missing, intervals of consecutive numbers (their number, then for each its start and its length minus the shortest)
+    and the gaps of the residuals. The start of the first interval and the first residual are relative to the vertex,
+    with the sign in the lowest bit; others are relative to the end of the previous one, minus 1.
 
     ``codes`` are those of out-degrees, references, numbers of blocks, blocks and residuals, by position in `CODES`.
     """
@@ -373,7 +373,7 @@ def decode(data, indptr, indices, window, shortest, zeta, codes):
         indptr[x + 1] = stop = begin + degree
         if degree == 0:
             continue
-        k = begin  # where the next link goes
+        k = begin  # position of the next link
         back = 0
         if window > 0:
             back, at = read_code(data, at, codes[1], zeta)
@@ -385,7 +385,7 @@ def decode(data, indptr, indices, window, shortest, zeta, codes):
             if at > end or blocks > last - copied + 1:
                 return x
             for block in range(blocks + 1):
-                length = last - copied  # all that is left, after the last block
+                length = last - copied  # everything after the last block
                 if block < blocks:
                     length, at = read_code(data, at, codes[3], zeta)
                     length += block > 0

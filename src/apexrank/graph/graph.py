@@ -1,4 +1,4 @@
-"""Directed graphs as arrays of in-links, checked and without repeated links."""
+"""Directed graphs as arrays of in-links, validated and without repeated links."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from apexrank.kernels.csr import InLinks, reached
 from apexrank.kernels.edges import Links, index_type
 from apexrank.validation import check_choice
 
-_MOST_COMPARED = 20_000  # names looked at for one that was meant
+_MOST_COMPARED = 20_000  # names compared to suggest a correction
 
 
 class Vertices:
-    """The vertices 0 to n − 1 with their names (None: the numbers) and the sums of their out-links' weights."""
+    """Vertices 0 to n − 1 with their names (None: the numbers) and total out-link weights."""
 
     names: Any
     out_weight: Any
-    text_names: Any = None  # a polars Series where names are text in a file
+    text_names: Any = None  # a polars Series if names are text in a file
 
     @property
     def n(self) -> int:
@@ -44,14 +44,14 @@ class Vertices:
         return label_of(self.names, vertex)
 
     def labels(self, vertices: Any = None) -> np.ndarray:
-        """Names of vertex numbers, in their order; of all vertices by default."""
+        """Names of the given vertex numbers; of all vertices by default."""
         if vertices is None:
             return np.arange(self.n) if self.names is None else self.names
         numbers = np.asarray(vertices, dtype=np.int64)
         return numbers if self.names is None else self.names[numbers]
 
     def number(self, name: Any) -> int:
-        """Vertex number of a name; an unknown one is an error that names a close match.
+        """Return the vertex number of a name; the error for an unknown name suggests a close match.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class Vertices:
         return int(self.numbers(object_array([name]))[0])
 
     def numbers(self, names: Any, what: str = "vertex") -> np.ndarray:
-        """Vertex numbers of many names, int64; ``what`` says in an error whose names they are.
+        """Return the int64 vertex numbers of many names; ``what`` describes the names in errors.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class Vertices:
         return found
 
     def has(self, names: Sequence[Any]) -> np.ndarray:
-        """Mask of the names that are vertices.
+        """Return a mask of the names that are vertices.
 
         Examples
         --------
@@ -93,14 +93,14 @@ class Vertices:
         return self.find(object_array(names)) >= 0
 
     def find(self, array: np.ndarray) -> np.ndarray:
-        """Vertex numbers, -1 for names that are none."""
+        """Return vertex numbers, -1 for unknown names."""
         if self.names is None or self.names.dtype.kind in "iu":
             return self._find_whole(array)
         return np.array([_get(self._number_of, name) for name in array.tolist()], dtype=np.int64)
 
     def _find_whole(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind not in "iu":
-            # no vertex has the lowest number there is, so it stands for what is no number at all
+            # no vertex has the lowest int64, so it marks names that are not whole numbers
             lowest = np.iinfo(np.int64).min
             fitting = [x if is_whole(x) and abs(int(x)) < 2**63 else lowest for x in array.tolist()]
             array = np.array(fitting, dtype=np.int64)
@@ -136,28 +136,28 @@ class Vertices:
 def _get(known: dict[Any, int], name: Any) -> int:
     try:
         return known.get(name, -1)
-    except TypeError:  # what cannot be hashed is no name
+    except TypeError:  # an unhashable object cannot be a name
         return -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph(Vertices):
-    """A directed graph by its in-links; the arrays cannot be written.
+    """Directed graph stored by in-links, in read-only arrays.
 
-    Made by :func:`as_graph` or :meth:`from_edges`, which check; the constructor takes the arrays as they are.
+    Create it by :func:`as_graph` or :meth:`from_edges`, which validate; the constructor does not check its arrays.
 
     Parameters
     ----------
     indptr : ndarray of int64, n + 1
         The in-links of vertex i come from ``indices[indptr[i]:indptr[i + 1]]``.
     indices : ndarray of int32, one for each link
-        Sources, ascending inside a vertex, each once (int64 beyond 2³¹ vertices).
+        Sources, ascending and unique for each vertex (int64 beyond 2³¹ vertices).
     weights : ndarray of float64, one for each link, optional
-        Positive. None: every link weighs 1.
+        Positive weights. None: every link has weight 1.
     out_weight : ndarray of float64, n
         Sum of the weights of a vertex's out-links; 0 for a dangling one.
     names : ndarray, optional
-        Names of the vertices (text, whole numbers or objects), each once. None: they are 0 to n − 1.
+        Unique names of the vertices (text, whole numbers or objects). None: they are 0 to n − 1.
 
     Examples
     --------
@@ -206,9 +206,9 @@ class Graph(Vertices):
         sources, targets : array of int
             Ends of each link, from 0.
         weights : array, optional
-            Its weight, at least 0; a link of weight 0 is none.
+            Weight of each link, at least 0; links of weight 0 are dropped.
         n : int, optional
-            Number of vertices; by default that of ``names``, else one more than the highest number.
+            Number of vertices; by default the number of ``names``, else one more than the highest vertex number.
         names : sequence, optional
             Names of the vertices 0 to n − 1.
         directed, repeated, self_loops
@@ -216,8 +216,8 @@ class Graph(Vertices):
 
         Notes
         -----
-        Needs, above the arrays given, 4 bytes a link (12 with weights) and 16 a vertex for the graph, and as much
-        again while it is built unless the links come sorted by source.
+        In addition to the given arrays it needs 4 bytes per link (12 with weights) and 16 per vertex for the graph, and
+        as much again during construction unless the links are sorted by source.
 
         Examples
         --------
@@ -242,18 +242,18 @@ class Graph(Vertices):
 
     @property
     def n_edges(self) -> int:
-        """Number of links; an undirected edge is two."""
+        """Number of links; an undirected edge counts as two."""
         return len(self.indices)
 
     @property
     def nbytes(self) -> int:
-        """Memory of links and weights."""
+        """Memory of links and weights in bytes."""
         return sum(
             a.nbytes for a in (self.indptr, self.indices, self.weights, self.out_weight) if a is not None
         )
 
     def largest_out_weights(self) -> np.ndarray:
-        """Weight of the heaviest out-link of each vertex, 0 for a dangling one.
+        """Largest out-link weight of each vertex, 0 for dangling vertices.
 
         Examples
         --------
@@ -268,13 +268,13 @@ class Graph(Vertices):
 
     @property
     def weighted(self) -> bool:
-        """Whether links have weights; without, all weigh 1."""
+        """Whether links have weights; without them all weights are 1."""
         return self.weights is not None
 
     def in_links(self, unit: float | None = 1.0) -> InLinks:
-        """The links for sums over the in-links of every vertex, with weights in some unit.
+        """Return the links for sums over the in-links of each vertex, with weights divided by ``unit``.
 
-        None makes them shares of the out-weight of their source.
+        With None, weights are divided by the out-weight of their source.
 
         Examples
         --------
@@ -295,7 +295,7 @@ class Graph(Vertices):
         return np.diff(self.indptr)
 
     def reached(self, seeds: np.ndarray) -> np.ndarray:
-        """Mask of the vertices that links lead to from the seeds (a mask), these included."""
+        """Return a mask of the vertices reachable from the seeds (a mask), inclusive."""
         out = self.reversed()
         return reached(out.indptr, out.indices, seeds)
 
@@ -309,7 +309,7 @@ class Graph(Vertices):
         return Graph(*links, kernels.column_weights(links), self.names)
 
     def reversed(self) -> Graph:
-        """The links turned round, between the same vertices; computed once.
+        """Return the graph with all links reversed, computed once.
 
         Examples
         --------
@@ -331,7 +331,7 @@ class Graph(Vertices):
         return sparse.csr_array((weights, out.indices.copy(), out.indptr.copy()), shape=(self.n, self.n))
 
     def summary(self) -> dict[str, int | bool]:
-        """Count vertices and links of several kinds, and connected components.
+        """Return counts of vertices, links and connected components.
 
         Returns
         -------
@@ -368,12 +368,12 @@ class Graph(Vertices):
 
 
 class DeviceGraph(Graph):
-    """A graph whose links are also on a device; made by :func:`apexrank.graph.to_device`.
+    """Graph with a copy of its links on a device; created by :func:`apexrank.graph.to_device`.
 
     Attributes
     ----------
     links : DeviceLinks
-        The in-links on the device, with shares of what their sources hand out as weights where the graph has weights.
+        In-links on the device; weights, if any, are divided by the out-weight of their source.
     """
 
     links: Any
@@ -384,14 +384,14 @@ class DeviceGraph(Graph):
 
 
 class SignedGraph(NamedTuple):
-    """Links of trust and of distrust between the same vertices; the weights of both are positive."""
+    """Positive and negative links between the same vertices; the weights of both are positive numbers."""
 
     positive: Graph
     negative: Graph
 
 
 def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: int | None = None) -> Graph:
-    """The graph of the edges whose weight has that sign (0: either); with None a negative weight is an error."""
+    """Build the graph of the edges with weights of a sign (0: either); with None a negative weight is an error."""
     check_rules(repeated, self_loops)
     if not edges.n:
         raise InputError("the graph has no vertices: give at least one")
@@ -405,7 +405,7 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
 
 
 def merge_links(links: Links, repeated: str, total: float = 0.0) -> tuple[Links, float]:
-    """Merge repeated links, in place; return the links and the sum of their weights, added to ``total`` of others."""
+    """Merge repeated links in place; return the links and ``total`` plus the sum of their weights."""
     links = kernels.merged(links, "sum" if repeated == "sum" else "largest")
     if links.weights is None:
         return links, total
@@ -417,20 +417,20 @@ def merge_links(links: Links, repeated: str, total: float = 0.0) -> tuple[Links,
 
 
 def check_rules(repeated: str, self_loops: str) -> None:
-    """Raise InputError unless the rules for repeated edges and self-loops are known."""
+    """Raise InputError for unknown rules for repeated edges or self-loops."""
     check_choice("repeated", repeated, Literal["sum", "once", "error"])
     check_choice("self_loops", self_loops, Literal["keep", "drop"])
 
 
 def graph_of_rows(matrix: sparse.csr_array) -> Graph:
-    """The graph of a sorted CSR matrix of ones, without a list of its edges between."""
+    """Build the graph of a sorted CSR matrix of ones, without an intermediate edge list."""
     indices = matrix.indices.astype(index_type(matrix.shape[0]), copy=False)
     links = kernels.turned(Links(matrix.indptr.astype(np.int64, copy=False), indices, None))
     return Graph(*links, np.diff(matrix.indptr).astype(float))
 
 
 def check_weights(edges: Edges, sign: int | None = None) -> np.ndarray | None:
-    """Weights, finite and, if ``sign`` is None, not negative; None when every edge is a link of weight 1."""
+    """Validate weights as finite and, if ``sign`` is None, non-negative; None if every edge has weight 1."""
     weights = edges.weights
     if weights is None or not weights.size:
         return None
@@ -463,7 +463,7 @@ def _refuse_repeated(edges: Edges, links: Links, both_ways: bool) -> None:
 
 
 def repeated_link(place: str, source: Any, target: Any, earlier: str) -> InputError:
-    """Make the error for a link that is there twice, at ``place`` and ``earlier``; both may be empty."""
+    """Make the error for a link that occurs twice, at ``place`` and ``earlier``; both may be empty."""
     link = f"{f'{place}: ' if place else ''}the link from {source!r} to {target!r}"
     return InputError(
         f"{link} is there already{f' ({earlier})' if earlier else ''}; take one out, or use repeated='sum' or 'once'"

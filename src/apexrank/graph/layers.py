@@ -1,4 +1,4 @@
-"""Several graphs between the same vertices: networks, kinds of links, days."""
+"""Several graphs over the same vertices, such as networks, kinds of links or days."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from apexrank.graph.shards import is_shards
 from apexrank.kernels.edges import looked_up
 from apexrank.kernels.hulls import Hulls, stacked
 
-_COLUMNS = ("source", "target", "weight", "format")  # what a file of edges is read with
+_COLUMNS = ("source", "target", "weight", "format")  # options for reading a file of edges
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layers:
-    """Graphs over one set of vertices, each with a name; made by :func:`as_layers`.
+    """Named graphs over a common set of vertices; created by :func:`as_layers`.
 
     Parameters
     ----------
     graphs : tuple of Graph
-        All with the same vertices. A vertex without out-links in a layer has no opinion there.
+        Graphs with the same vertices. A vertex without out-links in a layer has no opinion there.
     names : tuple of str
         Names of the layers.
 
@@ -70,7 +70,7 @@ class Layers:
 
     @property
     def vertex_names(self) -> np.ndarray | None:
-        """Names of the vertices; None when they are 0 to n − 1."""
+        """Names of the vertices; None if they are 0 to n − 1."""
         return self.graphs[0].names
 
     @cached_property
@@ -79,7 +79,7 @@ class Layers:
         return stacked([graph.reversed()._links for graph in self.graphs])
 
     def union(self) -> Graph:
-        """One graph with the links of all layers, their weights added up.
+        """Return one graph with the links of all layers, with their weights summed.
 
         Examples
         --------
@@ -100,13 +100,13 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
     Parameters
     ----------
     layers : Layers, list of graphs, mapping of names to graphs, or one edge table
-        Graphs are whatever :func:`apexrank.graph.as_graph` reads; vertices are matched by name, and one that is missing
-        in a layer has no opinion there. With ``label`` one data frame, or the path of a CSV or Parquet file with names
-        of columns.
+        Graphs are any input of :func:`apexrank.graph.as_graph`; vertices are matched by name, and a vertex missing in a
+        layer has no opinion there. With ``label``: one data frame, or the path of a CSV or Parquet file with column
+        names.
     label : str or int, optional
-        Column of the one edge table that says which layer an edge belongs to.
+        Column of the edge table with the layer of each edge.
     **options
-        As for :func:`apexrank.graph.as_graph`.
+        Options of :func:`apexrank.graph.as_graph`.
 
     Examples
     --------
@@ -159,12 +159,12 @@ def layers_of_table(
     self_loops: str = "keep",
     format: str | None = None,
 ) -> Layers:
-    """Read one table of edges with a column that tells their layers; all layers have the vertices of all."""
+    """Read an edge table with a column of layers; every layer has the vertices of the whole table."""
     what, where = "edge table", None
     if format is not None:
         raise InputError(f"label={label!r} names a column of a table: leave out format=")
     if isinstance(table, str | Path):
-        from apexrank.io.tables import read_table  # which loads polars
+        from apexrank.io.tables import read_table  # loads polars
 
         what, read = str(table), read_table(Path(table))
         table, where = _typed(read), read.where
@@ -192,7 +192,7 @@ def _warn(note: str | None) -> None:
 
 
 def _typed(table: Any) -> Any:
-    """A table of text with columns of whole numbers, and of numbers, as such."""
+    """Convert columns of a text table that are whole numbers or numbers."""
     import polars as pl
 
     def typed(column: Any) -> Any:
@@ -208,7 +208,7 @@ def _typed(table: Any) -> Any:
 
 
 def _refuse_text(table: Any, weight: int | None, names: list[Any], where: Callable[[int, str], str]) -> None:
-    """Raise InputError naming the line if a column of weights has text."""
+    """Raise InputError with the line if a column of weights contains text."""
     import polars as pl
 
     if weight is not None and table[names[weight]].dtype == pl.String:
@@ -220,7 +220,7 @@ def _refuse_text(table: Any, weight: int | None, names: list[Any], where: Callab
 
 
 def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
-    """Number of the layer of each row, and their labels: in the order of a category, else sorted if they can be."""
+    """Return the layer number of each row and the labels, in the order of a categorical, else sorted if comparable."""
     values = column.to_numpy()
     if values.dtype.kind == "M":
         days = values.astype("datetime64[D]")
@@ -242,9 +242,9 @@ def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
 
 
 def _named_alike(graphs: list[Graph], names: tuple[str, ...], are_files: bool) -> list[Graph]:
-    """Graphs whose vertices are all named by numbers, or all by text.
+    """Make the vertex names of all graphs numbers, or all text.
 
-    The number 7 of one file is the text 7 of another; of other layers it is an error if they have both.
+    The number 7 of one file matches the text 7 of another; for layers from other sources, mixed names are an error.
     """
     is_whole = [graph.names is None or graph.names.dtype.kind in "iu" for graph in graphs]
     if all(is_whole) or not any(is_whole):
@@ -271,7 +271,7 @@ def _is_one_graph(data: Any) -> bool:
 
 
 def _names_of(given: list[Any]) -> tuple[str, ...]:
-    """Files by their names where these differ, else numbers from 0."""
+    """Name layers by their file names if these differ, else by numbers from 0."""
     if given and all(isinstance(each, str | Path) for each in given):
         stems = tuple(Path(each).name.split(".")[0] for each in given)
         return stems if len(set(stems)) == len(stems) else tuple(map(str, given))
@@ -285,7 +285,7 @@ def _refuse_different_matrices(given: list[Any]) -> None:
 
 
 def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
-    """The same graphs with the vertices of all of them."""
+    """Extend all graphs to the union of their vertices."""
     listed = [graph.labels() for graph in graphs]
     if all(np.array_equal(names, listed[0]) for names in listed[1:]):
         return graphs
@@ -299,7 +299,7 @@ def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
 
 
 def _moved(graph: Graph, place: np.ndarray, bare: Graph) -> Graph:
-    """The graph between the vertices of another one, given by their numbers there."""
+    """Renumber the vertices of a graph by their numbers in another one."""
     sources, targets = (looked_up(end, place) for end in _ends(graph))
     return build(
         Edges(*alike(sources, targets, bare.n), graph.weights, bare.n, bare.names), True, "sum", "keep"

@@ -1,16 +1,16 @@
-"""The equation of L_p rank at ratio 1 with its bound on the error, and its solution by steps, plain or mixed.
+"""Equation of the L_p rank at ratio 1 with its error bound, and its solution by plain or mixed steps.
 
 The equation (from `graph/lp_root.py`) is ``z(μ) = y(μ)^{1/p}``, ``y(μ) = (μI − B)^{-1} v^p``, at the
 root of ``φ(μ) = Σ c_i z_i(μ) = 1``. Units: ``B' = B/α^p`` has column sums of at most 1, ``s = α^p/μ``, and ``b = v^p``
-in a scale that keeps the powers in range. So ``y = (s/α^p)·(I − sB')^{-1} b``, and everything grows with s.
+is scaled to keep powers in range. So ``y = (s/α^p)·(I − sB')^{-1} b``, and every quantity increases with s.
 
-The bound. If ``|y − sB'y − b| ≤ κ·M/D`` with M, D such that ``(I − sB')^{-1} M ≤ D·y(s)``, then y is within a factor
+Error bound: if ``|y − sB'y − b| ≤ κ·M/D`` with M, D such that ``(I − sB')^{-1} M ≤ D·y(s)``, then y is within a factor
 1 ± κ of y(s) in every entry; here ``M = Σ_{m<d} q^m B'^m b`` and ``D = Σ_{m<d} (q/s)^m``. So φ(s) is known to ±ε, and
-as every z_i grows with s, ``|z* − z(s)|₁ ≤ |φ(s*) − φ(s)|/(1 − α) ≤ ε/(1 − α)``: no derivative is needed.
+as every z_i increases with s, ``|z* − z(s)|₁ ≤ |φ(s*) − φ(s)|/(1 − α) ≤ ε/(1 − α)``: no derivative is needed.
 
-Far from the largest eigenvalue of B' the map ``y ← sB'y + b``, s from φ(y) = 1, converges fast (`plain_steps`). Where
-it is slower, each step is mixed with the last few as Anderson does (`mixed_steps`), which needs no more of B' than the
-plain map and often converges where that crawls.
+Far from the largest eigenvalue of B' the map ``y ← sB'y + b``, with s from φ(y) = 1, converges fast (`plain_steps`). If
+it is slower, Anderson acceleration combines each step with the last few (`mixed_steps`), which needs no more of B' than
+the plain map and often converges where that is slow.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from apexrank.graph.power import Anderson, Progress
 Apply = Callable[[np.ndarray], np.ndarray]
 
 EPS = float(np.finfo(float).eps)
-ROUNDING = 8 * EPS  # what one step is allowed to lose of an entry
-TINY = 1e-300  # just above where numbers lose digits
-_LARGEST_EXPONENT = 280.0  # powers of ten on either side of 1 that are left to y
-_FEW_STEPS = 40  # plain steps go on if they are so near the end: mixing would hardly save any
-_POWER_STEPS = 12  # before their speed is judged: the first ones fall faster than the rest
-_MIXED = 8  # steps that are mixed: more are nearly dependent and cost memory
-_LONGEST_MOVE = 5.0  # of log y by mixing; larger ones come from nearly dependent steps
+ROUNDING = 8 * EPS  # allowed relative error of an entry per step
+TINY = 1e-300  # just above the denormal range
+_LARGEST_EXPONENT = 280.0  # range of y in powers of ten on either side of 1
+_FEW_STEPS = 40  # with at most this many steps left, plain steps continue: mixing would hardly save any
+_POWER_STEPS = 12  # before their speed is judged, because the first ones converge faster
+_MIXED = 8  # steps that are mixed; more are nearly dependent and need memory
+_LONGEST_MOVE = 5.0  # largest change of log y by mixing; larger ones result from nearly dependent steps
 
 
 class OutOfSteps(Exception):
-    """No application of B is left."""
+    """Raised when the limit on applications of B is reached."""
 
 
 @dataclass(frozen=True)
 class Extra:
-    """Share of a series in the bound: its neglected tail (its part of Σz, φ, log z) and its closed form.
+    """Contribution of a series to the bound: its neglected tail (in Σz, φ, log z) and its closed form.
 
     ``slope`` is the derivative of φ by the logarithm of the closed part, ``gap`` its δ.
     """
@@ -56,7 +56,7 @@ class Extra:
 
 @dataclass(eq=False)
 class LpRoot:
-    """The data in the units of the module's docstring, and the best answer so far with its certificate.
+    """Problem data in the units of the module's docstring, and the best solution so far with its certificate.
 
     Parameters
     ----------
@@ -64,18 +64,18 @@ class LpRoot:
         ``y ↦ B y`` for y ≥ 0, ``B_ij = (α w_ij/d_j)^p``. It must not underflow:
         ``(α w_ij/d_j)^p`` has to be a normal number.
     v : ndarray
-        Teleport vector: non-negative, sum 1. Vertices that cannot be reached from its support get 0.
+        Teleport vector: non-negative, sum 1. Vertices not reachable from its support get 0.
     dangling : ndarray of bool
-        Vertices without out-links; their rank is shared out by v.
+        Vertices without out-links; their rank is redistributed by v.
     p : float
-        At least 1. At most about ``560/log10(1/((1 − α)·min v))``, 87 for 400,000 vertices: powers leave the range of
-        floating point beyond.
+        At least 1, and at most about ``560/log10(1/((1 − α)·min v))``, 87 for 400,000 vertices: beyond it powers leave
+        the range of floating point.
     damping : float in (0, 1)
         α.
     tol : float
-        Wanted bound on ``|r − r*|₁``.
+        Tolerance on ``|r − r*|₁``.
     max_iter : int
-        Most applications of B.
+        Maximum number of applications of B.
     progress : callable, optional
         Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
 
@@ -84,20 +84,20 @@ class LpRoot:
     scores : ndarray
         r, non-negative with sum 1.
     error_bound : float
-        At least ``|r − r*|₁``, up to rounding; inf where nothing can be said.
+        Upper bound on ``|r − r*|₁``, up to rounding; inf if nothing is known.
     relative_bound : float
-        At least ``max_i |log(r_i/r*_i)|`` over the vertices that are reached from the teleport vector.
+        Upper bound on ``max_i |log(r_i/r*_i)|`` over the vertices reachable from the teleport vector.
     n_iter : int
-        Applications of B.
+        Number of applications of B.
     converged : bool
         Whether ``error_bound ≤ tol``.
     mu : float
         μ = λ^p.
     gap : float
-        ``1 − ρ(B)/μ`` where the end of the series was taken in closed form (it may lie far below rounding); nan
-        elsewhere. The bound then holds for growth factors that are equal, not just equal up to
-        rounding (2e-14), if the gap is below about 1e-13/tol. Without weights they are equal where they are close
-        to 1: the factor of a cycle of single links is exactly 1, any other at most ``2^{−p/n}``.
+        ``1 − ρ(B)/μ`` if the end of the series was taken in closed form (it may be far below rounding); nan otherwise.
+        If the gap is below about 1e-13/tol, the bound holds for growth factors that are equal, not just equal up to
+        rounding (2e-14). Without weights, factors close to 1 are equal: the factor of a cycle of single links is
+        exactly 1, any other at most ``2^{−p/n}``.
     """
 
     apply_B: Apply
@@ -122,11 +122,11 @@ class LpRoot:
             )
         self.a = damping**p
         self.c = np.where(self.dangling, 1.0, 1.0 - damping)
-        # v and 1/(1 − α), between which z lies, come to lie on either side of 1
+        # puts v and 1/(1 − α), between which z lies, on either side of 1
         self.unit = ((1.0 - damping) / v[v > 0].min()) ** 0.5
         self.b = (v * self.unit) ** p
         self.n_iter = 0
-        # at least ρ': no column sum of B' is larger than 1, and max_i (B'y)_i/y_i is at least ρ' for any y > 0
+        # upper bound on ρ': column sums of B' are at most 1, and max_i (B'y)_i/y_i is at least ρ' for any y > 0
         self.rho = 1.0
         self.error_bound = self.relative_bound = inf
         self.z, self.mu, self.gap = v, nan, nan
@@ -140,7 +140,7 @@ class LpRoot:
         return self.error_bound <= self.tol
 
     def step(self, y: np.ndarray) -> np.ndarray:
-        """``B'y``: one iteration."""
+        """Compute ``B'y``, one iteration."""
         if self.n_iter >= self.max_iter:
             raise OutOfSteps
         self.n_iter += 1
@@ -149,23 +149,23 @@ class LpRoot:
         return self.apply_B(y) / self.a
 
     def root(self, y: np.ndarray) -> np.ndarray:
-        """``y^{1/p}`` in the units of v."""
+        """Return ``y^{1/p}`` in the units of v."""
         z = np.sqrt(y) if self.p == 2 else np.cbrt(y) if self.p == 3 else y ** (1.0 / self.p)
         return z / self.unit
 
     def z_of(self, y: np.ndarray, s: float) -> np.ndarray:
-        """``z(s)`` for ``y = (I − sB')^{-1} b``."""
+        """Return ``z(s)`` for ``y = (I − sB')^{-1} b``."""
         return (s / self.a) ** (1 / self.p) * self.root(y)
 
     def s_of(self, z: np.ndarray) -> float:
-        """The s with φ = 1, for ``z = root(y)``."""
+        """Return the s with φ = 1, for ``z = root(y)``."""
         return self.a / float(self.c @ z) ** self.p
 
     def prepare(self, q: float, terms: int = 4) -> tuple[np.ndarray, np.ndarray]:
-        """Find M, the measure of what is left; returns its last term and ``Σ m·q^m B'^m b``.
+        """Compute M, the unit of residuals; return its last term and ``Σ m·q^m B'^m b``.
 
         M has at least 4 terms, and up to ``terms`` while the last one is a large part of it anywhere: where y is far
-        above M, as at the end of long chains, its rounding alone is large in units of M.
+        above M, as at the end of long chains, its rounding error alone is large in units of M.
         """
         self.q = min(self.s_of(self.root(self.b)), q)
         self.M, self.d, term = self.b, 1, self.b
@@ -187,23 +187,23 @@ class LpRoot:
         return self._geometric(self.q / s)
 
     def _geometric(self, x: float) -> float:
-        """``Σ_{m<d} x^m``."""
+        """Return ``Σ_{m<d} x^m``."""
         return float(np.sum(x ** np.arange(self.d)))
 
     def kappa(self, defect: float, s: float) -> float:
-        """Relative distance from y(s) for ``|y − sB'y − b| ≤ defect·M``; inf if s might be beyond 1/ρ'.
+        """Bound the relative distance from y(s) given ``|y − sB'y − b| ≤ defect·M``; inf if s may exceed 1/ρ'.
 
-        It is not: with ℓ the left eigenvector of ρ', ``sρ' ≥ 1`` would give ``ℓ·b ≤ defect·ℓ·M`` and the latter is
-        ``defect·Σ (qρ')^m·ℓ·b``.
+        A finite bound excludes that: with ℓ the left eigenvector of ρ', ``sρ' ≥ 1`` would give ``ℓ·b ≤ defect·ℓ·M``,
+        where the latter is ``defect·Σ (qρ')^m·ℓ·b``.
         """
         return self.D(s) * defect if defect * self._geometric(self.q * self.rho) < 0.5 else inf
 
     def spread(self, y: np.ndarray, s: float, where: np.ndarray | bool = True) -> float:
-        """κ for a unit relative change of s: ``sB'y = y − b``."""
+        """Return κ for a unit relative change of s, using ``sB'y = y − b``."""
         return self.D(s) * float(np.max((y - self.b) * self.per_M, where=where, initial=0.0))
 
     def offer(self, z: np.ndarray, s: float, kappa: float, spread: float, extra: Extra | None = None) -> None:
-        """Note the answer z, within ``(1 ± κ)^{1/p}`` of z(s), or below it by ``extra``, if its bound is the best."""
+        """Record z, within ``(1 ± κ)^{1/p}`` of z(s) or below it by ``extra``, if its bound is the best so far."""
         if not kappa < 0.5:
             if self.error_bound == inf:
                 self.z, self.mu = z, self.a / s
@@ -218,7 +218,7 @@ class LpRoot:
             self.relative_bound = 2.0 * (off + extra.relative + self._move(epsilon, spread, extra.slope))
 
     def _move(self, epsilon: float, spread: float, slope: float) -> float:
-        """Bound on the distance of log z from the root's, as φ grows at least like s^{1/p}, with the closed part."""
+        """Bound the distance of log z from that of the root, as φ grows at least like s^{1/p}, with the closed part."""
         log_s = self.p * epsilon / (1.0 - min(epsilon, 0.5))
         change = log_s * (1.0 + 2.0 * spread) / self.p
         closed = 2.0 * epsilon / (self.p * slope)
@@ -226,7 +226,7 @@ class LpRoot:
 
 
 def over(x: np.ndarray | float, y: np.ndarray) -> np.ndarray:
-    """``x/y``, 0 where y is.
+    """Return ``x/y``, 0 where y is 0.
 
     >>> over(1.0, np.array([0.0, 4.0]))
     array([0.  , 0.25])
@@ -235,7 +235,7 @@ def over(x: np.ndarray | float, y: np.ndarray) -> np.ndarray:
 
 
 def plain_steps(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """``y ← sB'y + b`` with s from φ(y) = 1 until done, or found to be slow; returns the last y and s."""
+    """Iterate ``y ← sB'y + b`` with s from φ(y) = 1 until converged or slow; return the last y and s."""
     defects: list[float] = []
     while True:
         y, s, defect = step_of(problem, y)
@@ -245,7 +245,7 @@ def plain_steps(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def step_of(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """``sB'y + b``, offered as an answer, with s and ``|sB'y + b − y|`` in units of M."""
+    """Compute ``sB'y + b``, record it as a solution, and return it with s and ``|sB'y + b − y|`` in units of M."""
     s = problem.s_of(problem.root(y))
     image = problem.step(y)
     ratios = np.divide(image, y, where=y > 0, out=np.where(problem.M > 0, inf, 0.0))
@@ -257,18 +257,18 @@ def step_of(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float, float]:
 
 
 def _slow(defects: list[float], tol: float) -> bool:
-    """Whether the last steps, continued, leave more than a few to go."""
+    """Return whether extrapolating the last steps leaves more than a few to go."""
     last, before = defects[-1], defects[-5]
     return last >= before or 4 * log(min(tol / last, 1.0)) / log(last / before) > _FEW_STEPS
 
 
 def mixed_steps(problem: LpRoot, y: np.ndarray, patience: int) -> tuple[np.ndarray, float]:
-    """The same map by Anderson's mixing of the last steps, in log y, which keeps y positive.
+    """Iterate the same map with Anderson acceleration in log y, which keeps y positive.
 
-    Ends early if the change does not fall to a tenth in ``patience`` steps.
+    It stops early if the change does not decrease to a tenth in ``patience`` steps.
     """
     support = np.flatnonzero(problem.M)
-    y = np.maximum(y, problem.M * 1e-3)  # y may be 0 where the answer is not
+    y = np.maximum(y, problem.M * 1e-3)  # y may be 0 where the solution is not
     x = np.log(y[support])
     guess, sizes, even = Anderson(_MIXED + 1), [inf], np.ones(len(x))
     while True:
@@ -278,7 +278,7 @@ def mixed_steps(problem: LpRoot, y: np.ndarray, patience: int) -> tuple[np.ndarr
         stalled = len(sizes) > patience + 2 and min(sizes[-patience:]) >= 0.1 * min(sizes[:-patience])
         if problem.converged or stalled:
             return new, s
-        if sizes[-1] > 2 * sizes[-2]:  # the steps so far are no guide here
+        if sizes[-1] > 2 * sizes[-2]:  # previous steps are not informative here
             guess.forget()
         change = guess(x, image, even) - image
         x = image + change * min(1.0, _LONGEST_MOVE / max(float(np.max(np.abs(change))), TINY))

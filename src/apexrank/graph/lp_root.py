@@ -1,16 +1,16 @@
-"""L_p rank with q = p (ratio 1), found as the root of a scalar equation, with a bound on the error.
+"""L_p rank with q = p (ratio 1) as the root of a scalar equation, with an error bound.
 
 With ``B_ij = (α/d_j)^p`` the rank solves ``λ^p r_i^p = Σ_j B_ij r_j^p + (v_i τ)^p``, ``τ = Σ_i c_i r_i``, where
 ``c_i = 1 − α`` and 1 at dangling vertices. Scaled to τ = 1 and with μ = λ^p it is ``z(μ) = y(μ)^{1/p}``,
 ``y(μ) = (μI − B)^{-1} v^p``, at the root of ``φ(μ) = Σ c_i z_i(μ) = 1``; then ``r = z/Σz``.
 
-Plain power steps may take for ever here: unlike at larger ratios the map does not contract. What is quick depends on
-how near μ comes to the largest eigenvalue of B. `graph/lp_equation.py` has the equation with its bound and its units,
-and steps for μ far from the eigenvalue. Near it steps from any start are hopeless, and real crawls are there: pages
-whose only link leads to themselves, or round a cycle of such pages, have ρ' = 1 and hold most of the rank, and 1 − sρ'
-is 1e-4 at p = 2 and 3e-17 at p = 8 on a crawl of 325,557 pages. There `Series` adds up ``Σ_k (sB')^k b`` until each
-vertex either has decayed or repeats itself with a period L, ``u_{k+L} = t^L u_k`` with one t for all; such a `Tail` has
-a sum in closed form, with δ = 1 − t as the unknown in place of μ, however small it is.
+Plain power steps may not converge here: unlike at larger ratios, the map is not a contraction. The best method depends
+on the distance of μ from the largest eigenvalue of B. `graph/lp_equation.py` has the equation with its bound and units,
+and methods for μ far from the eigenvalue. Near it no iteration converges in practice, and real crawls are in this
+regime: pages whose only link leads to themselves, or around a cycle of such pages, have ρ' = 1 and hold most of the
+rank, and 1 − sρ' is 1e-4 at p = 2 and 3e-17 at p = 8 on a crawl of 325,557 pages. There `Series` sums ``Σ_k (sB')^k b``
+until each vertex has either decayed or become periodic with a period L, ``u_{k+L} = t^L u_k`` with a common t; such a
+`Tail` has a sum in closed form, with δ = 1 − t as the unknown instead of μ, however small it is.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from apexrank.graph.lp_equation import (
     over,
 )
 
-_PATIENCE = 40  # mixed steps without progress before a series is tried; ten times as many after it
-_TERMS = 100  # of the measure by which steps that have stalled are judged
-_ROUNDS = 30  # series, each with a better s; on random graphs six were the most
-_TIE = 1e-14  # terms that agree to this are the same up to rounding
-_LOOSE = 1e-6  # terms that agree to this are looked at more closely
-_NEAR = 1e-4  # terms that agree to this may do so after averaging
+_PATIENCE = 40  # mixed steps without progress before a series is tried, and ten times as many after it
+_TERMS = 100  # terms of M when stalled steps are judged
+_ROUNDS = 30  # series, each with a better s; random graphs needed at most six
+_TIE = 1e-14  # relative difference of terms that are equal up to rounding
+_LOOSE = 1e-6  # relative difference of terms that are inspected further
+_NEAR = 1e-4  # relative difference of terms that may agree after averaging
 _ESTIMATE = 1e-4  # relative accuracy of the sum at which μ is first estimated
-_GUESS = 300  # terms before a guess of s is given up; ten times as many where s is known better
-_SLOWEST = 0.98  # decay from one run of terms to the next beyond which the rest cannot be told
-_LEAST_LOG_DELTA, _LARGEST_LOG = -690.0, 700.0  # of what floating point holds, a little inside
-_USELESS = 50.0  # logarithm of a factor in a bound, beyond which it says nothing
+_GUESS = 300  # terms before a guess of s is abandoned, and ten times as many if s is known better
+_SLOWEST = 0.98  # decay factor between runs of terms above which the remainder cannot be bounded
+_LEAST_LOG_DELTA, _LARGEST_LOG = -690.0, 700.0  # slightly inside the range of floating point
+_USELESS = 50.0  # logarithm of a factor that makes a bound useless
 
 
 def solve_ratio_one(problem: LpRoot) -> LpRoot:
@@ -47,13 +47,13 @@ def solve_ratio_one(problem: LpRoot) -> LpRoot:
 
     Notes
     -----
-    Not converged, with an `error_bound` above `tol` (inf if nothing is known, and the scores may then be far off): μ is
-    so near ρ(B) that rounding decides, and the growth factors of the leading cycles are nearly but not quite equal, so
-    that no number of steps within `max_iter` tells them apart. A ratio of 1.05 contracts and has no such case.
+    If it does not converge, `error_bound` stays above `tol` (inf if nothing is known; the scores may then be far off):
+    μ is so close to ρ(B) that rounding decides, and the growth factors of the leading cycles are nearly but not exactly
+    equal, so that no number of steps within `max_iter` separates them. A ratio of 1.05 contracts and avoids the case.
 
     Examples
     --------
-    Two pages that link each other, and one that links the first of them:
+    Two pages that link to each other, and one that links to the first of them:
 
     >>> import numpy as np
     >>> B = 0.85**2 * np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
@@ -67,10 +67,10 @@ def solve_ratio_one(problem: LpRoot) -> LpRoot:
 
 
 def _solve(problem: LpRoot) -> None:
-    """One method after the other, from the quickest to the most patient, until the bound is met.
+    """Try the methods from the fastest to the most robust until the bound is met.
 
-    ρ' is at most 1, and is 1 where there are cycles of single links. If the first terms leave φ below 1 at s = 1, the
-    root may be near 1/ρ', and the series comes first.
+    ρ' is at most 1, and is 1 if there are cycles of single links. If the first terms leave φ below 1 at s = 1, the root
+    may be near 1/ρ', and the series is tried first.
     """
     terms = problem.prepare(1.0)
     y = problem.M
@@ -81,7 +81,7 @@ def _solve(problem: LpRoot) -> None:
     if not problem.converged:
         problem.prepare(s)
         y, s = equation.mixed_steps(problem, y, _PATIENCE)
-    if not problem.converged:  # y may be exact, but M of an early s too small to show it
+    if not problem.converged:  # y may be accurate, but M of an early s too small to show it
         problem.prepare(s, _TERMS)
         y, s, _ = equation.step_of(problem, y)
     if not problem.converged:
@@ -91,9 +91,9 @@ def _solve(problem: LpRoot) -> None:
 
 
 def _rounds(problem: LpRoot, series: Series, guess: bool) -> np.ndarray:
-    """Series for fixed s, then ``δ = 1 − sρ'`` and with it s from φ = 1; again with that s until it stays.
+    """Sum the series for fixed s, solve φ = 1 for ``δ = 1 − sρ'`` and a new s, and repeat until s is stable.
 
-    Returns the last sum. The first s may be a mere ``guess``.
+    Return the last sum. The first s may be a ``guess``.
     """
     seen: list[tuple[float, float]] = []
     for _ in range(_ROUNDS):
@@ -106,7 +106,7 @@ def _rounds(problem: LpRoot, series: Series, guess: bool) -> np.ndarray:
 
 
 def _next(seen: list[tuple[float, float]]) -> float:
-    """The s to try next: the one found, or a secant step (what is found falls with what was put in)."""
+    """Return the next s to try: the last result, or a secant step (the result decreases with the input)."""
     s, found = seen[-1]
     if len(seen) == 1 or s == seen[-2][0]:
         return found
@@ -115,10 +115,10 @@ def _next(seen: list[tuple[float, float]]) -> float:
 
 
 class Series:
-    """``y = Σ_{k≤K} u_k``, ``u_k = (sB')^k b``, and bounds on the rest; ``moment`` is ``Σ k·u_k``.
+    """Partial sum ``y = Σ_{k≤K} u_k``, ``u_k = (sB')^k b``, with bounds on the remainder; ``moment`` is ``Σ k·u_k``.
 
-    With ``W₁``, ``W₂`` the sums of two successive runs of ``half`` terms and ``W₂ ≤ β·W₁ + ε·M``, what follows is at
-    most ``β/(1−β)·W₂`` plus κ·y(s), ``κ = ε·D/(1−β)``. Vertices in ``inside`` repeat themselves and are exempt.
+    With ``W₁``, ``W₂`` the sums of two successive runs of ``half`` terms and ``W₂ ≤ β·W₁ + ε·M``, the remainder is at
+    most ``β/(1−β)·W₂`` plus κ·y(s), ``κ = ε·D/(1−β)``. Vertices in ``inside`` are periodic and exempt.
     """
 
     def __init__(self, problem: LpRoot, s: float, tie: float = _LOOSE) -> None:
@@ -131,14 +131,14 @@ class Series:
 
     @classmethod
     def after(cls, problem: LpRoot, terms: tuple[np.ndarray, np.ndarray]) -> Series:
-        """The series with s = q after the terms that made up M."""
+        """Start the series with s = q after the terms of M."""
         series = cls(problem, problem.q)
         series.y, series.K = problem.M.copy(), problem.d - 1
         series.u, series.moment = terms
         return series
 
     def run(self, first: bool, guess: bool) -> float | None:
-        """Sum until the bound is met, or s is known to be off; the s with φ = 1, None if nothing repeats itself."""
+        """Sum until the bound is met or s is found wrong; return the s with φ = 1, or None if no terms are periodic."""
         problem, estimate = self.problem, first
         began = problem.n_iter
         while True:
@@ -146,7 +146,7 @@ class Series:
             z = problem.root(self.y)
             left = self._left(z)
             if tail is None and guess and first and problem.s_of(z) < self.s:
-                return None  # φ > 1 already: s is too large by far, the plain iteration does better
+                return None  # φ > 1 already: s is far too large, and plain iteration is better
             if tail is not None and estimate and left < _ESTIMATE:
                 estimate = False
                 found = self._close(tail)[0]
@@ -160,19 +160,19 @@ class Series:
                 if closed is not None:
                     return closed
                 self.tie = max(self.tie / 100, _TIE)
-            # looks that find nothing take their terms back but not their steps, which are too many for a guess
+            # unsuccessful looks discard their terms but not their steps, which are too many for a guess
             if self.K > 10 * _GUESS or (guess and problem.n_iter - began > _GUESS):
                 return None
-            # a period may be longer than the runs: double these after four that did not halve what is left
+            # a period may be longer than the runs: double these after four that did not halve the remainder
             self.stuck += not left < self.left / 2
             self.left = left
             if self.stuck == 4:
                 self.half, self.stuck = 2 * self.half, 0
 
     def _pass(self) -> Tail | None:
-        """``2·half`` more terms; note the vertices that repeat themselves, and their tail as far as it is known."""
+        """Add ``2·half`` terms; record periodic vertices and their tail, if known."""
         keep = np.flatnonzero(self.u + self.W[-1] > self.small * self.problem.M)
-        # terms of so many vertices would take much memory: wait until more have decayed
+        # storing terms of too many vertices would need much memory: wait until more have decayed
         keep = keep if len(keep) <= max(len(self.u) // 4, 10_000) else keep[:0]
         terms, self.W = [self.u[keep]], []
         for _ in range(2):
@@ -201,12 +201,12 @@ class Series:
             self.inside[tail.where] = True
 
     def _left(self, z: np.ndarray) -> float:
-        """Share of the remaining terms in the bound, without the closed form."""
+        """Contribution of the remaining terms to the bound, without the closed form."""
         kappa, rest = self._rest()
         return self._cost(z, rest) + 8 * kappa / self.problem.p
 
     def _rest(self) -> tuple[float, np.ndarray]:
-        """κ, and the bound on what follows, 0 inside."""
+        """Return κ and the bound on the remainder, which is 0 inside."""
         before, last = self.W
         last = np.where(self.inside, 0.0, last)
         large = last > self.small * self.problem.M
@@ -217,13 +217,13 @@ class Series:
         return self.problem.kappa(max(defect, 0.0), self.s), beta / (1.0 - beta) * last
 
     def _cost(self, z: np.ndarray, rest: np.ndarray) -> float:
-        """First-order effect on the bound of a change of y by ``rest`` outside."""
+        """First-order effect on the bound if y changes by ``rest`` outside."""
         change = over(z * np.where(self.inside, 0.0, rest), self.problem.p * self.y)
         weights = 1.0 + self.problem.c / (1.0 - self.problem.damping)
         return 2.0 * float(weights @ change) / float(z.sum())
 
     def _at(self, s: float) -> np.ndarray:
-        """A lower bound on ``Σ_{k≤K} (s/s₀)^k u_k`` for the s₀ of this series (Jensen)."""
+        """Lower bound on ``Σ_{k≤K} (s/s₀)^k u_k`` for the s₀ of this series (Jensen)."""
         return self.y * np.exp(log(s / self.s) * over(self.moment, self.y))
 
     def _curvature(self, s: float, K: int) -> np.ndarray:
@@ -232,9 +232,9 @@ class Series:
         return h * h * (K + 2) / 2 * _capped_exp(h * K) * self.moment
 
     def _finish(self) -> float | None:
-        """The certificate with the closed form of what repeats itself, and its s; None if it does not after all.
+        """Certify the sum with the closed form of its periodic part and return s; None if it is not periodic.
 
-        The look leaves out the rest; what would still flow in from there is part of κ.
+        The look ignores other vertices; the flow that would still come from them is part of κ.
         """
         state = self.u, self.y.copy(), self.moment.copy(), self.K
         tail = self._look()
@@ -251,7 +251,7 @@ class Series:
         return s
 
     def _look(self) -> Tail | None:
-        """Go on with what repeats itself alone, until that can be seen in every digit."""
+        """Continue with the periodic part only, until its period is exact in every digit."""
         self.u = np.where(self.inside, self.u, 0.0)
         history: list[tuple[np.ndarray, np.ndarray]] = []
         for k in range(16 * self.half):
@@ -267,7 +267,7 @@ class Series:
         return None
 
     def _exact_tail(self, history: list[tuple[np.ndarray, np.ndarray]]) -> Tail | None:
-        """The tail of the terms (indices and values of each), if it has all of them in every digit."""
+        """Return the tail of the terms (indices and values of each) if it reproduces all of them in every digit."""
         where = np.unique(np.concatenate([index for index, _ in history[-2 * self.half :]]))
         terms = _dense(history, where)
         for tie in (_TIE, _NEAR):
@@ -280,10 +280,10 @@ class Series:
         return None
 
     def _settled_tail(self, tail: Tail) -> Tail | None:
-        """The tail with the mean of its terms made an eigenvector of B', unless that takes long.
+        """Make the mean of the tail's terms an eigenvector of B', unless that takes too long.
 
-        It is one from the start unless a period was found by chance, or holds up to a slowly fading remainder, as of
-        an eigenvalue near −ρ': averaging successive terms takes it out.
+        It is one from the start unless a period was found by chance, or holds up to a slowly decaying remainder, as for
+        an eigenvalue near −ρ': averaging successive terms removes it.
         """
         mean = tail.mean(len(self.u))
         first, before = mean, inf
@@ -300,7 +300,7 @@ class Series:
             mean, before = (mean + image / t) / 2, uneven
 
     def _late(self, tail: Tail, outside: np.ndarray) -> float:
-        """κ of what flows from outside to where the terms repeat themselves: a multiple of M, or of their mean."""
+        """Return κ for the flow from outside into the periodic vertices, as a multiple of M or of their mean."""
         problem = self.problem
         share = outside * problem.per_M
         little = share <= self.small
@@ -309,26 +309,26 @@ class Series:
         return 2.0 * of_mean + problem.D(self.s) * float(np.max(share, where=little, initial=0.0))
 
     def _blur(self, tail: Tail) -> float:
-        """κ of a tail that is not exact.
+        """Return κ for a tail that is not exact.
 
-        If the mean m of its terms has ``|sB'm − t·m| ≤ uneven·m`` its sum is ``m/(1−t)`` up to ``uneven/(1−t)``. What
-        is left of the terms repeats itself up to ``tie``, and the sum of that does not grow with 1/(1−t).
+        If the mean m of its terms has ``|sB'm − t·m| ≤ uneven·m``, its sum is ``m/(1−t)`` up to ``uneven/(1−t)``. The
+        rest of the terms is periodic up to ``tie``, and its sum does not grow with 1/(1−t).
         """
         delta = self._close(tail)[1]
         uneven = tail.uneven / delta if tail.uneven > 2 * _TIE else 0.0
         return 2.0 * (tail.tie * tail.longest * delta + uneven)
 
     def _close(self, tail: Tail) -> tuple[float, float]:
-        """Solve φ = 1 for δ; returns s and δ."""
+        """Solve φ = 1 for δ; return s and δ."""
         s, delta = self.s, 0.0
-        # few rounds are enough: s hardly moves, and what lies outside the tail depends on it weakly
+        # few rounds are enough: s hardly changes, and the part outside the tail depends on it weakly
         for _ in range(3):
             delta = self._delta(tail, s)
             s = (1.0 - delta) / (tail.t / self.s)
         return s, delta
 
     def _delta(self, tail: Tail, base: float) -> float:
-        """The δ with φ = 1, if what lies outside the tail grows with s as it does at ``base``."""
+        """Return the δ with φ = 1 if the part outside the tail grows with s as it does at ``base``."""
         problem, p, where = self.problem, self.problem.p, tail.where
         rho, c, low = tail.t / self.s, problem.c[where], self.y[where]
         mean_k = over(self.moment, self.y)
@@ -369,10 +369,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Tail:
-    """The end of a series in closed form: ``u_{k+L} = t^L u_k`` at the vertices ``where``.
+    """Tail of a series in closed form: ``u_{k+L} = t^L u_k`` at the vertices ``where``.
 
-    ``blocks`` has, for each period L, positions in ``where`` and the last L terms, scaled to t = 1; they add up.
-    ``tie`` is how well the terms agree, ``uneven`` how well their mean is an eigenvector.
+    ``blocks`` has, for each period L, positions in ``where`` and the last L terms, scaled to t = 1; they are summed.
+    ``tie`` is the relative difference of the terms, ``uneven`` that of their mean from an eigenvector.
     """
 
     where: np.ndarray
@@ -386,7 +386,7 @@ class Tail:
         return max(period for period, _, _ in self.blocks)
 
     def sum(self, delta: float) -> np.ndarray:
-        """``Σ_{m≥1} u_{k+m}`` for t = 1 − δ."""
+        """Return ``Σ_{m≥1} u_{k+m}`` for t = 1 − δ."""
         total = np.zeros(len(self.where))
         log_t = log1p(-delta)
         for period, positions, terms in self.blocks:
@@ -395,7 +395,7 @@ class Tail:
         return total
 
     def mean(self, n: int) -> np.ndarray:
-        """The terms' mean over a period: what sB' multiplies by t."""
+        """Mean of the terms over a period, an eigenvector of sB' with eigenvalue t."""
         mean = np.zeros(n)
         for _, positions, terms in self.blocks:
             mean[self.where[positions]] += terms.mean(axis=0)
@@ -403,7 +403,7 @@ class Tail:
 
 
 def find_tail(where: np.ndarray, U: np.ndarray, tie: float) -> Tail | None:
-    """The vertices whose terms (a column of U each) repeat themselves, up to a common growth t.
+    """Find the vertices whose terms (a column of U each) are periodic up to a common growth factor t.
 
     >>> U = np.array([[1.0, 3.0, 1.0], [2.0, 3.0, 0.6], [1.0, 3.0, 0.3], [2.0, 3.0, 0.1]])
     >>> tail = find_tail(np.array([10, 20, 30]), U, 1e-14)
@@ -428,7 +428,7 @@ def find_tail(where: np.ndarray, U: np.ndarray, tie: float) -> Tail | None:
 
 
 def _growth(u: np.ndarray, tie: float) -> float | None:
-    """The t with ``u_{k+L} = t^L u_k`` for some L, as far back as a period or half of the terms."""
+    """Return the t with ``u_{k+L} = t^L u_k`` for some L, over the last period or half of the terms."""
     for period in range(1, len(u) - 1):
         late, early = _windows(len(u), period)
         now, then = u[late], u[early]
@@ -441,13 +441,13 @@ def _growth(u: np.ndarray, tie: float) -> float | None:
 
 
 def _windows(n_terms: int, period: int) -> tuple[slice, slice]:
-    """The last terms, a period or half of them, and those a period before."""
+    """Return slices of the last terms, a period or half of them, and of those one period earlier."""
     lags = min(max(period, n_terms // 2), n_terms - period)
     return slice(n_terms - lags, None), slice(n_terms - lags - period, n_terms - period)
 
 
 def _dense(terms: list[tuple[np.ndarray, np.ndarray]], where: np.ndarray) -> np.ndarray:
-    """One row for each term, given as indices and values, with its entries at ``where``."""
+    """Convert terms, given as indices and values, to dense rows of their entries at ``where``."""
     rows = np.zeros((len(terms), len(where)))
     for row, (index, values) in zip(rows, terms, strict=True):
         known = np.isin(index, where, assume_unique=True)

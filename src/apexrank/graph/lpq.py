@@ -1,7 +1,7 @@
-"""Ranks in which few strong in-links count for more than many weak ones: L_pq, the k strongest, functions of one's own.
+"""Ranks that emphasise few strong in-links over many weak ones: L_pq, top-k means, and user-defined functions.
 
-S. Acharyya, dissertation, 2013, sec. 6.2: a convex f favours few strong in-links over many weak ones, a concave g makes
-returns diminish. Each rank is a map (`apexrank.graph.power.Map`) and an estimator; `LpqRank` also takes labels.
+S. Acharyya, dissertation, 2013, sec. 6.2: a convex f favours few strong in-links over many weak ones, a concave g gives
+diminishing returns. Each rank is a map (`apexrank.graph.power.Map`) and an estimator; `LpqRank` also supports labels.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from apexrank.validation import array_module, check_between, check_choice, check
 Propagation = Literal["linear", "same"]
 Negative = Literal["edges", "seeds"]
 Place = Literal["inside", "outside", "weak-links"]
-Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
-# of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
-SAFE_LOG = {8: 650.0, 4: 81.0}  # by the bytes of a number
-SMALLEST_LOG = 690.0  # of a share to the power p
+Seeds = Any  # names, a mapping of names to weights, or one weight per vertex
+# largest p·|log flow| for which powers of flows and weights, their products and long sums stay in range
+SAFE_LOG = {8: 650.0, 4: 81.0}  # by bytes per number
+SMALLEST_LOG = 690.0  # minus the smallest logarithm of a share to the power p
 LARGEST_P_OF_MEAN = 8.0
 
 
 @dataclass(frozen=True)
 class Lpq:
-    """``(Σ_j flow_j^p)^{1/q}`` with ``q = ratio·p``; p = ∞ is the largest flow to the power 1/ratio (eq. 6.1)."""
+    """Map ``(Σ_j flow_j^p)^{1/q}`` with ``q = ratio·p``; p = ∞ is the largest flow to the power 1/ratio (eq. 6.1)."""
 
     p: float = 2.0
     ratio: float = 1.2
@@ -71,7 +71,7 @@ class Lpq:
         return inflow
 
     def _in_range(self, parts: list[tuple[float, float]], x: np.ndarray, tau: Any) -> bool:
-        """Whether powers of all flows, of weights and of their products are ordinary numbers."""
+        """Return whether powers of all flows, weights and their products are in floating-point range."""
         taus = np.asarray(tau, dtype=float) if array_module(tau) is np else tau
         (r_low, r_high), (w_low, w_high), (t_low, t_high), (x_low, x_high), (u_low, u_high) = (
             *parts,
@@ -100,7 +100,7 @@ class Lpq:
 
 
 def _range(x: np.ndarray) -> tuple[float, float]:
-    """Logarithms of the smallest and the largest entry above 0; (0, 0) without one."""
+    """Return the logarithms of the smallest and the largest positive entry; (0, 0) if there is none."""
     low, high = (float(x.min()), float(x.max())) if math.prod(x.shape) else (0.0, 0.0)
     if low <= 0 < high:
         low = float(array_module(x).where(x > 0, x, math.inf).min())
@@ -108,7 +108,7 @@ def _range(x: np.ndarray) -> tuple[float, float]:
 
 
 def fast_power(x: np.ndarray, exponent: float) -> np.ndarray:
-    """``x^exponent``; small whole exponents as products, which are ten times as fast."""
+    """Compute ``x^exponent``, with small whole exponents as products, which is ten times as fast."""
     if exponent == 1:
         return x
     if exponent in (2, 3, 4):
@@ -118,7 +118,7 @@ def fast_power(x: np.ndarray, exponent: float) -> np.ndarray:
 
 
 class RatioOneWalk(Walk):
-    """The walk with q = p > 1, where plain iteration is slow and has no certificate: solved by root finding."""
+    """Walk with q = p > 1, solved by root finding, because plain iteration is slow and has no certificate."""
 
     def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
         from apexrank.graph.lp_equation import LpRoot
@@ -147,51 +147,52 @@ class RatioOneWalk(Walk):
 
 @dataclass(eq=False, repr=False)
 class LpqRank(IteratedRank):
-    """``r_i ← (Σ_{j→i} (α·r_j·w_ij/d_j)^p + teleport_i^p)^{1/q}``, then normalised (2013, eq. 6.1).
+    """L_pq rank ``r_i ← (Σ_{j→i} (α·r_j·w_ij/d_j)^p + teleport_i^p)^{1/q}``, normalised (2013, eq. 6.1).
 
-    Few strong in-links count for more than many weak ones (p > 1), and each further one for less than the one before
+    Few strong in-links count more than many weak ones (p > 1), and each further one counts less than the one before
     (q > p). p = q = 1 is PageRank.
 
-    This is no protection from link farms. A link is strong if its source has few others: a booster whose only link
-    leads to the target makes a stronger one than an honest page with thirty. Where links meet, a norm with p > 1 is
-    less than their sum, so that rank gathers where none do: self-loops, cycles of pages without other links, chains. On
-    web crawls such closed cycles fill the first places, and one accomplice who links back lifts a page further than
-    with PageRank. Farms of many boosters stand lower than with PageRank on some crawls and higher on others. Where
-    nobody farms links, PageRank orders better.
+    It does not protect against link farms. A link is strong if its source has few others: a booster whose only link
+    leads to the target makes a stronger one than an honest page with thirty. A norm with p > 1 of several flows is less
+    than their sum, so that rank accumulates where flows do not merge: self-loops, cycles of pages without other links,
+    chains. On web crawls such closed cycles fill the top places, and one accomplice that links back lifts a page
+    further than with PageRank. Farms of many boosters rank lower than with PageRank on some crawls and higher on
+    others. On graphs without link farms, PageRank orders better.
 
     Parameters
     ----------
     p : float
-        At least 1; inf takes the strongest in-link alone.
+        At least 1; inf uses only the strongest in-link.
     ratio : float
-        ``q/p``, at least 1. Above 1 the answer is unique, and the error shrinks by 1/ratio a step. 1 makes the L_p
-        rank, found by root finding, with weak links as a Perron vector, whose error bound is loose where there are
-        many closed cycles (5e-5 in cnr-2000); p = inf then has no unique answer and is refused.
+        ``q/p``, at least 1. Above 1 the solution is unique, and the error shrinks by 1/ratio per step. 1 gives the L_p
+        rank, computed by root finding, or with weak links as a Perron vector, whose error bound is loose if there are
+        many closed cycles (5e-5 in cnr-2000). p = inf then has no unique solution and raises an error.
     damping : float
-        Share α that follows links.
+        Probability α of following a link.
     teleport : {"inside", "outside", "weak-links"}
-        The teleport is one more in-link; or it is added after the norm (footnote to eq. 6.1), which needs ratio > 1;
-        or every vertex has a weak link to every other one, added to its link if there is one:
-        ``r_i ← (Σ_j (α·r_j·w_ij/d_j + (1 − α)·r_j·v_i)^p)^{1/q}`` over all j, v the teleport vector, 1 in place of
-        1 − α for vertices without out-links. Weak links push large farms down furthest: in cnr-2000 with 50 farms of
-        200 boosters, p = 2, these hold .04 % of the mass and their targets come at place 57,000 (PageRank: 4.3 %, place
-        117). They also favour closed cycles most, which are all of the first 100 with 75 % of the mass, 92 % on another
-        crawl: no list of the best pages. A cycle of two lifts a page to place 1,900 (PageRank: 16,000).
+        "inside": the teleport is one more in-link. "outside": it is added after the norm (footnote to eq. 6.1), which
+        requires ratio > 1. "weak-links": every vertex has a weak link to every other one, added to its link if there is
+        one: ``r_i ← (Σ_j (α·r_j·w_ij/d_j + (1 − α)·r_j·v_i)^p)^{1/q}`` over all j, where v is the teleport vector, with
+        1 instead of 1 − α for vertices without out-links. Weak links demote large farms the most: in cnr-2000 with 50
+        farms of 200 boosters, p = 2, these hold .04 % of the mass and their targets rank at 57,000 (PageRank: 4.3 %,
+        place 117). They also favour closed cycles most, which fill the first 100 places with 75 % of the mass, 92 % on
+        another crawl, so that the top is not a list of the best pages. A cycle of two lifts a page to place 1,900
+        (PageRank: 16,000).
     trust : {"linear", "same"}
-        How trust and distrust spread: linearly, best in the dissertation since labels are not farmed (Lin-L_pq), or
+        Propagation of trust and distrust: linear, best in the dissertation since labels are not farmed (Lin-L_pq), or
         by the L_pq map.
     gamma : float
-        What is left of trust and distrust after one link.
+        Decay of trust and distrust per link.
     distrust : {"against", "along"}
-        Distrust runs against the links, to those who point at spam, or along them, which lets a spammer demote a page
-        by pointing at it.
+        Distrust propagates against the links, to those who point at spam, or along them, which lets a spammer demote a
+        page by pointing at it.
     neutral : float
-        Factor, from 0 to 1, of a vertex that neither trust nor distrust has reached.
+        Factor, from 0 to 1, for vertices that neither trust nor distrust reaches.
     negative : {"edges", "seeds"}
-        What the negative edges of a signed graph mean: seeds of distrust at their targets. "edges": as much as the rank
-        that flows through them, n times, so that the word of an account without standing counts for little. "seeds":
-        their weight, whoever gave it, which lets anybody demote anybody. From there distrust spreads as from
-        ``distrusted``; where nobody is named trusted, every vertex is, with weight 1.
+        Use of the negative edges of a signed graph as seeds of distrust at their targets. "edges": weighted by n times
+        the rank that flows through them, so that accounts of low rank count little. "seeds": by their weight, whoever
+        gave it, which lets anyone demote anyone. From there distrust propagates as from ``distrusted``; without trusted
+        vertices, every vertex is trusted with weight 1.
     tol, max_iter, warm_start, verbose, callback
         As in :class:`PageRank`.
 
@@ -200,9 +201,9 @@ class LpqRank(IteratedRank):
     scores_ : array of shape (n_vertices,)
         Scores, summing to 1; with labels ``ranks_·trust/(trust + distrust)``, normalised again.
     ranks_ : array of shape (n_vertices,)
-        Scores by links alone.
+        Scores by links only, without labels.
     trust_, distrust_ : array of shape (n_vertices,)
-        What has reached each vertex; only where there were labels.
+        Trust and distrust that reached each vertex; only with labels.
     names_, ranking_, error_bound_, hilbert_bound_, converged_, n_iter_, history_
         As in :class:`PageRank`; the bounds are those of ``ranks_``.
 
@@ -245,7 +246,7 @@ class LpqRank(IteratedRank):
                 "to fit"
             )
         if self.p == 1 and (self.ratio == 1 or self.teleport == "weak-links"):
-            return Walk(graph, map_, self.damping, teleport)  # sums have no inside
+            return Walk(graph, map_, self.damping, teleport)  # for a sum, inside and outside are the same
         if self.teleport == "weak-links":
             return WeakLinksWalk(graph, map_, self.damping, teleport)
         outside = self.teleport == "outside"
@@ -272,13 +273,14 @@ class LpqRank(IteratedRank):
         graph : Graph, SignedGraph, or anything :func:`apexrank.graph.as_graph` reads
             Undirected edges count in both directions. Negative edges of a signed graph are distrust.
         y : None
-            There is nothing to learn.
+            Ignored.
         teleport : array, mapping, names, or a list of several of them
             As in :meth:`PageRank.fit`.
-        trusted, distrusted : names, mapping of names to weights, or array of one weight a vertex
-            Labelled vertices. An array of floats or bools, one for each vertex, is weights; any other is names. Where
-            only distrusted ones are given, all others are trusted alike, together as much. Where only trusted ones are,
-            the factor is 1 wherever trust arrives, however little, and ``neutral`` elsewhere: TrustRank has degrees.
+        trusted, distrusted : names, mapping of names to weights, or array of one weight per vertex
+            Labelled vertices. An array of floats or bools, one for each vertex, gives weights; any other gives names.
+            If only distrusted ones are given, all others are trusted equally, with the same total. If only trusted ones
+            are given, the factor is 1 wherever trust arrives, however little, and ``neutral`` elsewhere; TrustRank is
+            gradual instead.
         start : fitted rank, mapping of names to scores, or array, optional
             As in :meth:`PageRank.fit`.
         """
@@ -312,7 +314,7 @@ class LpqRank(IteratedRank):
         check_between("neutral", self.neutral, 0, 1)
 
     def _received(self, graph: SignedGraph) -> np.ndarray:
-        """Distrust through the negative edges."""
+        """Distrust received through negative edges."""
         if self.negative == "edges":
             links, rate = shared_links(graph.negative)
             return links.sums(self.ranks_ * rate) * graph.negative.n
@@ -325,13 +327,13 @@ class LpqRank(IteratedRank):
         if plus is None and minus is None:
             return
         minus = np.zeros(graph.n) if minus is None else minus
-        if plus is None:  # as much trust as there is distrust, shared by all who are not distrusted
+        if plus is None:  # as much trust as distrust, shared by all vertices that are not distrusted
             others = minus == 0
             if not others.any():
                 raise InputError("every vertex is distrusted: leave some out, or name trusted ones")
             plus = np.where(others, minus.sum() / others.sum(), 0.0)
         map_ = Linear() if self.trust == "linear" else self._map()
-        # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
+        # seeds of one unit each, or scaled as the bound for maps of degree below 1 requires
         with np.errstate(over="ignore"):
             given = [float(seeds.sum()) for seeds in (plus, minus) if seeds.any()]
         if not np.isfinite(given).all():
@@ -368,9 +370,9 @@ def _seeds(graph: Graph, seeds: Seeds, what: str) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class TopMean:
-    """Generalised mean ``(Σ_{k largest} flow^p / k)^{1/p}`` to the power 1/ratio (end of sec. 6.2).
+    """Generalised mean ``(Σ_{k largest} flow^p / k)^{1/p}`` of the top k flows, to the power 1/ratio (sec. 6.2).
 
-    Links beyond the k strongest add nothing: k = 1 is the largest flow, ``Lpq(p=inf)``.
+    Links beyond the k strongest add nothing; k = 1 is the largest flow, ``Lpq(p=inf)``.
     """
 
     k: int = 10
@@ -411,15 +413,15 @@ class TopMean:
 class TopMeanRank(IteratedRank):
     """Rank by the generalised mean of the k strongest in-flows, to the power 1/ratio (2013, end of sec. 6.2).
 
-    Whatever a farm adds beyond k links is lost; a page with fewer good links is not ahead of one with more of them
-    up to k.
+    Links of a farm beyond the k strongest add nothing; up to k, a page with more good links is not behind one with
+    fewer.
 
     Parameters
     ----------
     k : int
-        Number of in-flows that count, the teleport among them.
+        Number of in-flows that count, including the teleport.
     p : float
-        Exponent of the mean; 1 is the plain one.
+        Exponent of the mean; 1 is the arithmetic mean.
     ratio : float
         As in :class:`LpqRank`; above 1 there is a certificate.
     damping, tol, max_iter, warm_start, verbose, callback
@@ -444,10 +446,10 @@ class TopMeanRank(IteratedRank):
 
 @dataclass(frozen=True)
 class ConcaveConvex:
-    """``g(Σ_j f(flow_j))`` for any convex f and concave g that take and give arrays (sec. 6.2).
+    """Map ``g(Σ_j f(flow_j))`` for any vectorised convex f and concave g (sec. 6.2).
 
-    Both must be increasing with f(0) = 0. ``degree`` is the degree of homogeneity of the whole map, below 1 for a
-    certificate; by default it is unknown, and there is none. Weighted links take a call of f a link.
+    Both must be increasing with f(0) = 0. ``degree`` is the degree of homogeneity of the whole map; a degree below 1
+    gives a certificate. By default it is unknown, and there is none. Weighted links need one evaluation of f per link.
     """
 
     f: Callable[[np.ndarray], np.ndarray]
@@ -483,10 +485,10 @@ class ConcaveConvexRank(IteratedRank):
     Parameters
     ----------
     f, g : callable
-        From arrays to arrays, increasing, f(0) = 0. :class:`LpqRank` has ``f = x^p``, ``g = x^{1/q}``.
+        Vectorised, increasing, f(0) = 0. :class:`LpqRank` has ``f = x^p``, ``g = x^{1/q}``.
     degree : float
-        Degree h of homogeneity of ``g∘f``, if it is known and below 1: the certificate rests on it. Without it
-        iteration ends when no score changes by more than ``tol`` in the L1 norm, and ``error_bound_`` is nan.
+        Degree h of homogeneity of ``g∘f``, if known and below 1; the certificate depends on it. Without it iteration
+        stops when the scores change by at most ``tol`` in the L1 norm, and ``error_bound_`` is nan.
     damping, tol, max_iter, warm_start, verbose, callback
         As in :class:`PageRank`.
 

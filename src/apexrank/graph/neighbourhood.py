@@ -1,7 +1,7 @@
-"""In-links of a vertex and links among their sources: evidence of link farms.
+"""In-links of a vertex and links among their sources, as evidence of link farms.
 
-A booster of a link farm is a page that nobody links to, except perhaps the page it boosts (Gyöngyi and Garcia-Molina,
-"Link spam alliances", 2005). Here such a source is called *unsupported*.
+A booster in a link farm is a page that no other page links to, except perhaps the page it boosts (Gyöngyi and
+Garcia-Molina, "Link spam alliances", 2005). Such a source is called *unsupported* here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from apexrank.kernels.jit import kernel
 
 
 class Neighbourhood(NamedTuple):
-    """The strongest in-links of a vertex, less the teleport and a link to itself.
+    """Strongest in-links of a vertex, without the teleport and self-loops.
 
-    ``unsupported`` says of each source whether nobody but the vertex links to it; ``among`` are the links between the
-    vertex (0) and the sources (1, 2, …), as pairs of source and target.
+    ``unsupported`` tells for each source whether no vertex other than this one links to it; ``among`` are the links
+    between the vertex (0) and the sources (1, 2, …), as pairs of source and target.
     """
 
     links: list[InLink]
@@ -33,7 +33,7 @@ class Neighbourhood(NamedTuple):
 
 
 def neighbourhood(rank: IteratedRank, vertex: int, most: int) -> Neighbourhood:
-    """The ``most`` strongest in-links of a vertex, given by its number, in a fitted rank.
+    """Return the ``most`` strongest in-links of a vertex number in a fitted rank.
 
     Examples
     --------
@@ -51,10 +51,10 @@ def neighbourhood(rank: IteratedRank, vertex: int, most: int) -> Neighbourhood:
 
 
 class Support(NamedTuple):
-    """In-link statistics of some vertices; self-loops do not count anywhere.
+    """In-link statistics of some vertices, ignoring self-loops.
 
-    ``sources`` is the number of in-links, ``unsupported`` that of those from vertices that nobody else links to,
-    ``share`` the part of the flow that comes through the latter, ``back`` the number of sources linked in return.
+    ``sources`` is the number of in-links, ``unsupported`` the number from vertices that no one else links to, ``share``
+    the part of the flow from the latter, ``back`` the number of sources linked in return.
     """
 
     sources: np.ndarray
@@ -66,7 +66,7 @@ class Support(NamedTuple):
 def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
     """Compute in-link statistics of vertices, in time linear in the number of their links.
 
-    What flows through a link is ``r_j·w_ij/d_j``, with r the given scores.
+    The flow through a link is ``r_j·w_ij/d_j``, where r are the given scores.
 
     Examples
     --------
@@ -89,8 +89,8 @@ def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
 
 @kernel()
 def _support(indptr, indices, weights, out_indptr, out_indices, rate, loops, vertices, found, share):
-    # the head may hold most links of a large graph: one pass without temporary arrays of their number
-    linked = np.full(indptr.size - 1, -1, np.int64)  # the last of the vertices that links there
+    # the top vertices may have most links of a large graph: one pass without temporary arrays of that size
+    linked = np.full(indptr.size - 1, -1, np.int64)  # the last of the given vertices that links there
     for a in range(vertices.size):
         v = vertices[a]
         for k in range(out_indptr[v], out_indptr[v + 1]):
@@ -113,9 +113,9 @@ def _support(indptr, indices, weights, out_indptr, out_indices, rate, loops, ver
 
 
 def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
-    """Share of all flow through links that starts at vertices nobody links to: the graph's usual level.
+    """Share of the total flow that starts at vertices without in-links, the base rate of a graph.
 
-    A link to oneself is no support, and what stays with a vertex by one is no flow; 0 where nothing flows.
+    Self-loops count neither as in-links nor as flow; 0 if there is no flow.
 
     Examples
     --------
@@ -135,11 +135,11 @@ def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
 
 
 def origin_share(rank: PageRank, starts: np.ndarray) -> np.ndarray:
-    """Share of each vertex's score in a fitted PageRank that is brought by walks from some vertices, given by a mask.
+    """Share of each vertex's score in a fitted PageRank due to walks that start at some vertices (a mask).
 
-    Every walk starts at a random vertex, after dangling ones, too. With P the links divided by out-weights a score is
-    ``s·(I − αP)⁻¹v``, where s is the rate of new walks and v the teleport vector: the ratio of two such scores, each
-    divided by its rate, is the share.
+    Every walk starts at a random vertex, also after dangling ones. With P the links divided by out-weights, a score is
+    ``s·(I − αP)⁻¹v``, where s is the rate of new walks and v the teleport vector. The share is the ratio of two such
+    scores, each divided by its rate.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def origin_share(rank: PageRank, starts: np.ndarray) -> np.ndarray:
     if not starts.any():
         return np.zeros(len(starts))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the rank itself has said so
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the rank itself has already warned
         part = clone(rank).fit(rank.graph_, teleport=starts.astype(float))
     dangling = rank.graph_.dangling
     rates = [1 - rank.damping + rank.damping * each.scores_[dangling].sum() for each in (rank, part)]
@@ -170,19 +170,19 @@ def self_loops(graph: Graph) -> np.ndarray:
 
 
 def has_links(graph: Graph) -> bool:
-    """Whether any vertex links to another one.
+    """Return whether any vertex links to another one.
 
     Examples
     --------
     >>> has_links(Graph.from_edges([0, 1], [0, 1])), has_links(Graph.from_edges([0, 1], [1, 1]))
     (False, True)
     """
-    # more links than vertices cannot all be loops
+    # more links than vertices cannot all be self-loops
     return graph.n_edges > graph.n or graph.n_edges > int(self_loops(graph).sum())
 
 
 def closed_share(graph: Graph, vertex: int) -> float:
-    """Share of a vertex's sources that have no in-links from outside the vertex and its sources.
+    """Share of a vertex's sources without in-links from outside the vertex and its sources.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def closed_share(graph: Graph, vertex: int) -> float:
 
 
 def links_among(graph: Graph, vertices: list[int]) -> list[tuple[int, int]]:
-    """Links between some vertices, as pairs of positions in their list (source, target), none to oneself.
+    """Return the links between some vertices as pairs of list positions (source, target), without self-loops.
 
     Examples
     --------
@@ -215,9 +215,9 @@ def links_among(graph: Graph, vertices: list[int]) -> list[tuple[int, int]]:
 
 
 def on_closed_cycle(graph: Graph) -> np.ndarray:
-    """Mask of the vertices whose only link leads to themselves, or round a cycle of vertices with one link each.
+    """Mask of the vertices on closed cycles, in which each vertex has one link only; self-loops included.
 
-    What they hold comes back undivided.
+    Their rank returns to them undivided.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def on_closed_cycle(graph: Graph) -> np.ndarray:
     single = np.flatnonzero(np.diff(out.indptr) == 1)
     ahead = np.full(graph.n + 1, graph.n)  # the last entry is a dead end
     ahead[single] = out.indices[out.indptr[single]]
-    # each round looks twice as far ahead, until all are on a cycle or at the dead end
+    # pointer doubling, until all are on a cycle or at the dead end
     for _ in range(int(graph.n).bit_length()):
         ahead = ahead[ahead]
     closed = np.zeros(graph.n + 1, dtype=bool)

@@ -1,12 +1,12 @@
-"""PageRank of walks that do not turn back.
+"""PageRank of non-backtracking walks.
 
-``y_t(i→k)`` is the mass that crosses a link at step t. A walker who came from k does not go back to k, so that
+Let ``y_t(i→k)`` be the mass that crosses a link at step t. A walker that came from k does not go back to k, so that
 
     ``y_t(i→k) = w_ik·z_t(i) − b_ik·y_{t−1}(k→i)``,   ``b_ik = α·w_ik/(d_i − w_ik)``,
 
-where z(i) is what i hands on for each unit of weight. Links without a reverse need no number of their own. Of a
-reciprocal one the reverse's mass is eliminated, ``y_{t−1}(k→i) = w_ki·z_{t−1}(k) − b_ki·y_{t−2}(i→k)``: so a link reads
-and writes its own mass of two steps before, in order, and nothing has to be looked up.
+where z(i) is the mass that i passes on per unit of weight. Links without a reverse need no variable. For a reciprocal
+link the reverse's mass is eliminated, ``y_{t−1}(k→i) = w_ki·z_{t−1}(k) − b_ki·y_{t−2}(i→k)``: so a link reads and
+writes its own mass of two steps before, in order, without lookups.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from apexrank.kernels.csr import NO_WEIGHTS, InLinks
 from apexrank.kernels.jit import kernel
 from apexrank.validation import check_count
 
-EXPLAINED_STEPS = 100  # α^100 is 1e-7 at the usual damping: more digits than anybody reads
+EXPLAINED_STEPS = 100  # α^100 is 1e-7 at the usual damping, precise enough to display
 
 
 class Paths(NamedTuple):
-    """In-links with a mark on those whose reverse exists; rows of the latter start at ``starts``.
+    """In-links with a mask of the reciprocal ones; rows of the latter start at ``starts``.
 
     ``back`` are the weights of the reverse links, ``out`` the out-weights of the vertices; without weights both lists
     of weights are empty.
@@ -47,7 +47,7 @@ class Paths(NamedTuple):
 
 
 class State(NamedTuple):
-    """Masses after a step: on vertices, of it by teleport; handed on by each, and on reciprocal links, in the step."""
+    """Masses after a step: on vertices, from the teleport, passed on by each vertex, and on reciprocal links."""
 
     mass: np.ndarray
     fresh: np.ndarray
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 
 class NonBacktrackingWalk(Walk):
-    """Walkers who live on links, and never go back along the link they came by."""
+    """Walk on links that never returns along the link it just crossed."""
 
     links: InLinks
 
@@ -74,7 +74,7 @@ class NonBacktrackingWalk(Walk):
             self.links.run(partial(reverse_weights, self.paths))
 
     def states(self, teleport: np.ndarray) -> Iterator[State]:
-        """States after 0, 1, 2, … steps; the masses of step t sum to damping^t."""
+        """Iterate over the states after 0, 1, 2, … steps; the masses of step t sum to damping^t."""
         graph, a, n = self.graph, self.damping, self.graph.n
         rate = np.divide(a, graph.out_weight, out=np.zeros(n), where=~graph.dangling)
         masses = np.zeros((2, int(self.paths.starts[-1])))
@@ -90,9 +90,9 @@ class NonBacktrackingWalk(Walk):
             yield State(arrived + fresh, fresh, handed, masses[step % 2])
 
     def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
-        """Add up the masses from step ``truncate`` on; ``start`` says nothing about links and is not used."""
+        """Sum the masses from step ``truncate`` on; ``start`` has no information about links and is ignored."""
         columns = self.teleport.reshape(self.graph.n, -1).T
-        # what is left after t steps is damping^(t + 1)/(1 − damping) of damping^truncate/(1 − damping)
+        # the remainder after t steps is damping^(t + 1)/(1 − damping) of damping^truncate/(1 − damping)
         steps = 1 if self.damping == 0 else math.ceil(math.log(max(tol, 1e-300) / 4) / math.log(self.damping))
         steps = self.truncate + min(max_iter, max(steps, 1))
         found = np.stack([self._sum(column, steps, progress) for column in columns], axis=1)
@@ -110,7 +110,7 @@ class NonBacktrackingWalk(Walk):
         return total / (total.sum() or 1.0)
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
+        """Return the sources of a vertex's in-links, their flows (teleport last), and their shares of the score."""
         sources, weights = self.graph.links_into(vertex)
         both = self.paths.reciprocal[self.graph.indptr[vertex] : self.graph.indptr[vertex + 1]]
         own = slice(self.paths.starts[vertex], self.paths.starts[vertex + 1])
@@ -127,22 +127,22 @@ class NonBacktrackingWalk(Walk):
 
 @dataclass(eq=False, repr=False)
 class NonBacktrackingRank(IteratedRank):
-    """PageRank of walks that do not turn back, without their first steps.
+    """PageRank of non-backtracking walks, without their first steps.
 
-    A walker never goes back along the link it came by, so that a page gains nothing by linking back to its boosters;
-    what it carries during its first ``truncate`` steps does not count, so that a booster's own link counts for nothing.
-    Walkers who can only turn back, and those on dangling vertices, start anew by the teleport. A self-loop is its own
-    reverse, and is crossed once. On a graph without reciprocal links ``truncate=0`` is PageRank.
+    A walker never returns along the link it just crossed, so that a page gains nothing by linking back to its boosters.
+    The mass of its first ``truncate`` steps does not count, so that a booster's own link is worth nothing. Walkers that
+    could only turn back, and those on dangling vertices, restart by the teleport. A self-loop is its own reverse and is
+    crossed once. On a graph without reciprocal links ``truncate=0`` is PageRank.
 
-    Farms made of triangles, or with a page between the boosters and the target, go round both: see
-    :class:`GuardedPageRank`, which holds against more attacks.
+    Farms of triangles, or with a page between the boosters and the target, evade both defences: see
+    :class:`GuardedPageRank`, which resists more attacks.
 
     Parameters
     ----------
     truncate : int
         First step that counts.
     damping, tol, max_iter, verbose, callback
-        As in :class:`PageRank`. ``tol`` decides the number of steps, which is the same for every graph.
+        As in :class:`PageRank`. ``tol`` determines the number of steps, which is the same for every graph.
 
     Attributes
     ----------
@@ -151,10 +151,10 @@ class NonBacktrackingRank(IteratedRank):
 
     Notes
     -----
-    A walker that has just crossed the link from j to i goes on along any other link of i with probability
+    A walker that has just crossed the link from j to i continues along any other link of i with probability
     ``α·w_ik/(d_i − w_ij)``. The mass left after t steps is α^t, which bounds the error. A reciprocal link needs two
-    numbers, any other none. Scores of an earlier graph say nothing of the masses on links, so ``start`` and
-    ``warm_start`` do not save steps.
+    numbers, any other none. Scores of an earlier graph contain no information about the masses on links, so ``start``
+    and ``warm_start`` do not save steps.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class NonBacktrackingRank(IteratedRank):
 
 @kernel()
 def mark_reciprocal(indptr, indices, found, counts, first, last):
-    """Mark and count the links (by target, sources sorted) whose reverse exists; a self-loop is its own reverse."""
+    """Mark and count reciprocal links (by target, sources sorted); a self-loop is its own reverse."""
     for k in range(np.int64(first), np.int64(last)):
         counts[k] = 0
         for e in range(indptr[k], indptr[k + 1]):
@@ -188,7 +188,7 @@ def mark_reciprocal(indptr, indices, found, counts, first, last):
 
 @kernel()
 def reverse_weights(paths, first, last):
-    """Fill in the weight of the reverse of every reciprocal link, in their order."""
+    """Fill in the weight of the reverse of each reciprocal link, in order."""
     indptr, indices, weights, reciprocal, starts, back, _ = paths
     for k in range(np.int64(first), np.int64(last)):
         q = starts[k]
@@ -201,10 +201,10 @@ def reverse_weights(paths, first, last):
 
 @kernel()
 def walk_on(paths, damping, z, z_before, y, arrived, handed, stuck, first, last):
-    """One step for the rows ``first`` to ``last``.
+    """Take one step for the rows ``first`` to ``last``.
 
     ``y`` holds the masses of reciprocal links two steps before and is overwritten. ``arrived`` is the mass on each
-    vertex, ``handed`` its new z without teleports, ``stuck`` the mass that has nowhere to go on to.
+    vertex, ``handed`` its new z without teleports, ``stuck`` the mass that cannot continue.
     """
     indptr, indices, weights, reciprocal, starts, back, out = paths
     for k in range(np.int64(first), np.int64(last)):
@@ -224,7 +224,7 @@ def walk_on(paths, damping, z, z_before, y, arrived, handed, stuck, first, last)
             mass = w * z[i]
             if rest_i > 0.0:
                 mass -= damping * w / rest_i * reverse
-            mass = max(mass, 0.0)  # where all of i's mass came from k, rounding is all that is left
+            mass = max(mass, 0.0)  # if all of i's mass came from k, only rounding errors are left
             y[q] = mass
             q += 1
             turning += mass

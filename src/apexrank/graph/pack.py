@@ -1,11 +1,10 @@
-"""Edge files of any size into shards, with bounded memory: an external sort by target and source.
+"""Conversion of edge files of any size to shards with bounded memory, by an external sort by target and source.
 
-1. The files are read in chunks. Each chunk goes to disk with a key for each end: the id itself where ids are whole
-   numbers, a 64-bit hash of it where they are text; its distinct names go to disk as a sorted run.
+1. The files are read in chunks. Each chunk is written to disk with a key for each end: the id itself if ids are whole
+   numbers, its 64-bit hash if they are text; the distinct names of the chunk are written as a sorted run.
 2. The sorted distinct ids get the numbers 0 to n − 1, as in :func:`apexrank.graph.as_graph`. Runs of names are merged
-   one range of the alphabet after the other. Two names with one hash would be seen here: everything is then done
-   again with another hash.
-3. The chunks are numbered, and their links divided into buckets of consecutive targets.
+   one alphabetical range at a time. Hash collisions are detected here: everything is then repeated with another hash.
+3. The chunks are numbered, and their links are divided into buckets of consecutive targets.
 4. Each bucket is sorted in memory, repeated links are merged, and it becomes a shard.
 """
 
@@ -40,13 +39,13 @@ from apexrank.kernels.edges import (
 from apexrank.validation import check_choice, check_polars_threads
 
 Tell = Callable[[str], Any]
-_RUN_ROWS = 1 << 16  # names in a group of rows of a sorted run, which can be skipped as a whole
-_BYTES_OF_LINK = {False: 24, True: 60}  # while a bucket is sorted: as it was read, by source, and by target
-_SAMPLES = 256  # names of a run that tell where the alphabet is divided
+_RUN_ROWS = 1 << 16  # names per row group of a sorted run; row groups can be skipped
+_BYTES_OF_LINK = {False: 24, True: 60}  # while sorting a bucket: as read, by source, and by target
+_SAMPLES = 256  # names sampled from a run to choose alphabetical ranges
 
 
 class _HashCollisionError(Exception):
-    """Two names have one hash."""
+    """Raised when two names have the same hash."""
 
 
 def pack_graph(
@@ -64,9 +63,9 @@ def pack_graph(
     links: int = shards.LINKS,
     progress: Tell | None = None,
 ) -> ShardedGraph:
-    r"""Turn edge files of any size into a graph in shards, with bounded memory.
+    r"""Convert edge files of any size to a sharded graph with bounded memory.
 
-    The graph is the one that :func:`as_graph` reads, with the same numbers of vertices.
+    The result is the graph that :func:`as_graph` reads, with the same vertex numbers.
 
     Parameters
     ----------
@@ -74,18 +73,18 @@ def pack_graph(
         Files of edges, folders or patterns of them, or ``-`` for standard input: CSV, TSV, lists with white space,
         JSON lines (all also gzip) or Parquet. A single file of another format is read into memory as a whole.
     folder : str or Path
-        Folder to write, at once or not at all; one that is there is replaced only if it is empty or such a graph.
-        While it is written, a hidden folder beside it needs about 16 bytes a link, 32 with weights, and for ids of
-        text up to the size of the files.
+        Output folder, written atomically; an existing folder is replaced only if it is empty or a sharded graph.
+        During conversion a hidden folder beside it needs about 16 bytes per link, 32 with weights, and up to the size
+        of the files if ids are text.
     directed, source, target, weight, repeated, self_loops, format
         As in :func:`as_graph`.
     memory : float
-        Bytes that edges and names may take. On top of it come about 40 bytes a vertex, and all links of a vertex are
-        sorted at once.
+        Bytes for edges and names. In addition it needs about 40 bytes per vertex, and all links of a vertex are sorted
+        at once.
     links : int
-        Most links of a shard, about; fewer where the memory is small.
+        Approximate maximum number of links per shard; fewer if memory is small.
     progress : callable, optional
-        Called with a sentence about what is being done.
+        Called with a description of each step.
 
     Returns
     -------
@@ -95,7 +94,7 @@ def pack_graph(
     Raises
     ------
     InputError
-        Naming the edge and its line, as :func:`as_graph` does; a full disk. Nothing is left behind.
+        With the edge and its line, as in :func:`as_graph`; also for a full disk. No files are left behind.
 
     Examples
     --------
@@ -135,7 +134,7 @@ def pack_graph(
 
 
 def _is_foreign(path: str | Path, format: str | None) -> bool:
-    """Whether a path is a graph of a format that is not a table of edges."""
+    """Return whether a path is a graph in a format other than an edge table."""
     if format is not None or str(path) == "-":
         return format is not None and format not in TABLES
     return webgraph_base(path) is not None or (Path(path).is_file() and recognise(Path(path)) not in TABLES)
@@ -143,7 +142,7 @@ def _is_foreign(path: str | Path, format: str | None) -> bool:
 
 @dataclass
 class _Packing:
-    """Files to be packed; each attempt has a scratch folder of its own."""
+    """Packing of edge files; each attempt uses its own scratch folder."""
 
     paths: list[Any]
     columns: tuple[Column, Column, Column]
@@ -154,14 +153,14 @@ class _Packing:
     memory: int
     links: int
     tell: Tell
-    # files whose ids are text, unlike those of their first edge
+    # files with text ids, unlike those of their first edge
     as_text: set[str] = field(default_factory=set)
     seed: int = 0
     weighted: bool = False
     scratch: Path = Path()
 
     def write(self, folder: Path) -> bool:
-        """Write the shards; return False where something was learned for another attempt."""
+        """Write the shards; return False if another attempt is needed."""
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix="scratch") as scratch:
                 self.scratch = Path(scratch)
@@ -174,7 +173,7 @@ class _Packing:
         return False
 
     def _tables(self) -> Iterator[EdgeTable]:
-        # parsing takes about ten times the text of a chunk
+        # parsing needs about ten times the memory of the text
         size = max(16, self.memory // 20)
         return files.edge_tables(self.paths, *self.columns, self.format, size, self.as_text)
 
@@ -201,10 +200,10 @@ class _Packing:
         writer.finish(names)
 
     def _read(self) -> tuple[Any, list[Path]]:
-        """Read all edges once, and leave them in the scratch folder by key."""
+        """Read all edges once and write them to the scratch folder by key."""
         chunks: list[Path] = []
         vertices: Any = None
-        headers: dict[str, EdgeTable] = {}  # without their edges
+        headers: dict[str, EdgeTable] = {}  # tables without their edges
         n = 0
         for table, sources, targets in self._ends():
             if vertices is None:
@@ -230,7 +229,7 @@ class _Packing:
         return vertices, chunks
 
     def _ends(self) -> Iterator[tuple[EdgeTable, Any, Any]]:
-        """Tables with the ids of their sources and targets, whole numbers in both or text in both."""
+        """Iterate over tables with their source and target ids, both whole numbers or both text."""
         import polars as pl
 
         first: list[Any] = []
@@ -247,7 +246,7 @@ class _Packing:
             yield table, ends[0], ends[1]
 
     def _number(self, chunk: Path, vertices: Any, counts: np.ndarray) -> None:
-        """Replace the edges of a chunk by links between numbers, and count those into each vertex."""
+        """Replace ids in a chunk by vertex numbers, and count the links into each vertex."""
         *ends, weights = _load(chunk)
         sources, targets = map(vertices.lookup, ends)
         kept = np.ones(len(sources), bool) if weights is None else weights != 0
@@ -257,7 +256,7 @@ class _Packing:
             sources, targets = sources[kept], targets[kept]
             weights = None if weights is None else weights[kept]
         if not self.directed:
-            # each edge beside its reverse, so that repeated links are added up in the order of the file
+            # keep each edge next to its reverse, so that repeated links are summed in file order
             kept = np.repeat(sources != targets, 2)
             kept[::2] = True
             turned = np.column_stack([targets, sources]).ravel()[kept]
@@ -267,7 +266,7 @@ class _Packing:
         _dump(chunk, sources, targets, weights)
 
     def _divide(self, chunks: list[Path], counts: np.ndarray) -> list[int]:
-        """Divide the links into buckets, each of the next vertices; return where these begin and end."""
+        """Divide the links into buckets of consecutive vertices; return the bounds of the buckets."""
         links = max(1, min(self.links, self.memory // _BYTES_OF_LINK[self.weighted]))
         spans = shards.shard_rows(np.concatenate([[0], np.cumsum(counts)]), links)
         bounds = [0, *(last for _, last in spans)]
@@ -289,7 +288,7 @@ class _Packing:
         return [self.scratch / f"bucket{k}.{part}" for part in ("sources", "targets", "weights")]
 
     def _sorted(self, k: int, rows: int, n: int) -> Links:
-        """Links of a bucket by target and source; repeated ones stay."""
+        """Sort the links of a bucket by target and source, keeping repeated ones."""
         kinds: list[Any] = [index_type(n), index_type(n), np.float64]
         paths = [path for path in self._bucket(k) if path.exists()]
         found: list[Any] = [np.fromfile(path, kind) for path, kind in zip(paths, kinds, strict=False)]
@@ -301,7 +300,7 @@ class _Packing:
         return kernels.in_links(found[0], found[1], weights, n, n_targets=rows)
 
     def _refuse_repeated(self, source: Any, target: Any) -> None:
-        """Read the files again to say where the two edges of a repeated link are."""
+        """Read the files again to report the locations of the two edges of a repeated link."""
         places: list[str] = []
         for table, sources, targets in self._ends():
             same = np.asarray((sources == source) & (targets == target))
@@ -318,15 +317,15 @@ class _Packing:
 
 
 class _WholeIds:
-    """Vertices whose ids are whole numbers: a table of all possible ones, or a sorted list where that is too long.
+    """Vertices with whole numbers as ids: a table of all possible ids, or a sorted list if that is too long.
 
-    ``lookup`` finds the numbers of keys.
+    ``lookup`` maps keys to vertex numbers.
     """
 
     def __init__(self, memory: int) -> None:
         self._most = memory // 4
         self._seen: np.ndarray | None = np.zeros(0, bool)
-        self._known: list[np.ndarray] = []  # each sorted and without repeated ids
+        self._known: list[np.ndarray] = []  # each sorted and unique
         self._names = np.empty(0, np.int64)
         self.lookup: Any = None
         self.n = 0
@@ -371,7 +370,7 @@ class _WholeIds:
 
 
 class _TextIds:
-    """Vertices whose ids are text: keys are hashes, and the names of each chunk a sorted run on disk."""
+    """Vertices with text ids: keys are hashes, and the names of each chunk are a sorted run on disk."""
 
     def __init__(self, scratch: Path, memory: int, seed: int) -> None:
         self._scratch, self._memory, self._seed = scratch, memory, seed
@@ -390,7 +389,7 @@ class _TextIds:
         self._runs.append(self._scratch / f"names{len(self._runs)}.parquet")
         run.write_parquet(self._runs[-1], row_group_size=_RUN_ROWS)
         self._bytes += int(run.estimated_size())
-        # as a list, since a part of a series keeps all of its text in memory
+        # as a list, because a slice of a series keeps all of its text in memory
         self._samples += names.gather_every(-(-len(names) // _SAMPLES)).to_list()
         return [self._hash(ids) for ids in (sources, targets)]
 
@@ -400,7 +399,7 @@ class _TextIds:
     def number(self) -> Any:
         import polars as pl
 
-        # a range is in memory as it was read, joined and sorted
+        # a range is in memory as read, joined and sorted
         ranges = -(-4 * self._bytes // self._memory)
         samples = sorted(set(self._samples))
         bounds = samples[:: -(-len(samples) // ranges)][1:]
@@ -436,7 +435,7 @@ class _TextIds:
 
 
 def _dump(path: Path, *arrays: np.ndarray | None) -> None:
-    """Write arrays to a file, one after the other; an empty one for None."""
+    """Write arrays to a file in sequence; None is written as an empty array."""
     with path.open("wb") as file:
         for values in arrays:
             shards.write_array(file, np.empty(0) if values is None else values)

@@ -1,4 +1,4 @@
-"""PageRank, without its first steps, limited where a few generous links make it, and the count of in-links."""
+"""PageRank, truncated PageRank, PageRank guarded against link farms, and in-degree."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ from apexrank.validation import check_between, check_count, check_finite
 class PageRank(IteratedRank):
     """PageRank: ``r_i = α·Σ_{j→i} r_j·w_ij/d_j + teleport_i`` (Brin and Page, 1998).
 
-    Dangling vertices, those without out-links, hand out what they hold by the teleport vector.
+    The rank of dangling vertices, those without out-links, is redistributed by the teleport vector.
 
     Parameters
     ----------
     damping : float
-        Share α that follows links.
+        Probability α of following a link.
     tol : float
-        Iteration ends when the distance to the exact scores is at most this, in the L1 norm: not, as elsewhere, when
-        two iterates are close.
+        Tolerance on the L1 distance to the exact scores, not, as elsewhere, on the change between iterates.
     max_iter : int
-        Most steps.
+        Maximum number of steps.
     warm_start : bool
-        Begin with the last scores, matched by the vertices' names, when the graph has changed a little.
+        Start from the last scores, matched by vertex name, for a graph that has changed a little.
     verbose : int
-        1 prints a line a step.
+        1 prints a line per step.
     callback : callable, optional
-        Called with the number of the step and the bound on the error after each.
+        Called after each step with its number and the error bound.
 
     Attributes
     ----------
     scores_, names_, ranking_, error_bound_, converged_, n_iter_, history_
-        As in every rank of this module: scores sum to 1.
+        Common to all iterative ranks; scores sum to 1.
 
     Examples
     --------
@@ -69,13 +68,13 @@ class PageRank(IteratedRank):
 class TruncatedPageRank(IteratedRank):
     """PageRank without walks of fewer than ``truncate`` links (Becchetti et al., 2008).
 
-    A booster that links to its target gives nothing at ``truncate=2``: only what reaches it from further away counts.
-    A farm whose target links back to the boosters keeps its gain, since walks go back and forth.
+    A booster that links to its target contributes nothing at ``truncate=2``: only mass from further away counts. A farm
+    whose target links back to the boosters keeps its gain, because walks go back and forth.
 
     Parameters
     ----------
     truncate : int
-        Length of the shortest walks that count; 0 is PageRank. The paper's T counts walks of *more* than T links:
+        Length of the shortest walks that count; 0 is PageRank. In the paper, walks of *more* than T links count:
         its T is ``truncate − 1``.
     damping, tol, max_iter, warm_start, verbose, callback
         As in :class:`PageRank`.
@@ -83,7 +82,7 @@ class TruncatedPageRank(IteratedRank):
     Attributes
     ----------
     scores_ : array of shape (n_vertices,)
-        Scores, summing to 1; 0 for vertices that no walk of this length leads to.
+        Scores, summing to 1; 0 for vertices that no walk of this length reaches.
     names_, ranking_, error_bound_, converged_, n_iter_, history_
         As in :class:`PageRank`.
 
@@ -109,14 +108,14 @@ class TruncatedPageRank(IteratedRank):
 
 @dataclass(eq=False, repr=False)
 class InDegree(GraphRank):
-    """Weight of the links into each vertex, as a share of all; defenceless against farms.
+    """In-link weight of each vertex as a share of the total; not robust against link farms.
 
     In a signed graph negative links count against a vertex (net in-degree).
 
     Parameters
     ----------
     weighted : bool
-        False counts links whatever they weigh.
+        False counts links regardless of their weights.
 
     Examples
     --------
@@ -128,7 +127,7 @@ class InDegree(GraphRank):
     weighted: bool = True
 
     def fit(self, graph: Any, y: None = None) -> Self:
-        """Count the links of a graph, which may be anything :func:`apexrank.graph.as_graph` reads."""
+        """Count the in-links of a graph, any input of :func:`apexrank.graph.as_graph`."""
         read = read_graph(graph)
         parts = read if isinstance(read, SignedGraph) else [read]
         degrees = [self._degree(part) for part in parts]
@@ -143,11 +142,11 @@ class InDegree(GraphRank):
 
 
 class SpreadWalk(Walk):
-    """PageRank's step where no link hands on more than a share ``1/min_links``, and where first steps count little.
+    """PageRank step in which no link passes on more than a share ``1/min_links``, and first steps count little.
 
-    What a vertex of few links does not hand on starts anew, as from a dangling one. Walks whose first ``truncate``
-    steps count ``early`` as much as the later ones are PageRank's with another teleport vector: a part ``early`` of it
-    as it was, the rest where walkers are after ``truncate`` steps.
+    Rank that a vertex with few links does not pass on restarts, as from a dangling vertex. Walks whose first
+    ``truncate`` steps count ``early`` times as much as later ones are PageRank with another teleport vector: a share
+    ``early`` of the original, the rest at the positions of walkers after ``truncate`` steps.
     """
 
     def __init__(
@@ -170,35 +169,35 @@ class SpreadWalk(Walk):
             late = self.links.sums(late * self.rate)
         starts = early * teleport + (1 - early) * late
         if not starts.any(axis=0).all():
-            starts = teleport  # no walk is that long
+            starts = teleport  # there are no walks of that length
         self.teleport = self.fresh = starts / total(starts)
         self.inflow = Linear().on(self.links, self.rate, self.teleport)
 
     def held(self, r: np.ndarray) -> Any:
-        """Score that is not handed on."""
+        """Score that is not passed on."""
         return total(r * (self._kept if r.ndim == 1 else self._kept[:, None]))
 
 
 @dataclass(eq=False, repr=False)
 class GuardedPageRank(IteratedRank):
-    """PageRank, but no more than what comes by many independent links allows: resists most link farms.
+    """PageRank limited by the support from many independent links, which resists most link farms.
 
-    A *guard* is computed beside PageRank: the same walk, but a vertex hands on at most ``1/min_links`` of its rank
-    through any link, and the first ``truncate`` steps of a walk hardly count. So the pages of a farm hand their target
-    at most ``1/min_links`` of what they hold, in whatever pattern they link: boosters with a single link, cycles,
+    A *guard* is computed in addition to PageRank: the same walk, but a vertex passes on at most ``1/min_links`` of its
+    rank through any link, and the first ``truncate`` steps of a walk hardly count. So the pages of a farm pass at most
+    ``1/min_links`` of their rank to their target, whatever their link structure: boosters with a single link, cycles,
     chains and funnels lose most. The score is the smaller of PageRank and ``limit_`` times the guard, where ``limit_``
-    is such that a share ``keep`` of the vertices keep their PageRank.
+    is chosen such that a share ``keep`` of the vertices keep their PageRank.
 
     Parameters
     ----------
     min_links : float
-        Links that every vertex is taken to have at least. 1 cuts nothing.
+        Minimum number of links that every vertex is assumed to have. 1 has no effect.
     truncate : int
-        Number of first steps of a walk that count ``early`` only.
+        Number of first steps of a walk, which are weighted by ``early``.
     early : float
-        What they count, above 0 and at most 1.
+        Weight of these steps, above 0 and at most 1.
     keep : float
-        Share of the vertices whose PageRank stays as it is, from 0 to 1. Larger means nearer to PageRank.
+        Share of the vertices that keep their PageRank, from 0 to 1. Larger values are closer to PageRank.
     damping, tol, max_iter, warm_start, verbose, callback
         As in :class:`PageRank`.
 
@@ -211,16 +210,16 @@ class GuardedPageRank(IteratedRank):
     limit_ : float, or array of shape (n_teleports,)
         Factor of the guard.
     limited_ : array of bool
-        Vertices whose score is below their PageRank: look at those that were high.
+        Vertices whose score is below their PageRank; those with a high PageRank deserve inspection.
     names_, ranking_, error_bound_, converged_, n_iter_, history_
-        As in :class:`PageRank`; the bound is for this ``limit_``. `explain` lists what makes up PageRank, or the guard
-        where that limits a vertex; `explained` says which. The source None of the guard is where walks start that
-        count: teleport and first steps.
+        As in :class:`PageRank`; the bound holds for this ``limit_``. `explain` decomposes PageRank, or the guard if it
+        limits a vertex; `explained` tells which. The source None of the guard is the start of the walks that count:
+        teleport and first steps.
 
     Notes
     -----
-    What no rank of links alone can tell is a farm that is built like an honest site: pages that link to one another as
-    much as to the target. It ranks like such a site of the same number of pages.
+    No rank based only on links can detect a farm that is built like an honest site, with pages that link to one another
+    as much as to the target. It ranks like an honest site of the same number of pages.
 
     Examples
     --------
@@ -246,7 +245,7 @@ class GuardedPageRank(IteratedRank):
         return SpreadWalk(graph, self.damping, teleport, self.min_links, int(self.truncate), self.early)
 
     def fit(self, graph: Any, y: None = None, *, teleport: Teleport = None, start: Any = None) -> Self:
-        """Rank the vertices of a graph; parameters as in :meth:`PageRank.fit`, ``start`` begins both ranks."""
+        """Rank the vertices of a graph; parameters as in :meth:`PageRank.fit`, with ``start`` for both ranks."""
         self._check_numbers()
         check_finite("min_links", self.min_links, 1)
         check_count("truncate", self.truncate, 0)
@@ -259,11 +258,11 @@ class GuardedPageRank(IteratedRank):
         plain = self._rank(read, shares, start, tol=self.tol / 8)
         steps, history = plain.n_iter, plain.history
         with self._guard(read, shares) as walk:
-            exact = walk.rounding / (1 - self.damping)  # no solution is known better than this
+            exact = walk.rounding / (1 - self.damping)  # attainable accuracy
             guard = walk.solve(plain.scores, self.tol / 8, self.max_iter, self._progress)
             steps += guard.n_iter
             limit, scores = self._limited(plain.scores, guard.scores)
-            # the limit and the sum of the scores say how exact both ranks must be
+            # the limit and the sum of the scores determine the accuracy that both ranks need
             needed = self.tol * total(scores) / 8
             if plain.error_bound > np.min(needed) and plain.converged:
                 plain = self._rank(read, shares, plain.scores, tol=float(np.min(needed)))
@@ -274,7 +273,7 @@ class GuardedPageRank(IteratedRank):
                 steps += guard.n_iter
         limit, scores = self._limited(plain.scores, guard.scores)
         sums = total(scores)
-        # |min(a, b) − min(a', b')| ≤ |a − a'| + |b − b'|, and dividing by the sum at most doubles it
+        # |min(a, b) − min(a', b')| ≤ |a − a'| + |b − b'|, and normalisation at most doubles it
         bound = min(2.0, float(np.max(2 * (plain.error_bound + limit * guard.error_bound) / sums)))
         self.pagerank_, self.guard_, self.limit_ = plain.scores, guard.scores, limit
         self.limited_ = scores < plain.scores
@@ -282,7 +281,7 @@ class GuardedPageRank(IteratedRank):
         return self
 
     def _limited(self, plain: np.ndarray, guard: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Factor of the guard, and the smaller of PageRank and that multiple of the guard."""
+        """Return the factor of the guard, and the smaller of PageRank and that multiple of the guard."""
         ratio = np.divide(plain, guard, out=np.zeros_like(plain), where=guard > 0)
         ratio = np.where(plain > 0, ratio, np.nan)
         limit = np.nanquantile(ratio, self.keep, axis=0, method="higher")

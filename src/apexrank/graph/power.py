@@ -1,12 +1,12 @@
-"""The power step of all graph ranks, how it is repeated, and how far its iterates are from the answer.
+"""Power iteration of graph ranks, with bounds on the distance of the iterates from the solution.
 
-``r_i ← g(Σ_{j→i} f(α·r_j·w_ij/d_j) + f(teleport_i))``, then normalise to sum 1. The teleport, which also hands out what
-dangling vertices hold, is one more in-link, so that f and g the identity make PageRank. A footnote to eq. 6.1 of the
-dissertation takes it out of the norm: ``outside=True``.
+``r_i ← g(Σ_{j→i} f(α·r_j·w_ij/d_j) + f(teleport_i))``, then normalised to sum 1. The teleport, which also redistributes
+the rank of dangling vertices, is one more in-link, so that PageRank has f and g the identity. A footnote to eq. 6.1 of
+the dissertation takes it out of the norm: ``outside=True``.
 
-A rank is made of four parts: a `Map` turns what flows into a vertex into its score, a `Walk` is the step of the map on
-one graph, `iterate` repeats the step, and a bound (`l1_bound`, `hilbert_bound`) says when to stop. `Anderson` guesses
-where a slow iteration leads.
+A rank has four parts: a `Map` converts the flows into a vertex to its score, a `Walk` is the step of the map on one
+graph, `iterate` repeats the step, and a bound (`l1_bound`, `hilbert_bound`) determines when to stop. `Anderson`
+extrapolates slow iterations.
 """
 
 from __future__ import annotations
@@ -28,30 +28,32 @@ Progress = Callable[[int, float], None]
 Bound = Callable[[np.ndarray, np.ndarray, float], tuple[float, float]]
 Inflow = Callable[[np.ndarray, Any], np.ndarray]
 
-_RIDGE = 1e-10  # relative, on the normal equations: differences of late steps are nearly parallel
+_RIDGE = (
+    1e-10  # relative ridge on the normal equations, because differences of late steps are nearly parallel
+)
 
 
 class Map(Protocol):
     """Map from the flows into a vertex to its score: ``r_i = g(Σ_j f(flow_j))``.
 
-    A map is *homogeneous of degree h* when multiplying all flows by c multiplies the scores by c^h. With h < 1 every
-    step brings any two score vectors nearer by the factor h in Hilbert's projective metric, which is what certificates
-    rest on. A flow depends on its source alone, so f is taken once a vertex, and what remains for the links is a sum.
+    A map is *homogeneous of degree h* if multiplying all flows by c multiplies the scores by c^h. With h < 1 every step
+    reduces the distance of any two score vectors by the factor h in Hilbert's projective metric, the basis of the
+    certificates. A flow depends only on its source, so f is evaluated once per vertex, and the links only need a sum.
     """
 
     @property
     def degree(self) -> float:
-        """Degree of homogeneity; nan if it is unknown."""
+        """Degree of homogeneity; nan if unknown."""
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        """Function of the scores x and of τ: ``x·rate`` flows out of the vertices, ``τ·teleport`` into each more."""
+        """Return the inflow as a function of scores x and τ, for out-flows ``x·rate`` and in-flows ``τ·teleport``."""
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
         """Contributions of single flows to the score of a vertex, up to a common factor."""
 
 
 class Linear:
-    """``Σ_j flow_j``, the map of PageRank."""
+    """Linear map ``Σ_j flow_j`` of PageRank."""
 
     degree = 1.0
     takes_tensors = True
@@ -66,8 +68,8 @@ class Linear:
 class Fixpoint(NamedTuple):
     """Result of an iteration.
 
-    ``error_bound`` bounds the L1 distance to the answer, ``hilbert_bound`` how far the logarithm of any ratio of two
-    scores may be off; nan where nothing is known.
+    ``error_bound`` bounds the L1 distance to the solution, ``hilbert_bound`` the error of the logarithm of any ratio of
+    two scores; nan if nothing is known.
     """
 
     scores: np.ndarray
@@ -79,7 +81,7 @@ class Fixpoint(NamedTuple):
 
 
 def stacked(found: list[Fixpoint]) -> Fixpoint:
-    """One answer from those of single teleport vectors: scores side by side, steps added up, the worst bounds."""
+    """Combine results of single teleport vectors: scores as columns, total steps, worst bounds."""
     return Fixpoint(
         np.stack([each.scores for each in found], axis=1),
         sum(each.n_iter for each in found),
@@ -91,9 +93,9 @@ def stacked(found: list[Fixpoint]) -> Fixpoint:
 
 
 class Walk:
-    """The step of a map on one graph, for a damping and one teleport vector or several (the columns of a matrix).
+    """Step of a map on one graph, for a damping factor and one or several teleport vectors (columns of a matrix).
 
-    A context: threads work inside it.
+    It is a context manager that starts and stops threads.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class Walk:
         self.links.__exit__(*error)
 
     def step(self, r: np.ndarray) -> np.ndarray:
-        """The next scores, normalised, from scores that sum to 1."""
+        """Return the next scores, normalised, from scores that sum to 1."""
         a, held = self.damping, self.held(r)
         if self.outside:
             weak = (1 - a) + a * held**self.map.degree
@@ -127,11 +129,11 @@ class Walk:
         return new / total(new)
 
     def held(self, r: np.ndarray) -> Any:
-        """Score held by dangling vertices; no product of BLAS, whose threads would wait busily beside ours."""
+        """Score of dangling vertices; not by BLAS, whose threads would spin beside ours."""
         return total(r[self._dangling])
 
     def bound(self) -> Bound:
-        """Bound on the distance to the fixed point; none is known for a map of degree 1 that is not linear."""
+        """Bound on the distance to the fixed point; unknown for a nonlinear map of degree 1."""
         if isinstance(self.map, Linear):
             return l1_bound(self.damping, self.rounding)
         return hilbert_bound(self.map.degree, self.rounding) if self.map.degree < 1 else no_bound
@@ -146,11 +148,11 @@ class Walk:
 
     @property
     def fits_device(self) -> bool:
-        """Whether the step is made of nothing but what tensors and their links can do."""
+        """Return whether the step uses only operations available for tensors and links on a device."""
         return type(self) in (Walk, TruncatedWalk) and getattr(self.map, "takes_tensors", False)
 
     def on_device(self, graph: DeviceGraph) -> Self:
-        """The same walk with links and vectors on a device; its step takes tensors."""
+        """Return the same walk with links and vectors on a device; its step takes tensors."""
         walk, links = copy(self), graph.links
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
@@ -160,7 +162,7 @@ class Walk:
         return walk
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
+        """Return the sources of a vertex's in-links, their flows (teleport last), and their shares of the score."""
         if self.outside:
             raise InputError("a teleport outside the norm is no link and cannot be explained: put it inside")
         a = self.damping
@@ -172,10 +174,10 @@ class Walk:
 
 
 class TruncatedWalk(Walk):
-    """The linear walk without its first steps: its fixed point is the sum over t >= ``truncate`` of ``(αP)^t v``.
+    """Linear walk without its first steps; its fixed point is the sum of ``(αP)^t v`` over t >= ``truncate``.
 
-    That sum is PageRank begun from ``P^truncate v`` instead of v, so the step contracts as PageRank's does. What
-    dangling vertices hold is still handed out by v.
+    This sum is PageRank started from ``P^truncate v`` instead of v, so the step contracts as that of PageRank does. The
+    rank of dangling vertices is still redistributed by v.
     """
 
     def __init__(self, graph: Graph, damping: float, teleport: np.ndarray, truncate: int) -> None:
@@ -191,19 +193,19 @@ class TruncatedWalk(Walk):
 
 
 def total(x: np.ndarray) -> Any:
-    """Sum of a vector or of each column, pairwise: along the first axis of a matrix NumPy adds row after row."""
+    """Pairwise sum of a vector or of each column; NumPy adds the rows of a matrix one after the other."""
     if array_module(x) is not np:
-        from apexrank.kernels.device_links import blocked_sum  # which imports Triton
+        from apexrank.kernels.device_links import blocked_sum  # imports Triton
 
         return blocked_sum(x)
     return x.sum() if x.ndim == 1 else np.array([column.sum() for column in x.T])
 
 
 def shared_links(graph: Graph) -> tuple[LinkSums, np.ndarray]:
-    """The in-links, and a rate for each vertex, by which ``x·rate`` summed over in-links hands x out to the targets.
+    """Return the in-links, and vertex rates such that sums of ``x·rate`` over in-links distribute x to the targets.
 
-    Weights become shares of what their source hands out, with rates of 1; without weights the rate is 1 over the number
-    of out-links.
+    Weights become shares of the out-weight of their source, with rates of 1; without weights the rate is 1 over the
+    number of out-links.
     """
     d = graph.out_weight
     if graph.weighted:
@@ -223,8 +225,8 @@ def iterate(
 ) -> Fixpoint:
     """Repeat a step until the bound on the L1 distance to its fixed point is at most ``tol``.
 
-    ``bound(new, old, change)``, change being ``|new − old|₁``, gives the bounds on the new point's distance: in the L1
-    norm, and in Hilbert's metric or nan. The next step starts ``between`` the points, by default at the new one.
+    ``bound(new, old, change)``, where change is ``|new − old|₁``, returns bounds on the new point's distance: in the L1
+    norm, and in Hilbert's metric or nan. The next step starts at ``between(old, new)``, by default the new point.
     """
     r, history, error, hilbert, known = start, [], math.inf, math.nan, math.inf
     old = r
@@ -238,19 +240,18 @@ def iterate(
         if progress is not None:
             progress(len(history), error)
         known = history[-1] if math.isnan(error) else error
-        # where rounding is all that is left, further steps change nothing
+        # if only rounding errors are left, further steps change nothing
         if known <= tol or history[-1] == 0:
             break
     return Fixpoint(r, len(history), known <= tol, error, hilbert, history)
 
 
 def rounding_of(links: LinkSums) -> float:
-    """Bound on what a step loses by rounding, relative to each score.
+    """Bound the rounding error of a step, relative to each score.
 
-    The sum over in-links has ``links.roundings``. NumPy's pairwise sums over n vertices, one of the score that dangling
-    vertices hold and one to normalise, have at most n or ``19 + log2(n)`` each (blocks of 128 in eight lanes, then a
-    tree). Products, powers and quotients add a dozen. All terms are non-negative, so that their relative errors do not
-    grow.
+    The sum over in-links has ``links.roundings``. NumPy's pairwise sums over n vertices, one of the score of dangling
+    vertices and one to normalise, have at most n or ``19 + log2(n)`` each (blocks of 128 in eight lanes, then a tree).
+    Products, powers and quotients add a dozen. All terms are non-negative, so that relative errors do not grow.
     """
     pairwise = min(links.n, 19 + math.log2(max(links.n, 1)))
     return 0.5 * float(np.finfo(float).eps) * (links.roundings + 2 * pairwise + 12)
@@ -266,7 +267,7 @@ def l1_bound(factor: float, rounding: float = 0.0) -> Bound:
 
 
 def hilbert_bound(degree: float, rounding: float = 0.0) -> Bound:
-    """Bound for a step that is homogeneous of degree h < 1: ``d_H(r_t, r*) ≤ h/(1 − h)·d_H(r_t, r_{t−1})``.
+    """Bound for a step homogeneous of degree h < 1: ``d_H(r_t, r*) ≤ h/(1 − h)·d_H(r_t, r_{t−1})``.
 
     Vectors that sum to 1 are then at most ``2·tanh(d_H/4)`` apart in the L1 norm. Entries that are 0 stay 0.
     """
@@ -279,12 +280,12 @@ def hilbert_bound(degree: float, rounding: float = 0.0) -> Bound:
 
 
 def no_bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
-    """Nothing is known: iteration ends when scores no longer change."""
+    """Return no bound (nan), so that iteration stops when scores no longer change."""
     return math.nan, math.nan
 
 
 def hilbert_distance(x: np.ndarray, y: np.ndarray) -> float:
-    """``log max_i(x_i/y_i) − log min_i(x_i/y_i)`` over the support, the largest over the columns.
+    """Hilbert distance ``log max_i(x_i/y_i) − log min_i(x_i/y_i)`` over the support, the largest of all columns.
 
     Examples
     --------
@@ -304,10 +305,10 @@ def hilbert_distance(x: np.ndarray, y: np.ndarray) -> float:
 
 
 class Anderson:
-    """Anderson acceleration: guess the fixed point of a map from the last few points and where the map took them.
+    """Anderson acceleration: extrapolate the fixed point of a map from the last few points and their images.
 
-    The combination ``Σ γ_l g(x_l)``, ``Σ γ_l = 1``, whose residual ``Σ γ_l (g(x_l) − x_l)`` is least in the norm that
-    ``scale`` gives (Walker and Ni 2011, type II).
+    It returns the combination ``Σ γ_l g(x_l)``, ``Σ γ_l = 1``, whose residual ``Σ γ_l (g(x_l) − x_l)`` is smallest in
+    the norm defined by ``scale`` (Walker and Ni 2011, type II).
 
     Examples
     --------
@@ -323,7 +324,7 @@ class Anderson:
         self._points: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=depth)
 
     def __call__(self, x: np.ndarray, mapped: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Take in a point and its image; the guess is the image itself while nothing else is known."""
+        """Add a point and its image; return the extrapolation, or the image itself while there are no other points."""
         self._points.append((mapped, mapped - x))
         if len(self._points) < 2:
             return mapped
@@ -336,5 +337,5 @@ class Anderson:
         return mapped - np.linalg.solve(normal, weighted @ residual) @ images
 
     def forget(self) -> None:
-        """Begin anew: the map was not what it seemed."""
+        """Discard all points, for example because the map has changed."""
         self._points.clear()

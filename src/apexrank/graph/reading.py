@@ -1,4 +1,4 @@
-"""Everything that can be read as a graph, and graphs copied to a device."""
+"""Conversion of data of any kind to graphs, and copies of graphs on a device."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def as_graph(
     signed: bool = False,
     format: str | None = None,
 ) -> Any:
-    """Read anything that is a graph.
+    """Convert data of any supported kind to a graph.
 
     Parameters
     ----------
     data : Graph, SignedGraph, sparse or dense matrix, networkx or igraph graph, data frame, path, or tuple
-        - a :class:`Graph`, :class:`SignedGraph` or :class:`ShardedGraph` is returned as it is;
+        - a :class:`Graph`, :class:`SignedGraph` or :class:`ShardedGraph` is returned unchanged;
         - a square scipy sparse matrix, or numpy array of two dimensions: ``A[i, j]`` is the weight of the link from
           i to j, 0 is no link;
-        - networkx: vertices sorted by name where all names can be compared, else in its order; igraph: vertices in
-          its order, with the names in the vertex attribute ``name`` where there is one;
+        - networkx: vertices are sorted by name if all names can be compared, else in its order; igraph: vertices are in
+          its order, with the names of the vertex attribute ``name`` if there is one;
         - a pandas or polars data frame of edges, or a tuple ``(sources, targets)`` or ``(sources, targets, weights)``
           of arrays. Ids may be text or whole numbers; the vertices are the ids that occur, sorted, so that the order
           of the edges does not matter;
@@ -59,36 +59,37 @@ def as_graph(
           are named from 1, as in the file), scipy's ``.npz``, WebGraph's BVGraph, an adjacency list; or of a folder
           of shards, which is opened as a :class:`ShardedGraph`.
     directed : bool, optional
-        False: every edge is a link in both directions, a self-loop one link. By default what networkx or igraph say,
-        else True. A symmetric matrix already holds both directions, and ``directed=False`` leaves it as it is.
+        False: every edge is a link in both directions, a self-loop one link. By default the value of networkx or
+        igraph, else True. A symmetric matrix already holds both directions, and ``directed=False`` does not change it.
     source, target : str or int, optional
-        Columns of an edge table; by default those named source or src or from, and target or dst or to, in upper
-        or lower case, else the first two. A whole number is a position, from 0.
+        Columns of an edge table; by default those named source or src or from, and target or dst or to, in upper or
+        lower case, else the first two. An integer is a position, from 0.
     weight : str, int or False, optional
         Column of an edge table; by default one named weight or rating or value. For networkx and igraph the edge
-        attribute, by default ``"weight"``; edges without it weigh 1. False: every link weighs 1.
+        attribute, by default ``"weight"``; edges without it have weight 1. False: every link has weight 1.
     repeated : {"sum", "once", "error"}
-        What an edge given several times is: one link with the sum of the weights (without weights it weighs their
-        number), one link with the largest of the weights, or an error.
+        Treatment of repeated edges: one link with the sum of the weights (without weights, their number), one link with
+        the largest weight, or an error.
     self_loops : {"keep", "drop"}
-        Whether a link from a vertex to itself is an ordinary link or none.
+        Keep or drop links from a vertex to itself.
     signed : bool
-        Return a :class:`SignedGraph`: links of positive weight, and links of negative weight with its absolute
-        value. A pair with edges of both kinds is linked in both.
+        Return a :class:`SignedGraph`: links of positive weight, and links of negative weight with their absolute
+        values. A pair with edges of both signs is linked in both.
     format : str, optional
         Format of a file, one of text, jsonl, parquet, adjacency, graphml, gexf, gml, pajek, matrix-market, npz and
-        webgraph; by default its content and name decide. An adjacency list (``a b c`` is a link from a to b and one
-        from a to c) looks like an edge list, so it must be named here unless the file is called ``.adjlist``.
+        webgraph; by default detected from its content and name. An adjacency list (``a b c`` is a link from a to b and
+        one from a to c) looks like an edge list, so it must be specified here unless the file name ends in
+        ``.adjlist``.
 
     Returns
     -------
-    Graph, or SignedGraph when ``signed``, or ShardedGraph
+    Graph, SignedGraph (with ``signed``) or ShardedGraph
 
     Raises
     ------
     InputError
-        Naming the edge, and its line in a file: a negative weight (unless ``signed``), a weight that is not finite, a
-        missing id, a broken line; also a graph without vertices, or a matrix that is not square.
+        With the edge, and its line in a file, for a negative weight (unless ``signed``), a weight that is not finite, a
+        missing id, or a broken line; also for a graph without vertices, or a matrix that is not square.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def as_graph(
 
 
 def counts_both_ways(edges: Edges, directed: bool | None) -> bool:
-    """Whether each edge makes two links; the entries of a symmetric matrix do so already."""
+    """Return whether each edge becomes two links; a symmetric matrix already contains both."""
     both_ways = not (edges.directed if directed is None else directed)
     if both_ways and edges.is_matrix:
         values = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
@@ -173,13 +174,13 @@ def _edges(data: Any, source: Column, target: Column, weight: Any, format: str |
 
 
 def _home(data: Any) -> str:
-    """The library an object comes from, without importing it."""
+    """Return the name of the library of an object, without importing it."""
     homes = [kind.__module__.partition(".")[0] for kind in type(data).__mro__]
     return next((home for home in homes if home in ("networkx", "igraph", "pandas", "polars")), "")
 
 
 def _is_plain_pattern(data: Any) -> bool:
-    """Whether a matrix has its links by rows, sorted, each once and of weight 1: nothing to check or to merge."""
+    """Return whether a matrix has sorted, unique links of weight 1 by row, so that it needs no checks or merging."""
     return (
         sparse.issparse(data)
         and data.format == "csr"
@@ -202,24 +203,24 @@ def to_device(
     """Copy the links of a graph to a device, where PageRank and L_pq ranks then iterate; needs PyTorch.
 
     `PageRank`, `TruncatedPageRank` and `LpqRank` (without weak links, and with a ratio above 1 or p = 1) keep links and
-    vectors on the device and bring the scores back as NumPy arrays, with the same bounds on their error. Other ranks,
-    and the spread of labels, take the links on the host. CUDA devices with Triton have a kernel for it, all others use
-    operations of PyTorch.
+    vectors on the device and return the scores as NumPy arrays, with the same error bounds. Other ranks, and the
+    propagation of labels, use the links on the host. CUDA devices with Triton use a custom kernel, all others PyTorch
+    operations.
 
     Parameters
     ----------
     graph : Graph, or anything :func:`apexrank.graph.as_graph` reads
-        Of a signed graph the positive part is copied.
+        For a signed graph, the positive part is copied.
     device : str or torch.device
-        As PyTorch names it: "cuda", "cuda:1", "cpu".
+        Device in PyTorch notation: "cuda", "cuda:1", "cpu".
     dtype : {"float64", "float32"}
-        Precision of scores. Single precision takes half the memory traffic, and its ``error_bound_`` is about 1e-5: set
-        ``tol`` to match.
+        Precision of scores. Single precision halves the memory traffic, and its ``error_bound_`` is about 1e-5: set
+        ``tol`` accordingly.
 
     Returns
     -------
     DeviceGraph
-        For ``fit`` of a rank. The links on the device take 4 to 5 bytes each, with weights 12 to 15.
+        Graph to pass to ``fit`` of a rank. Links on the device take 4 to 5 bytes each, with weights 12 to 15.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def _moved(graph: Graph, device: Any, dtype: str, torch: Any) -> DeviceGraph:
             None if each is None else torch.from_numpy(np.array(each)).to(device)
             for each in (graph.indptr, graph.indices, shares)
         ]
-    except (RuntimeError, AssertionError) as error:  # no such device, or not enough of its memory
+    except (RuntimeError, AssertionError) as error:  # no such device, or not enough memory
         reason = str(error).strip().split("\n")[0]
         raise InputError(f"the graph cannot be copied to the device {str(device)!r}: {reason}") from None
     return DeviceGraph(graph, DeviceLinks(indptr, indices, weights, getattr(torch, dtype)))

@@ -1,4 +1,4 @@
-"""Study of ranks under attack: how far link spam lifts pages of a graph, for several ranks and kinds of attack."""
+"""Robustness study of graph ranks: how far link spam lifts pages, for several ranks and kinds of attack."""
 
 from __future__ import annotations
 
@@ -31,17 +31,20 @@ if TYPE_CHECKING:
     import polars as pl
 
 BASELINE = "PageRank"
-SMALLER = {"farm": ("farm:20", "farm:1"), "hijacked": ("hijacked:1",)}  # attacks of fewer pages
+SMALLER = {"farm": ("farm:20", "farm:1"), "hijacked": ("hijacked:1",)}  # attacks with fewer pages
 ATTACKS = tuple(name for kind in KINDS for name in (kind, *SMALLER.get(kind, ())))
-MOST_TARGETS, TARGET_SHARE = 50, 20  # targets by default: so many, and at most one of so many pages
-SPAM_SHARE = 20  # at once an attacker adds at most one page to so many, or what one target takes
-LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # from which on a rank orders a graph as PageRank does
-# a rank holds by this factor beyond PageRank's place, or within this one of the place before
+MOST_TARGETS, TARGET_SHARE = (
+    50,
+    20,
+)  # default number of targets, and smallest number of linked pages per target
+SPAM_SHARE = 20  # a round adds at most one page per this many pages of the graph, or those of one target
+LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # thresholds from which a rank agrees with PageRank
+# a rank holds if targets are FAR times below their PageRank place, or within NEAR times their place before
 FAR, NEAR = 10, 2
 
 
 def default_ranks() -> dict[str, GraphRank]:
-    """Ranks that need no labels, by name."""
+    """Return the ranks that need no labels, by name."""
     return {
         "InDegree": InDegree(),
         BASELINE: PageRank(tol=1e-7),
@@ -54,14 +57,14 @@ def default_ranks() -> dict[str, GraphRank]:
 
 @dataclass(frozen=True)
 class AttackResult:
-    """One attack on one rank.
+    """Result of one attack on one rank.
 
-    ``before`` and ``after`` are median places of the targets among the vertices that the graph had before the attack;
-    equals have the middle of their places. ``factor`` is ``after`` over the same of PageRank. ``holds`` says whether
-    the targets stand at least 10 times further down than with PageRank, or within a factor 2 of where they were.
-    ``pages``, ``links`` and ``hijacked`` are costs of one target, ``gain_per_page`` places won for each page, new or
-    hijacked. ``spam_share`` is the share of the score that the attacker's vertices hold, targets included, ``spam_100``
-    and ``spam_1000`` their numbers among the first 100 and 1,000 of all vertices.
+    ``before`` and ``after`` are median places of the targets among the vertices that existed before the attack; ties
+    have the mean of their places. ``factor`` is ``after`` divided by that of PageRank. ``holds`` tells whether the
+    targets are at least 10 times further down than with PageRank, or within a factor 2 of their place before.
+    ``pages``, ``links`` and ``hijacked`` are costs per target, ``gain_per_page`` the places gained per page, new or
+    hijacked. ``spam_share`` is the share of the score held by the attacker's vertices, targets included, ``spam_100``
+    and ``spam_1000`` their numbers among the top 100 and 1,000 of all vertices.
     """
 
     attack: str
@@ -81,10 +84,10 @@ class AttackResult:
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """A rank beside PageRank before any attack: Spearman's ρ, vertices in common, footrule from 0 to 1.
+    """Agreement of a rank with PageRank before any attack: Spearman's ρ, vertices in common, footrule from 0 to 1.
 
-    ``closed_100`` is the number of vertices on closed cycles among the first 100: what they hold comes back undivided.
-    ``agrees`` says whether Spearman's ρ is at least 0.97 and PageRank's first 100 have at least 85 % in common.
+    ``closed_100`` is the number of vertices on closed cycles, where rank returns undivided, among the top 100.
+    ``agrees`` tells whether Spearman's ρ is at least 0.97 and at least 85 % of PageRank's top 100 are in common.
     """
 
     rank: str
@@ -98,17 +101,17 @@ class RankAgreement:
 
 @dataclass(frozen=True, eq=False)
 class AttackStudy:
-    """Ranks under attack, from `attack_ranks`.
+    """Results of `attack_ranks`.
 
     Attributes
     ----------
     results : list of AttackResult
-        Attack by attack, rank by rank.
+        One for each attack and rank.
     agreement : list of RankAgreement
         One for each rank.
     vertices, edges, n_targets : int
     notes : list of str
-        What was left out.
+        Attacks and ranks that were skipped.
     seconds : dict of str to float
     """
 
@@ -123,7 +126,7 @@ class AttackStudy:
 
     @property
     def attacks(self) -> list[str]:
-        """Names of the attacks, in their order."""
+        """Names of the attacks, in order."""
         return list(dict.fromkeys(each.attack for each in self.results))
 
     def of_rank(self, rank: str) -> list[AttackResult]:
@@ -132,17 +135,17 @@ class AttackStudy:
 
     @property
     def harmless(self) -> list[str]:
-        """Attacks by which the targets do not rise with PageRank, so that there is no gain to prevent."""
+        """Attacks that do not lift the targets with PageRank, so that there is no gain to prevent."""
         return [each.attack for each in self.of_rank(BASELINE) if each.after >= each.before]
 
     def outcome(self, result: AttackResult) -> str:
-        """Whether a rank "holds", "fails", or has "no gain to prevent"."""
+        """Return the outcome of an attack: "holds", "fails" or "no gain to prevent"."""
         if not result.holds:
             return "fails"
         return "no gain to prevent" if result.attack in self.harmless else "holds"
 
     def held(self, rank: str) -> int:
-        """Number of attacks in which a rank holds; those without a gain to prevent do not count."""
+        """Number of attacks in which a rank holds, not counting those without a gain to prevent."""
         return sum(self.outcome(each) == "holds" for each in self.of_rank(rank))
 
     def lost(self, rank: str) -> list[AttackResult]:
@@ -155,13 +158,13 @@ class AttackStudy:
 
     @property
     def best(self) -> str:
-        """Name of the rank that fails in fewest attacks, of those that order the graph as PageRank does."""
+        """Name of the rank that fails in the fewest attacks, among those that agree with PageRank."""
         agreeing = [each for each in self.agreement if each.agrees]
         return min(agreeing, key=lambda each: (len(self.lost(each.rank)), -each.spearman)).rank
 
     @property
     def verdict(self) -> str:
-        """The finding in one sentence."""
+        """Summary of the study in one sentence."""
         if len(self.harmless) == len(self.attacks):
             return "No gain to prevent: the targets rise in no attack with PageRank."
         text = f"{self._holds(self.best)}; no rank tried with about the same order as PageRank holds in more."
@@ -171,7 +174,7 @@ class AttackStudy:
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """A sentence or two about each rank."""
+        """Summary of each rank in one or two sentences."""
         return {row.rank: self._sentence(row) for row in self.agreement}
 
     def _sentence(self, row: RankAgreement) -> str:
@@ -192,15 +195,15 @@ class AttackStudy:
         return f"{text} (Spearman {row.spearman:.3f}){closed}."
 
     def table(self) -> pl.DataFrame:
-        """Results as a polars frame, one row for each attack and rank."""
+        """Return the results as a polars frame, one row for each attack and rank."""
         return _frame(self.results)
 
     def agreement_table(self) -> pl.DataFrame:
-        """Agreement with PageRank as a polars frame, one row for each rank."""
+        """Return the agreement with PageRank as a polars frame, one row for each rank."""
         return _frame(self.agreement)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """Return the study as a dict of plain values."""
         return asdict(self) | {"best": self.best, "verdict": self.verdict, "verdicts": self.verdicts}
 
 
@@ -220,29 +223,29 @@ def attack_ranks(
     random_state: int | None = 0,
     progress: Callable[[str], None] | None = None,
 ) -> AttackStudy:
-    """Attack random pages of a graph, and measure for each rank how far they rise.
+    """Attack random pages of a graph and measure how far they rise in each rank.
 
-    Each attack is an `apexrank.datasets.attack` on the same targets: on all of them at once, or in rounds where the new
-    pages would be more than a twentieth of the graph. The graph is ranked once as it is; ranks of attacked graphs start
-    from there.
+    Each attack is an `apexrank.datasets.attack` on the same targets: on all of them at once, or in rounds if the new
+    pages would be more than a twentieth of the graph. The original graph is ranked once; ranks of attacked graphs start
+    from its scores.
 
     Parameters
     ----------
     graph : anything :func:`apexrank.graph.as_graph` reads
-        The graph before any attack.
+        Graph before any attack.
     ranks : mapping of names to unfitted ranks, optional
-        Default: those that need no labels. "PageRank", which the others are compared with, is always among them.
+        Default: those that need no labels. "PageRank", the baseline, is always included.
     attacks : sequence of str
-        Kinds of `apexrank.datasets.attack`, each with an optional size, such as "farm:20" or "hijacked:100": new pages
-        of each target, or hijacked ones. An attack that the graph is too small for is left out, with a note.
+        Kinds of `apexrank.datasets.attack`, each with an optional size, such as "farm:20" or "hijacked:100": the number
+        of new or hijacked pages per target. Attacks that are too large for the graph are skipped, with a note.
     n_targets : int, optional
-        Number of targets; default: 50, in small graphs a twentieth of the pages that others link to.
+        Number of targets; default: 50, in small graphs a twentieth of the pages with in-links.
     pages : int, default=200
-        New pages of each target in attacks that have 200 by default, where no size is given.
+        New pages per target, for attacks given without a size that add 200 pages by default.
     random_state : int or None, default=0
-        Draws targets and hijacked pages.
+        Seed for drawing targets and hijacked pages.
     progress : callable, optional
-        Called with a line on each result.
+        Called with a line for each result.
 
     Returns
     -------
@@ -284,7 +287,7 @@ def attack_ranks(
     too_large: list[str] = []
     for name, options in sizes.items():
         kind = KINDS[options["kind"]]
-        each = options.get("pages", kind.pages) if kind.size == "pages" else 2  # of cycles and hijacked pages
+        each = options.get("pages", kind.pages) if kind.size == "pages" else 2  # cycles and hijacked pages
         if each > read.n:
             too_large.append(name)
         together = max(1, read.n // (SPAM_SHARE * each))
@@ -303,7 +306,7 @@ def attack_ranks(
             notes.append(f"{name} is left out: {error}.")
             continue
         baseline = None
-        for rank, several in trials.items():  # PageRank is the first
+        for rank, several in trials.items():  # PageRank comes first
             results.append(_measure(name, rank, several, baseline))
             baseline = results[-1].after if baseline is None else baseline
             tell(f"{name}, {rank}: place {results[-1].before:,.0f} to {results[-1].after:,.0f}")
@@ -319,7 +322,7 @@ def attack_ranks(
 
 
 def _size(name: str, pages: int) -> dict[str, Any]:
-    """Options of an attack by its name."""
+    """Parse the name of an attack into its options."""
     kind, colon, size = name.partition(":")
     if kind not in KINDS:
         raise InputError(f"unknown attack {kind!r}: use some of {', '.join(KINDS)}")
@@ -337,12 +340,12 @@ def _size(name: str, pages: int) -> dict[str, Any]:
 def _fit(
     rank: GraphRank, graph: Graph, name: str, notes: list[str], start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Scores of a copy of a rank, which begins with those of the old vertices where it can."""
+    """Fit a copy of a rank, starting from the scores of the old vertices if possible, and return its scores."""
     options = {}
     if start is not None and isinstance(rank, IteratedRank):
         options["start"] = np.pad(start, (0, graph.n - len(start)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a note says it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # reported by a note
         fitted = clone(rank).fit(graph, **options)
     if not getattr(fitted, "converged_", True):
         notes.append(f"{name} has not converged after {fitted.n_iter_} steps.")
@@ -370,7 +373,7 @@ def _agreement(
 
 
 class _Trial(NamedTuple):
-    """Places of the targets before and after an attack, what it cost for each, and what of the scores is spam."""
+    """Places of the targets before and after an attack, costs per target, and the spam share of the scores."""
 
     before: np.ndarray
     after: np.ndarray
@@ -388,7 +391,7 @@ class _Trial(NamedTuple):
 
 
 def _measure(name: str, rank: str, trials: list[_Trial], baseline: float | None) -> AttackResult:
-    """One attack on one rank; ``baseline`` is the place of the targets with PageRank, by default that of this rank."""
+    """Summarise an attack on a rank; ``baseline`` is the targets' place with PageRank, by default that of this rank."""
     was, now = (float(np.median(np.concatenate(each))) for each in zip(*(t[:2] for t in trials), strict=True))
     baseline = now if baseline is None else baseline
     cost = trials[0].cost

@@ -1,7 +1,7 @@
-"""Graphs larger than memory: a folder of in-links in shards by target, read shard after shard or by Dask workers.
+"""Graphs larger than memory: a folder of in-links in shards by target, read in sequence or by Dask workers.
 
-``graph.json`` is written last, and the folder gets its name when it is complete. Arrays are NumPy's ``.npy`` files, so
-that a shard is read through a memory map.
+``graph.json`` is written last, and the folder is renamed when it is complete. Arrays are NumPy ``.npy`` files, so that
+shards are memory-mapped.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from apexrank.textfile import reading
 from apexrank.validation import check_choice
 
 FORMAT, VERSION = "apexrank graph", 1
-LINKS = 1 << 25  # in a shard, by default
+LINKS = 1 << 25  # per shard, by default
 _KEYS: dict[str, Any] = {"n": int, "n_edges": int, "weighted": bool, "names": str | None, "shards": list}
 _SHARD_KEYS: dict[str, Any] = {"name": str, "first": int, "last": int, "n_edges": int, "bytes": int}
 _NAME_FILES = (None, "names.npy", "names.parquet")
-# attributes of a Graph that the ranks below do without
+# attributes of a Graph that the ranks below do not need
 _IN_MEMORY = ("_links", "indptr", "indices", "weights", "reversed", "to_scipy", "summary", "nbytes")
 RANKS_OF_SHARDS = (
     "PageRank, GuardedPageRank, TruncatedPageRank, LpqRank, TopMeanRank, ConcaveConvexRank, TrustRank, SpamMassRank, "
@@ -50,13 +50,13 @@ class Shard:
     Parameters
     ----------
     folder : Path
-        Of the graph.
+        Folder of the graph.
     name : str
         Its files are ``NAME.indptr.npy``, ``NAME.indices.npy`` and, with weights, ``NAME.weights.npy``.
     n : int
-        Number of vertices of the graph, from which the links come.
+        Number of vertices of the graph, all possible sources.
     first, last : int
-        The vertices they go to; ``last`` is not one of them.
+        Range of target vertices; ``last`` is excluded.
     n_edges : int
         Number of links.
     weighted : bool
@@ -72,16 +72,16 @@ class Shard:
     weighted: bool
 
     def load(self) -> Links:
-        """Map the links into memory and check them; row i is vertex ``first + i``."""
+        """Memory-map the links and check them; row i is vertex ``first + i``."""
         links = self.map()
         self.check(links)
         return links
 
     def check(self, links: Links) -> None:
-        """Raise InputError where the links of this shard are none: kernels would read foreign memory."""
+        """Raise InputError for invalid links, with which kernels would access memory out of bounds."""
         if links.indptr[0] != 0 or links.indptr[-1] != self.n_edges or (np.diff(links.indptr) < 0).any():
             raise InputError(f"{self._file('indptr')} is damaged: its rows do not add up; {_COPY}")
-        # unsigned, negative numbers become the largest ones
+        # viewed as unsigned, negative numbers become the largest ones
         if links.indices.view(f"u{links.indices.itemsize}").max(initial=0) >= self.n:
             raise InputError(f"{self._file('indices')} is damaged: it has links from no vertex; {_COPY}")
         w = links.weights
@@ -89,14 +89,14 @@ class Shard:
             raise InputError(f"{self._file('weights')} is damaged: some weights are not positive; {_COPY}")
 
     def map(self) -> Links:
-        """The links as :meth:`load` gives them, with none of them read; the sizes of the files are checked."""
+        """Memory-map the links like :meth:`load` without reading them; only file sizes are checked."""
         indptr = _mapped(self._file("indptr"), np.int64, self.last - self.first + 1)
         indices = _mapped(self._file("indices"), index_type(self.n), self.n_edges)
         weights = _mapped(self._file("weights"), np.float64, self.n_edges) if self.weighted else None
         return Links(indptr, indices, weights)
 
     def in_links(self, arrays: Links, unit: float | None, threads: int | None = None) -> InLinks:
-        """Its links, as `map` or `load` gives them, for sums; with weights in a unit as in :meth:`Graph.in_links`."""
+        """Prepare links from `map` or `load` for sums, with weights in a unit as in :meth:`Graph.in_links`."""
         of_source = unit is None and self.weighted
         out_weight = _mapped(self.folder / "out_weight.npy", np.float64, self.n) if of_source else unit
         return InLinks(*arrays, threads).divided(out_weight)
@@ -107,25 +107,25 @@ class Shard:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardedGraph(Vertices):
-    """A directed graph in a folder, opened by :func:`open_shards`; its links stay on disk.
+    """Directed graph in a folder, opened by :func:`open_shards`; its links stay on disk.
 
     Parameters
     ----------
     folder : Path
-        Of the graph.
+        Folder of the graph.
     out_weight : ndarray of float64, n
-        Sum of the weights of a vertex's out-links; 0 for a dangling one. Mapped, not read.
+        Sum of the weights of a vertex's out-links; 0 for a dangling one. Memory-mapped.
     n_edges : int
         Number of links.
     weighted : bool
-        Whether links have weights; without them every link weighs 1.
+        Whether links have weights; without them every weight is 1.
     shards : tuple of Shard
         In-links of consecutive vertices, in order.
     names_file : str, optional
-        File of the vertices' names; None when they are 0 to n − 1.
+        File of the vertices' names; None if they are 0 to n − 1.
     engine : {"blocks", "dask"}
-        Who sums over links: this process, shard after shard, or the workers of Dask, which keep them in memory for as
-        long as the graph is in use.
+        Executor of sums over links: this process, one shard after the other, or Dask workers, which keep the shards in
+        memory as long as the graph is in use.
     """
 
     folder: Path
@@ -145,7 +145,7 @@ class ShardedGraph(Vertices):
 
     @cached_property
     def names(self) -> np.ndarray | None:
-        """Names of the vertices, read when they are first needed; None when they are 0 to n − 1."""
+        """Names of the vertices, read on first access; None if they are 0 to n − 1."""
         if self.names_file is None:
             return None
         if self.text_names is not None:
@@ -154,19 +154,19 @@ class ShardedGraph(Vertices):
 
     @cached_property
     def text_names(self) -> Any:
-        """Names that are text as a Series of polars, in which they take a third of the memory of Python's strings."""
+        """Text names as a polars Series, which takes a third of the memory of Python strings."""
         if self.names_file != "names.parquet":
             return None
         return _text_names(self.folder / self.names_file, self.n).collect().to_series()
 
     def labels(self, vertices: Any = None) -> np.ndarray:
-        """Names of vertex numbers, in their order; of all vertices by default."""
+        """Names of the given vertex numbers; of all vertices by default."""
         if vertices is None or self.text_names is None:
             return super().labels(vertices)
         return object_array(self.text_names.gather(np.asarray(vertices, dtype=np.int64)))
 
     def find(self, array: np.ndarray) -> np.ndarray:
-        """Vertex numbers of names, −1 for names that are none."""
+        """Return the vertex numbers of names, −1 for unknown names."""
         if self.text_names is None:
             return super().find(array)
         import polars as pl
@@ -178,7 +178,7 @@ class ShardedGraph(Vertices):
         return numbers.cast(pl.Int64).fill_null(-1).to_numpy()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle takes along: neither links nor names, but the folder they are in."""
+        """Return the state for pickling: the folder, but neither links nor names."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
@@ -186,7 +186,7 @@ class ShardedGraph(Vertices):
         return {}
 
     def in_links(self, unit: float | None = 1.0) -> ShardLinks:
-        """The links for sums over the in-links of every vertex, as :meth:`Graph.in_links` has them."""
+        """Return the links for sums over the in-links of each vertex, as in :meth:`Graph.in_links`."""
         unit = unit if self.weighted else 1.0
         if unit not in self._kept:
             self._kept[unit] = (DaskLinks if self.engine == "dask" else ShardLinks)(self.shards, unit)
@@ -206,7 +206,7 @@ class ShardedGraph(Vertices):
         return np.concatenate([np.diff(shard.map().indptr) for shard in self.shards])
 
     def largest_out_weights(self) -> np.ndarray:
-        """Weight of the heaviest out-link of each vertex, 0 for a dangling one."""
+        """Largest out-link weight of each vertex, 0 for dangling vertices."""
         if not self.weighted:
             return (self.out_weight > 0).astype(float)
         largest = np.zeros(self.n)
@@ -216,11 +216,11 @@ class ShardedGraph(Vertices):
         return largest
 
     def reached(self, seeds: np.ndarray) -> np.ndarray:
-        """Mask of the vertices that links lead to from the seeds (a mask), these included.
+        """Return a mask of the vertices reachable from the seeds (a mask), inclusive.
 
-        A pass for each link of the longest of the shortest ways there.
+        The number of passes is the largest distance from the seeds.
         """
-        # shares are ready where workers keep them; on disk the links' own weights need no division
+        # workers already hold shares; links on disk need no division of their weights
         links = self.in_links(None if self.engine == "dask" else 1.0)
         found, before = np.array(seeds, dtype=bool), -1
         while (count := int(np.count_nonzero(found))) > before:
@@ -237,16 +237,16 @@ class ShardedGraph(Vertices):
 
 
 def save_shards(graph: Graph, folder: str | Path, *, links: int = LINKS) -> None:
-    """Write a graph as a folder of shards, for ranks that read them one after the other.
+    """Write a graph as a folder of shards, for ranks that read them in sequence.
 
     Parameters
     ----------
     graph : Graph
-        As :func:`as_graph` makes it; its names must be text or whole numbers.
+        A graph from :func:`as_graph`; its names must be text or whole numbers.
     folder : str or Path
-        Written at once or not at all; one that is there is replaced only if it is empty or such a graph.
+        Output folder, written atomically; an existing folder is replaced only if it is empty or a sharded graph.
     links : int
-        Number of links of a shard, about: all those of a vertex are in the same one.
+        Approximate number of links per shard; all links of a vertex are in the same shard.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def save_shards(graph: Graph, folder: str | Path, *, links: int = LINKS) -> None
 
 
 def shard_rows(indptr: np.ndarray, links: int) -> Iterator[tuple[int, int]]:
-    """Divide rows into consecutive parts of at most so many links, or of a single row.
+    """Divide rows into consecutive parts of at most ``links`` links, or of a single row.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def shard_rows(indptr: np.ndarray, links: int) -> Iterator[tuple[int, int]]:
 
 
 def writing_shards(folder: str | Path) -> AbstractContextManager[Path]:
-    """Yield a temporary folder for a `ShardWriter`, which becomes ``folder`` when the block ends well."""
+    """Yield a temporary folder for a `ShardWriter`, which becomes ``folder`` when the block succeeds."""
     return replacing_folder(folder, is_shards)
 
 
@@ -294,12 +294,12 @@ def is_shards(folder: str | Path) -> bool:
 
 
 class ShardWriter:
-    """Write the shards of a graph one after the other into an empty folder.
+    """Writer of the shards of a graph, in sequence, into an empty folder.
 
     Parameters
     ----------
     folder : Path
-        As `writing_shards` gives it.
+        Folder from `writing_shards`.
     n : int
         Number of vertices.
 
@@ -322,7 +322,7 @@ class ShardWriter:
         self._row = 0
 
     def add(self, links: Links) -> None:
-        """Write the in-links of the next vertices; sources ascend in a row, each once."""
+        """Write the in-links of the next vertices; the sources of a row are ascending and unique."""
         name, rows = f"{len(self._shards):05d}", len(links.indptr) - 1
         links = links._replace(indices=links.indices.astype(index_type(self._n), copy=False))
         column_weights(links, self._out_weight)
@@ -336,15 +336,15 @@ class ShardWriter:
         self._row += rows
 
     def finish(self, names: Any = None) -> None:
-        """Write what all shards share.
+        """Write the data shared by all shards.
 
-        ``names`` are text or whole numbers, or a polars LazyFrame with a column of text; None when they are 0 to n − 1.
+        ``names`` are text or whole numbers, or a polars LazyFrame with a text column; None if they are 0 to n − 1.
         """
         if self._row != self._n:
             raise ValueError(f"{self._row} of {self._n} vertices have been written")
         for shard in self._shards:
             name = shard["name"]
-            # whether a graph has weights is known when its last link is
+            # only after the last link is it known whether the graph has weights
             if self._with_weights and name not in self._with_weights:
                 self._save(f"{name}.weights", np.ones(shard["n_edges"]))
             shard["bytes"] = sum(path.stat().st_size for path in self._folder.glob(f"{name}.*.npy"))
@@ -382,27 +382,27 @@ class ShardWriter:
 
 
 def write_array(file: BinaryIO, values: np.ndarray) -> None:
-    """Write an array as ``np.save`` does, except that a full disk is an error that says so."""
+    """Write an array like ``np.save``, but raise a clear error for a full disk."""
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
     file.write(np.ascontiguousarray(values).data)
 
 
 def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
-    """Open a graph that `save_shards` or ``apexrank graph pack`` has written; its links are not read.
+    """Open a graph written by `save_shards` or ``apexrank graph pack``, without reading its links.
 
     Parameters
     ----------
     folder : str or Path
-        Of the graph.
+        Folder of the graph.
     engine : {"blocks", "dask"}
-        Who sums over links: this process, shard after shard, or the workers of the current Dask client, which keep
-        them in memory and must see the folder under the same name.
+        Executor of sums over links: this process, one shard after the other, or the workers of the current Dask client,
+        which keep the shards in memory and must have access to the folder under the same path.
 
     Raises
     ------
     InputError
-        When the folder is no such graph, is of a later version, or one of its files is missing or has another size
-        than ``graph.json`` says.
+        When the folder is not a sharded graph, has a later version, or one of its files is missing or does not have the
+        size given in ``graph.json``.
     """
     folder = Path(folder)
     path = folder / "graph.json"
@@ -438,7 +438,7 @@ def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
 
 
 def _check_keys(path: Path, about: dict[str, Any]) -> None:
-    """Raise InputError unless graph.json has what it should, and its counts add up."""
+    """Raise InputError unless graph.json has all keys and consistent counts."""
     for entry, keys in [(about, _KEYS), *((shard, _SHARD_KEYS) for shard in about.get("shards") or [])]:
         for key, kind in keys.items():
             value = entry.get(key) if isinstance(entry, dict) else None
@@ -473,12 +473,12 @@ def _text_names(path: Path, n: int) -> Any:
 
 
 def _mapped(path: Path, dtype: Any, size: int) -> np.ndarray:
-    """Map an array of a type and size; whatever else the file holds is an error that names it."""
+    """Memory-map an array of a given type and size; raise InputError for other content."""
     with reading(path):
         found: Any = None
         try:
             found = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError):  # a header that is none, or less data than it promises
+        except (ValueError, EOFError):  # an invalid header, or truncated data
             raise InputError(f"{path} is damaged or cut off; {_COPY}") from None
         if not isinstance(found, np.memmap) or found.shape != (size,) or found.dtype != dtype:
             raise InputError(f"{path} does not hold {size} numbers of type {np.dtype(dtype)}; {_COPY}")
@@ -488,16 +488,16 @@ def _mapped(path: Path, dtype: Any, size: int) -> np.ndarray:
 
 
 class ShardLinks(LinkSums):
-    """The in-links of a graph in shards, one shard in memory while the next one is read ahead.
+    """In-links of a sharded graph; one shard is in memory while the next one is prefetched.
 
-    Every shard runs the kernels of a graph in memory on whole rows, so that results are the same to the last bit.
+    Every shard uses the kernels of in-memory graphs on whole rows, so that results are bit-identical.
 
     Parameters
     ----------
     shards : sequence of Shard
         All shards of a graph.
     unit : float, optional
-        What weights are divided by; None makes them shares of the out-weight of their source.
+        Divisor of the weights; None divides by the out-weight of the source.
     """
 
     def __init__(self, shards: Sequence[Shard], unit: float | None) -> None:
@@ -507,7 +507,7 @@ class ShardLinks(LinkSums):
 
     @cached_property
     def _maps(self) -> list[Links]:
-        """All links, mapped once: a folder that is replaced meanwhile cannot be mixed with this one."""
+        """All links, mapped once, so that a folder replaced in the meantime cannot be mixed with this one."""
         return [shard.map() for shard in self.shards]
 
     @cached_property
@@ -528,7 +528,7 @@ class ShardLinks(LinkSums):
         return np.concatenate([*self._map(InLinks._each, name, x, power, *args, own=own)])
 
     def _map(self, function: Callable[..., Any], *args: Any, own: Any = None) -> Iterable[Any]:
-        """``function(links, *args)`` of every shard, in their order; with its rows of ``own`` if there are any."""
+        """Apply ``function(links, *args)`` to every shard, in order, with its rows of ``own`` if given."""
         parts = zip(self.shards, self._maps, self._rows(own), strict=True)
         for number, (shard, arrays, rows) in enumerate(parts, start=1):
             for following in self._maps[number : number + 1]:
@@ -545,10 +545,10 @@ class ShardLinks(LinkSums):
 
 
 class DaskLinks(ShardLinks):
-    """The in-links of a graph whose shards the workers of Dask keep in memory.
+    """In-links of a sharded graph held in memory by Dask workers.
 
-    A pass sends the vector to all workers and gathers the rows of every shard. Shards that die with their worker are
-    read again, from a folder that all workers must see.
+    A pass sends the vector to all workers and gathers the rows of every shard. Shards lost with a worker are read
+    again, from a folder that all workers must be able to access.
     """
 
     def __init__(self, shards: Sequence[Shard], unit: float | None) -> None:
@@ -581,14 +581,14 @@ def _call(links: InLinks, own: np.ndarray | None, function: Callable[..., Any], 
 
 
 def _read(shard: Shard, unit: float | None) -> InLinks:
-    """The links of a shard as a worker keeps them."""
+    """Load the links of a shard in a worker."""
     indptr, indices, weights = shard.load()
     kept = Links(np.array(indptr), np.array(indices), None if weights is None else np.array(weights))
     return shard.in_links(kept, unit, threads=1)
 
 
 def _advise(arrays: Links, advice: str) -> None:
-    """Tell the system what becomes of memory maps, where it can be told."""
+    """Advise the system on the use of memory maps, if supported."""
     for array in arrays:
         base = array
         while isinstance(base, np.ndarray):

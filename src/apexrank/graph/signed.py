@@ -1,9 +1,8 @@
-"""Ranks of signed graphs, in which vertices rate one another and some ratings are negative.
+"""Ranks of signed graphs, in which vertices rate one another, also negatively.
 
-All of them read a :class:`SignedGraph`, or whatever :func:`apexrank.graph.as_graph` reads as one. Here the weight of a
-link is a rating and not a number of links: read files in which somebody may rate somebody twice with
-``repeated="once"``, since by default repeated ratings are added up. A pair with a positive and a negative link has
-given two ratings.
+All of them take a :class:`SignedGraph`, or data that :func:`apexrank.graph.as_graph` can read as one. The weight of a
+link is a rating, not a number of links: read files in which a pair may occur twice with ``repeated="once"``, because by
+default repeated ratings are summed. A pair with a positive and a negative link counts as two ratings.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from apexrank.validation import check_count, check_finite
 
 
 class _Ratings(NamedTuple):
-    """One entry a rating, scaled to [-1, 1]; ratings made and received by each vertex."""
+    """Ratings scaled to [-1, 1], and the numbers made and received by each vertex."""
 
     raters: np.ndarray
     rated: np.ndarray
     values: np.ndarray
     made: np.ndarray
     received: np.ndarray
-    largest: float  # absolute rating before scaling
+    largest: float  # largest absolute rating before scaling
 
     def smoothed_mean(self, trust: np.ndarray, smoothing: float) -> np.ndarray:
-        """``Σ trust(u)·W(u, v) / (received(v) + smoothing)``, 0 for vertices that nobody rated."""
+        """Return ``Σ trust(u)·W(u, v) / (received(v) + smoothing)``, 0 for vertices without ratings."""
         sums = np.bincount(self.rated, trust[self.raters] * self.values, len(self.received))
         return sums / np.where(self.received > 0, self.received + smoothing, 1.0)
 
@@ -51,7 +50,7 @@ def _ratings(graph: SignedGraph) -> _Ratings:
 
 
 class _OfRatings:
-    """Reads negative entries of a matrix as negative ratings."""
+    """Mixin of ranks that accept negative entries of a matrix as negative ratings."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -61,21 +60,21 @@ class _OfRatings:
 
 @dataclass(eq=False, repr=False)
 class MeanRating(_OfRatings, GraphRank):
-    """Mean of the ratings that a vertex received, shrunk towards 0: ``Σ W(u, v) / (received + smoothing)``.
+    """Mean rating received by each vertex, shrunk towards 0: ``Σ W(u, v) / (received + smoothing)``.
 
     Ratings are divided by the largest absolute weight of the graph, so that -10 to 10 becomes -1 to 1.
 
     Parameters
     ----------
     smoothing : float
-        Number of neutral ratings (0) added to those of every vertex, so that one bad rating of a newcomer weighs less
-        than ten of an old hand. 0 is the plain mean; as it grows, the order becomes that of :class:`InDegree` on
-        the signed graph. Chosen on the ratings of epinions.
+        Number of neutral ratings (0) added to those of every vertex, so that one bad rating of a newcomer counts less
+        than ten of an established member. 0 is the plain mean; as it grows, the order approaches that of
+        :class:`InDegree` on the signed graph. The default was chosen on the ratings of epinions.
 
     Attributes
     ----------
     scores_ : array of shape (n_vertices,)
-        From -1 to 1; 0 for vertices that nobody rated.
+        From -1 to 1; 0 for vertices without ratings.
 
     Examples
     --------
@@ -94,7 +93,7 @@ class MeanRating(_OfRatings, GraphRank):
         read = as_graph(graph, signed=True)
         self.graph_ = read.positive
         ratings = _ratings(read)
-        # sums of whole ratings are exact, so that equal means are equal; those of scaled ones are not
+        # sums of integer ratings are exact, so that equal means compare equal; sums of scaled ratings are not
         net = read.positive.reversed().out_weight - read.negative.reversed().out_weight
         rated = np.where(ratings.received > 0, ratings.received + self.smoothing, 1.0)
         self.scores_ = net / (rated * ratings.largest)
@@ -103,37 +102,37 @@ class MeanRating(_OfRatings, GraphRank):
 
 @dataclass(eq=False, repr=False)
 class FairnessGoodness(_OfRatings, IteratedRank):
-    """Goodness of the rated and fairness of the raters (Kumar, Spezzano, Subrahmanian and Faloutsos, 2016).
+    """Fairness of raters and goodness of rated vertices (Kumar, Spezzano, Subrahmanian and Faloutsos, 2016).
 
-    A fair rater rates vertices as good as they are, and a vertex is as good as fair raters say:
+    Fair raters rate vertices close to their goodness, and the goodness of a vertex is its rating by fair raters:
 
     - goodness ``g(v) = Σ_u f(u)·W(u, v) / (received(v) + smoothing)``,
     - fairness ``f(u) = 1 − Σ_v |W(u, v) − g(v)| / (2·made(u))``.
 
     Ratings W are the weights divided by the largest absolute one, so that -10 to 10 becomes -1 to 1. A change of all g
     by at most δ changes f by at most δ/2, and g in the next step by no more, as |W| <= 1. So a step halves the error in
-    the maximum norm, the answer is unique, and ``|g_t − g*| <= |g_t − g_{t−1}|``.
+    the maximum norm, the solution is unique, and ``|g_t − g*| <= |g_t − g_{t−1}|``.
 
     Parameters
     ----------
     smoothing : float
-        Number of neutral ratings (0) added to those of every vertex; 0 is the method as published. Chosen on
-        the ratings of epinions.
+        Number of neutral ratings (0) added to those of every vertex; 0 is the method as published. The default was
+        chosen on the ratings of epinions.
     tol : float
-        Iteration ends when no score is further than this from the exact one.
+        Tolerance on the error of any score.
     max_iter, verbose, callback
         As in :class:`PageRank`.
 
     Attributes
     ----------
     scores_ : array of shape (n_vertices,)
-        Goodness, from -1 to 1; 0 for vertices that nobody rated.
+        Goodness, from -1 to 1; 0 for vertices without ratings.
     fairness_ : array of shape (n_vertices,)
-        From 0 to 1; 1 for vertices that rate nobody.
+        From 0 to 1; 1 for vertices that have not rated any.
     error_bound_ : float
-        Upper bound on the error of any score: here in the maximum norm.
+        Upper bound on the error of any score, in the maximum norm.
     converged_, n_iter_, history_
-        As in every rank of this module.
+        As in :class:`PageRank`.
 
     Examples
     --------
@@ -149,18 +148,20 @@ class FairnessGoodness(_OfRatings, IteratedRank):
     """
 
     smoothing: float = 2.0
-    warm_start: bool = field(default=False, init=False)  # a step halves the error wherever it starts
+    warm_start: bool = field(
+        default=False, init=False
+    )  # every step halves the error, so a warm start saves little
     error_norm = "maximum norm"
 
     def fit(self, graph: Any, y: None = None) -> Self:  # type: ignore[override]
-        """Rate the vertices of a signed graph, and those who rate them."""
+        """Compute the goodness and fairness of the vertices of a signed graph."""
         check_finite("smoothing", self.smoothing, 0)
         check_finite("tol", self.tol, 0)
         check_count("max_iter", self.max_iter)
         read = as_graph(graph, signed=True)
         ratings = self._ratings = _ratings(read)
         n, made = read.positive.n, np.maximum(ratings.made, 1)
-        # bincount adds term after term
+        # bincount adds terms sequentially
         most = int(ratings.made.max(initial=0) + ratings.received.max(initial=0))
         rounding = float(np.finfo(float).eps) * (most + 8)
 
@@ -180,7 +181,7 @@ class FairnessGoodness(_OfRatings, IteratedRank):
         return self
 
     def explain(self, vertex: Any, top: int | None = None) -> list[InLink]:
-        """Ratings of a vertex by their part in its goodness, the largest first; shares are of the absolute parts."""
+        """Return the ratings of a vertex by their part in its goodness, largest first; shares are of absolute parts."""
         check_is_fitted(self)
         number, ratings = self.graph_.number(vertex), self._ratings
         mine = np.flatnonzero(ratings.rated == number)
@@ -193,7 +194,7 @@ class FairnessGoodness(_OfRatings, IteratedRank):
 
 @dataclass(eq=False, repr=False)
 class ModifiedPageRank(_OfRatings, PageRank):
-    """PageRank of the positive links less PageRank of the negative ones (Shahriari and Jalili, 2014).
+    """PageRank of the positive links minus PageRank of the negative ones (Shahriari and Jalili, 2014).
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ class ModifiedPageRank(_OfRatings, PageRank):
     Attributes
     ----------
     positive_, negative_ : array of shape (n_vertices,)
-        PageRank of either part; each sums to 1.
+        PageRank of each part; each sums to 1.
     scores_ : array of shape (n_vertices,)
         ``positive_ − negative_``.
 
@@ -215,7 +216,7 @@ class ModifiedPageRank(_OfRatings, PageRank):
     ['c', 'b', 'a']
     """
 
-    warm_start: bool = field(default=False, init=False)  # differences are no ranks to begin with
+    warm_start: bool = field(default=False, init=False)  # differences are not valid initial ranks
 
     def fit(self, graph: Any, y: None = None, *, teleport: Teleport = None) -> Self:  # type: ignore[override]
         """Rank the vertices of a signed graph; ``teleport`` as in :meth:`PageRank.fit`, for both parts."""

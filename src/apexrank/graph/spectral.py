@@ -1,7 +1,7 @@
-"""Classical centralities to compare with: HITS, Katz and the eigenvector, by the weights of links as they are.
+"""Classical centralities as baselines: HITS, Katz and eigenvector centrality, with link weights as given.
 
-Unlike PageRank they do not share out a vertex's score among its links, so that a vertex with many out-links gives all
-of them its full score. All are found by power iteration on weights divided by the largest.
+Unlike PageRank they do not divide a vertex's score among its links: a vertex with many out-links passes its full score
+along each of them. All are computed by power iteration on weights divided by the largest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RADIUS_STEPS = 100
 
 
 class WeightedRank(IteratedRank):
-    """Base class of ranks that add up ``w_ij·x_j`` over in-links, without shares and without a teleport."""
+    """Base class of ranks that sum ``w_ij·x_j`` over in-links, without out-weights and teleport."""
 
     def fit(self, graph: Any, y: None = None, *, start: Any = None) -> Self:  # type: ignore[override]
         """Rank the vertices of a graph.
@@ -31,11 +31,11 @@ class WeightedRank(IteratedRank):
         Parameters
         ----------
         graph : Graph, scipy sparse matrix, networkx or igraph graph, edge table or path
-            Whatever :func:`apexrank.graph.as_graph` reads. Undirected edges count in both directions.
+            Any input of :func:`apexrank.graph.as_graph`. Undirected edges count in both directions.
         y : None
-            There is nothing to learn.
+            Ignored.
         start : fitted rank, mapping of names to scores, or array, optional
-            Scores to begin with, as in :meth:`PageRank.fit`.
+            Initial scores, as in :meth:`PageRank.fit`.
         """
         check_finite("tol", self.tol, 0)
         check_count("max_iter", self.max_iter)
@@ -56,16 +56,16 @@ class WeightedRank(IteratedRank):
 
 @dataclass(eq=False, repr=False)
 class HITS(WeightedRank):
-    """Hubs and authorities (Kleinberg, 1999): good authorities are linked from good hubs, which link to them.
+    """Hubs and authorities (Kleinberg, 1999): good hubs link to good authorities.
 
-    Authorities are the leading eigenvector of ``AᵀA``. Where it is not unique, as in a graph of several equal parts,
-    they are the limit of the iteration from equal scores. A densely linked farm takes all of the score.
+    Authorities are the leading eigenvector of ``AᵀA``. If it is not unique, as in a graph of several equal components,
+    they are the limit of the iteration from equal scores. A densely linked farm receives the whole score.
 
     Parameters
     ----------
     tol : float
-        Iteration ends when a step changes the scores by at most this, in the L1 norm. That does not bound the error:
-        ``error_bound_`` is nan.
+        Tolerance on the change of the scores in a step, in the L1 norm. It does not bound the error: ``error_bound_``
+        is nan.
     max_iter, warm_start, verbose, callback
         As in :class:`PageRank`.
 
@@ -100,8 +100,8 @@ class HITS(WeightedRank):
 class EigenvectorRank(WeightedRank):
     """Eigenvector centrality (Bonacich, 1972): the leading eigenvector of ``Aᵀ``, ``λ·x_i = Σ_{j→i} w_ij·x_j``.
 
-    It is meant for strongly connected graphs. Elsewhere it may be 0 for most vertices, and convergence may be slow: use
-    :class:`KatzRank`. Without a cycle all eigenvalues are 0, and the graph is refused.
+    It is meant for strongly connected graphs. For others it may be 0 for most vertices, and convergence may be slow:
+    use :class:`KatzRank`. Without a cycle all eigenvalues are 0, and the graph raises an error.
 
     Parameters
     ----------
@@ -133,26 +133,26 @@ class KatzRank(WeightedRank):
     Parameters
     ----------
     alpha : float, optional
-        What a link hands on; below 1 over the spectral radius of the adjacency matrix. None: 0.85 over an upper bound
-        of the radius, which 100 power steps give, or over the largest weight where that is more.
+        Attenuation per link, below 1 over the spectral radius of the adjacency matrix. None: 0.85 over an upper bound
+        of the radius from 100 power steps, or over the largest weight if that is larger.
     tol : float
-        Iteration ends when the distance to the exact scores is at most this, in the L1 norm.
+        Tolerance on the L1 distance to the exact scores.
     max_iter, warm_start, verbose, callback
         As in :class:`PageRank`.
 
     Attributes
     ----------
     alpha_ : float
-        The α that was used.
+        α used in the fit.
     error_bound_, hilbert_bound_ : float
-        As in :class:`LpqRank`: any score may be off by a known factor.
+        As in :class:`LpqRank`, bounds on the error and on the relative error of any score.
     names_, ranking_, scores_, converged_, n_iter_, history_
         As in :class:`PageRank`.
 
     Notes
     -----
     A point y whose residual ``αAᵀy + 1 − y`` is at most κ < 1 in every entry proves that α is small enough (Collatz
-    and Wielandt), and lies within the factor κ/(1 − κ) of the answer, which is the sum ``Σ_t (αAᵀ)^t 1``.
+    and Wielandt), and is within the factor κ/(1 − κ) of the solution, which is the sum ``Σ_t (αAᵀ)^t 1``.
 
     Examples
     --------
@@ -165,15 +165,15 @@ class KatzRank(WeightedRank):
     alpha: float | None = None
 
     def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
-        # in units of the largest weight, which may be out of all range
+        # in units of the largest weight, which may be extreme
         radius = _spectral_radius_bound(links)
         if self.alpha is None:
-            # the radius of a graph with a cycle is about a weight or more; without one it is 0, and any alpha would do
+            # with a cycle the radius is about a weight or more; without one it is 0, and any alpha is valid
             alpha = 0.85 / max(radius, 1.0)
         else:
             check_finite("alpha", self.alpha, 0)
             alpha = float(self.alpha) * self._unit
-        # the sum of the answer y follows from its shape: Σy = α·Σ_j d_j·y_j + n
+        # the sum of the solution y follows from its shape: Σy = α·Σ_j d_j·y_j + n
         handed_on = alpha * float((graph.out_weight / self._unit * first).sum())
         first = first * graph.n / (1 - handed_on if handed_on < 1 else 1.0)
 
@@ -201,8 +201,8 @@ class KatzRank(WeightedRank):
 def _katz_bound(rounding: float) -> Bound:
     def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         kappa = float(np.abs(new - old).max()) + rounding * float(new.max())
-        if not kappa < 0.5:  # the factor κ/(1 − κ) says nothing yet
-            return 2.0, math.inf  # shares of 1 are never further apart
+        if not kappa < 0.5:  # the factor κ/(1 − κ) is not informative yet
+            return 2.0, math.inf  # the largest L1 distance of two distributions
         off = kappa / (1 - kappa)
         d = math.log1p(off) - math.log1p(-off)
         return 2 * math.tanh(d / 4), d
@@ -211,7 +211,7 @@ def _katz_bound(rounding: float) -> Bound:
 
 
 def _spectral_radius_bound(links: LinkSums) -> float:
-    """Upper bound of the spectral radius: ``max_i (Aᵀx)_i/x_i`` of any x > 0 is one (Collatz and Wielandt)."""
+    """Upper bound ``max_i (Aᵀx)_i/x_i`` on the spectral radius, valid for any x > 0 (Collatz and Wielandt)."""
     x, least = np.ones(links.n), math.inf
     for _ in range(_RADIUS_STEPS):
         x, upper = _shifted_step(links, x)
@@ -220,13 +220,13 @@ def _spectral_radius_bound(links: LinkSums) -> float:
 
 
 def _shifted_step(links: LinkSums, x: np.ndarray) -> tuple[np.ndarray, float]:
-    """``(Aᵀ + c·I)x``, normalised, and ``max_i (Aᵀx)_i/x_i``. The shift c > 0 stops the steps from going in circles."""
+    """Return ``(Aᵀ + c·I)x``, normalised, and ``max_i (Aᵀx)_i/x_i``. The shift c > 0 prevents oscillation."""
     flow = links.sums(x)
     upper = float(np.divide(flow, x, out=np.zeros_like(x), where=x > 0).max(initial=0.0))
     return _shares(flow + 0.1 * upper * x), upper
 
 
 def _shares(x: np.ndarray) -> np.ndarray:
-    """Divide by the sum; equal shares where there is nothing to share."""
+    """Divide by the sum; return equal shares if the sum is 0."""
     total = float(x.sum())
     return x / total if total > 0 else np.full(len(x), 1.0 / len(x))

@@ -1,18 +1,19 @@
-"""Ranks with labels: TrustRank, anti-TrustRank, demoted rank; the spread of trust; spam by one cut on a score.
+"""Ranks with labels: TrustRank, anti-TrustRank, demoted rank, propagation of trust, and spam thresholds.
 
 `spread` solves (2013, sec. 6.3, eq. 6.5)
 
     x = γ·U(x) + s,
 
-s the seeds, U the propagation without teleport, γ what is left of trust after one link. Trust follows links, because
-a vertex is rewarded for what others say of it. Distrust runs against them, because a vertex is punished for what it
-says itself: nobody can be demoted by someone pointing at them. A final score is ``r·x₊/(x₊ + x₋)``.
+where s are the seeds, U is the propagation without teleport, and γ the decay of trust per link. Trust follows links,
+because a vertex is rewarded for links from others. Distrust propagates against them, because a vertex is punished for
+its own links: no one can demote a vertex by pointing at it. The final score is ``r·x₊/(x₊ + x₋)``.
 
-The linear U hands on ``x_j·w_ij/d_j``, so ``|U(x)|₁ ≤ |x|₁`` and γ is the contraction in the L1 norm; by Minkowski's
-inequality so it is for every p at ratio 1. With ratio > 1 the map is homogeneous of degree h = 1/ratio < 1; seeds are
-then scaled to sum to at least the number of vertices n, since by Jensen's inequality ``|U(x)|₁ ≤ n^{1−h}·|x|₁^h``, at
-most ``|x|₁`` from there on. The map then needs no rescaling in every step, which would cost its monotonicity, and
-contracts Thompson's metric ``max|log(x_i/y_i)|`` by h. (The dissertation's condition γ < λ is the wrong way round.)
+The linear U passes on ``x_j·w_ij/d_j``, so ``|U(x)|₁ ≤ |x|₁`` and γ is the contraction factor in the L1 norm; by
+Minkowski's inequality this holds for every p at ratio 1. With ratio > 1 the map is homogeneous of degree h = 1/ratio <
+1; seeds are then scaled to sum to at least the number of vertices n, since by Jensen's inequality
+``|U(x)|₁ ≤ n^{1−h}·|x|₁^h``, which is then at most ``|x|₁``. The map needs no rescaling in every step, which would
+break its monotonicity, and contracts Thompson's metric ``max|log(x_i/y_i)|`` by h. (The dissertation's condition γ < λ
+is reversed.)
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ Direction = Literal["along", "against"]
 
 
 class TrustRank(PageRank):
-    """PageRank that starts anew at trusted vertices only (Gyöngyi, Garcia-Molina and Pedersen, 2004).
+    """PageRank with teleport to trusted vertices only (Gyöngyi, Garcia-Molina and Pedersen, 2004).
 
     Parameters
     ----------
     damping, tol, max_iter, warm_start, verbose, callback
-        As in :class:`PageRank`. Trust that ends at dangling vertices goes back to the trusted ones.
+        As in :class:`PageRank`. Trust at dangling vertices returns to the trusted ones.
 
     Attributes
     ----------
     scores_ : array of shape (n_vertices,)
-        Trust, summing to 1; 0 where no link leads from a trusted vertex.
+        Trust, summing to 1; 0 for vertices not reachable from trusted ones.
 
     Examples
     --------
@@ -56,7 +57,7 @@ class TrustRank(PageRank):
     """
 
     def fit(self, graph: Any, y: None = None, *, trusted: Any = None) -> Self:  # type: ignore[override]
-        """Spread trust from vertices given by names, by a mapping of names to weights, or by one weight a vertex."""
+        """Propagate trust from vertices given by names, a mapping of names to weights, or one weight per vertex."""
         self._check_numbers()
         if trusted is None:
             raise InputError("TrustRank needs trusted vertices: fit(graph, trusted=[…])")
@@ -67,14 +68,14 @@ class TrustRank(PageRank):
 
 @dataclass(eq=False, repr=False)
 class AntiTrustRank(PageRank):
-    """Distrust that flows from spam to those who point at it (Krishnan and Raj, 2006).
+    """Distrust propagated from spam to the vertices that link to it (Krishnan and Raj, 2006).
 
     Parameters
     ----------
     damping : float
-        What is left of distrust after one link.
+        Decay of distrust per link.
     direction : {"against", "along"}
-        Against the links, or along them, which lets spammers demote whomever they point at.
+        Propagate against the links, or along them, which lets spammers demote the vertices they link to.
     tol, max_iter, verbose, callback
         As in :class:`PageRank`.
 
@@ -83,7 +84,7 @@ class AntiTrustRank(PageRank):
     distrust_ : array of shape (n_vertices,)
         Distrust, summing to 1.
     scores_ : array of shape (n_vertices,)
-        ``−distrust_``, so that larger is better here as everywhere.
+        ``−distrust_``, so that larger is better.
 
     Examples
     --------
@@ -94,10 +95,10 @@ class AntiTrustRank(PageRank):
     """
 
     direction: Direction = field(default="against", kw_only=True)
-    warm_start: bool = field(default=False, init=False)  # negative scores are no ranks to begin with
+    warm_start: bool = field(default=False, init=False)  # negative scores are not valid initial ranks
 
     def fit(self, graph: Any, y: None = None, *, distrusted: Any = None) -> Self:  # type: ignore[override]
-        """Spread distrust from vertices given by names, by a mapping of names to weights, or by one weight a vertex."""
+        """Propagate distrust from vertices given by names, a mapping of names to weights, or one weight per vertex."""
         self._check_numbers()
         read = plain_graph(graph)
         answer = self._distrust(read, distrusted, self.tol)
@@ -124,14 +125,14 @@ class AntiTrustRank(PageRank):
 
 @dataclass(eq=False, repr=False)
 class DemotedRank(AntiTrustRank):
-    """Trust less distrust (Wu, Goel and Davison, 2006): ``trust − beta·distrust``.
+    """Trust minus distrust (Wu, Goel and Davison, 2006): ``trust − beta·distrust``.
 
     Parameters
     ----------
     damping, direction, tol, max_iter, verbose, callback
         As in :class:`AntiTrustRank`.
     beta : float
-        How much distrust weighs.
+        Weight of distrust.
 
     Attributes
     ----------
@@ -151,7 +152,7 @@ class DemotedRank(AntiTrustRank):
     beta: float = field(default=1.0, kw_only=True)
 
     def fit(self, graph: Any, y: None = None, *, trusted: Any = None, distrusted: Any = None) -> Self:  # type: ignore[override]
-        """Spread trust and distrust from vertices given as in :meth:`TrustRank.fit`."""
+        """Propagate trust and distrust from vertices given as in :meth:`TrustRank.fit`."""
         self._check_numbers()
         check_finite("beta", self.beta, 0)
         if trusted is None:
@@ -179,23 +180,23 @@ def spread(
     max_iter: int = 1000,
     progress: Progress | None = None,
 ) -> Fixpoint:
-    """Solve ``x = γ·U(x) + s`` for seeds s >= 0.
+    """Propagate trust from seeds: solve ``x = γ·U(x) + s`` for s >= 0.
 
     Parameters
     ----------
     graph : Graph
-        Whose links carry it.
+        Graph along whose links trust propagates.
     seeds : array of shape (n_vertices,)
         Weights of the seeds, 1 for a plain one. With a map of degree below 1 (``Lpq`` of a ratio above 1) they must sum
         to at least n_vertices.
     map : Map
         Propagation; linear by default.
     gamma : float
-        What is left after one link, at least 0 and below 1.
+        Decay per link, at least 0 and below 1.
     direction : {"along", "against"}
-        Which way it spreads.
+        Direction of propagation relative to the links.
     tol, max_iter, progress
-        Ends when ``error_bound`` is at most tol times the sum of x.
+        Iteration stops when ``error_bound`` is at most tol times the sum of x.
 
     Returns
     -------
@@ -217,7 +218,7 @@ def spread(
     map_ = Linear() if map is None else map
     links = graph if direction == "along" else graph.reversed()
     start = seeds
-    if map_.degree < 1:  # logarithms need the support from the first step on
+    if map_.degree < 1:  # logarithms need the full support from the first step
         start = np.where(reached_from(links, seeds) > 0, np.maximum(start, 1.0), 0.0)
     nothing = np.zeros(graph.n)
     with Walk(links, map_, 1.0, nothing) as walk:
@@ -235,7 +236,7 @@ def spread(
 
 
 def _thompson_bound(degree: float, rounding: float) -> Bound:
-    """``max|log(x_t/x*)| ≤ h/(1 − h)·max|log(x_t/x_{t−1})|``, and from it the L1 distance ``|x|₁·(e^d − 1)``."""
+    """Bound ``max|log(x_t/x*)| ≤ h/(1 − h)·max|log(x_t/x_{t−1})|``, and from it the L1 distance ``|x|₁·(e^d − 1)``."""
 
     def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         there = new > 0
@@ -249,7 +250,7 @@ def _thompson_bound(degree: float, rounding: float) -> Bound:
 
 
 def trust_share(trust: np.ndarray, distrust: np.ndarray, neutral: float) -> np.ndarray:
-    """``x₊/(x₊ + x₋)``, and ``neutral`` where neither has come.
+    """Share of trust ``x₊/(x₊ + x₋)``, or ``neutral`` where both are 0.
 
     Examples
     --------
@@ -261,7 +262,7 @@ def trust_share(trust: np.ndarray, distrust: np.ndarray, neutral: float) -> np.n
 
 
 class Threshold(NamedTuple):
-    """Call spam what scores at or below ``cut``; ``error`` is its share of wrong answers where it was found.
+    """Spam threshold: scores at or below ``cut`` are spam; ``error`` is its error rate on the data it was chosen on.
 
     Examples
     --------
@@ -273,22 +274,23 @@ class Threshold(NamedTuple):
     error: float
 
     def is_spam(self, scores: ArrayLike) -> np.ndarray:
-        """Mask of the vertices that are called spam."""
+        """Mask of the vertices classified as spam."""
         return np.asarray(scores, dtype=float) <= self.cut
 
 
 def best_threshold(scores: ArrayLike, spam: ArrayLike) -> Threshold:
-    """Find the cut on one score that makes the fewest errors when everything at or below it is called spam.
+    """Find the threshold on a score that classifies spam with the fewest errors.
 
-    One sort, O(n log n). The cut is a score that occurs, or −inf where calling nothing spam is best; equal scores are
-    always on the same side. Among equally good cuts it is the lowest, which calls the fewest vertices spam.
+    Vertices at or below the cut are classified as spam. It takes one sort, O(n log n). The cut is a score that occurs,
+    or −inf if classifying nothing as spam is best; equal scores are always on the same side. Among equally good cuts it
+    is the lowest, which classifies the fewest vertices as spam.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
         Scores of labelled vertices, larger is better.
     spam : array-like of bool, shape (n,)
-        Which of them are spam.
+        Mask of spam vertices.
 
     Returns
     -------

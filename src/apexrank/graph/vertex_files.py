@@ -1,4 +1,4 @@
-"""Files that name vertices: seeds of trust and teleport, labels, and ranks written earlier."""
+"""Readers of files that name vertices: seeds of trust and teleport, labels, and earlier ranks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from apexrank.textfile import read_text
 
 
 def named_vertex(graph: Graph, text: str) -> Any:
-    """Convert text to the name of a vertex: a whole number where the graph's names are numbers."""
+    """Convert text to a vertex name: a whole number if the graph's names are numbers."""
     numbered = graph.names is None or graph.names.dtype.kind in "iu"
     return int(text) if numbered and re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII) else text
 
 
 def seed_weights(path: Path, graph: Graph, what: str) -> tuple[dict[Any, float], str | None]:
-    """Read the weights of the vertices of the graph that a file names, and a sentence about others that it names.
+    """Read vertex weights from a file, with a note about names that are not in the graph.
 
-    Lists of seeds and labels come from elsewhere and name vertices that a crawl lacks; it is an error if all are
-    unknown.
+    Lists of seeds and labels come from other sources and may name vertices that a crawl lacks; it is an error if all
+    are unknown.
     """
     rows = [(line, named_vertex(graph, name), weight) for line, name, weight in read_seeds(path)]
     seeds: dict[Any, float] = {}
@@ -56,10 +56,10 @@ def seed_weights(path: Path, graph: Graph, what: str) -> tuple[dict[Any, float],
 
 
 def read_seeds(path: Path) -> list[tuple[int, str, float]]:
-    r"""Read line, name and weight of the vertices of a file: plain lines, or CSV with ``vertex`` and maybe ``weight``.
+    r"""Read line number, name and weight of vertices from plain lines, or CSV with ``vertex`` and optional ``weight``.
 
-    Blank lines and those that begin with ``#`` are left out. A plain line is a name of weight 1 as it stands, less
-    quotes around it. A ranking that was written earlier has a column ``vertex``, too.
+    Blank lines and lines that begin with ``#`` are skipped. A plain line is a name with weight 1, without enclosing
+    quotes. A previously written ranking also has a column ``vertex``.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
 
 
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
-    """Read the scores of a file of ranks by the names of the vertices; 0 for vertices that it lacks."""
+    """Read scores from a file of ranks by vertex name; 0 for vertices that it lacks."""
     table = read_table(path)
     vertices = table.column("vertex").cast(pl.String)
     if (twice := vertices.is_duplicated()).any():
@@ -113,7 +113,7 @@ def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
 def ranking_frame(
     graph: Graph, scores: np.ndarray, top: int | None = None, **more: np.ndarray
 ) -> pl.DataFrame:
-    """Return the ``top`` vertices, best first, with their scores and ``more`` columns; equals keep the graph's order.
+    """Return the ``top`` vertices, best first, with scores and ``more`` columns; ties keep the graph's order.
 
     Examples
     --------
@@ -126,6 +126,8 @@ def ranking_frame(
     vertices: Any = None if graph.text_names is None else graph.text_names.gather(order)
     if vertices is None:
         names = graph.labels(order)
-        vertices = names.tolist() if names.dtype == object else names  # objects become text or numbers again
+        vertices = (
+            names.tolist() if names.dtype == object else names
+        )  # converts objects back to text or numbers
     columns = {name: values[order] for name, values in ({"score": scores} | more).items()}
     return pl.DataFrame({"rank": np.arange(1, len(order) + 1), "vertex": vertices, **columns})

@@ -1,12 +1,12 @@
-"""L_pq rank with the teleport as a weak link from every vertex to every other: eq. (6.1) read entry by entry.
+"""L_pq rank with the teleport as weak links from every vertex to every other: eq. (6.1) read entry by entry.
 
-``r_i ← (Σ_j (α·r_j·w_ij/d_j + c_j·r_j·v_i)^p)^{1/q}``, ``c_j = 1 − α``, or 1 at dangling vertices, over all j. Without
-its link, j contributes ``(c_j·r_j·v_i)^p``; with it, ``(k_ij·r_j)^p`` more, ``k_ij^p = (a + b)^p − b^p`` with
-``a = α·w_ij/d_j`` and ``b = (1 − α)·v_i``. So the step is that of `Lpq` on links of weight k and a teleport of
-``v_i·(Σ_j (c_j·r_j)^p)^{1/p}``: it takes no longer than with a teleport inside the norm.
+``r_i ← (Σ_j (α·r_j·w_ij/d_j + c_j·r_j·v_i)^p)^{1/q}`` over all j, with ``c_j = 1 − α``, or 1 at dangling vertices.
+Without a link, j contributes ``(c_j·r_j·v_i)^p``; with a link, additionally ``(k_ij·r_j)^p``,
+``k_ij^p = (a + b)^p − b^p`` with ``a = α·w_ij/d_j`` and ``b = (1 − α)·v_i``. So the step is that of `Lpq` on links of
+weight k with a teleport of ``v_i·(Σ_j (c_j·r_j)^p)^{1/p}``, and takes no longer than with a teleport inside the norm.
 
-At q = p it is linear in ``y = r^p``, as sec. 6.2 of the dissertation says: ``λy = Ky + u·(c^p·y)``, ``u = v^p``, one
-Perron vector. `PerronBound` has its certificate.
+At q = p it is linear in ``y = r^p``, as noted in sec. 6.2 of the dissertation: ``λy = Ky + u·(c^p·y)``, ``u = v^p``, a
+Perron vector. `PerronBound` certifies it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from apexrank.kernels.csr import InLinks
 
 
 class WeakLinksWalk(Walk):
-    """The step of an `Lpq` map with p > 1; several teleport vectors are walks of their own, one after the other."""
+    """Walk of an `Lpq` map with p > 1; several teleport vectors are separate walks, run in sequence."""
 
-    map: Any  # an Lpq, whose module imports this one
+    map: Any  # an Lpq; its module imports this one
 
     def __init__(self, graph: Graph, map: Any, damping: float, teleport: np.ndarray) -> None:
         self.graph, self.map, self.damping, self.teleport = graph, map, damping, teleport
@@ -37,7 +37,7 @@ class WeakLinksWalk(Walk):
         self.weak = np.where(graph.dangling, 1.0, 1.0 - damping)
         if teleport.ndim > 1:
             return
-        if not graph.weighted and np.ptp(teleport) == 0:  # k depends on the source alone
+        if not graph.weighted and np.ptp(teleport) == 0:  # k depends only on the source
             rate = self._more(damping * rate, (1 - damping) * teleport)
         else:
             flow, b = (
@@ -47,11 +47,11 @@ class WeakLinksWalk(Walk):
             flow = flow if graph.weights is None else flow * self.links.weights  # type: ignore[attr-defined]
             self.links, rate = InLinks(graph.indptr, graph.indices, self._more(flow, b)), np.ones(graph.n)
         self.inflow = map.on(self.links, rate, teleport)
-        # a dozen roundings make k
+        # computing k takes a dozen rounded operations
         self.rounding = power.rounding_of(self.links) + 6 * float(np.finfo(float).eps)
 
     def _more(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """``((a + b)^p − b^p)^{1/p}`` without cancellation, whatever p does to the range of numbers."""
+        """Compute ``((a + b)^p − b^p)^{1/p}`` without cancellation, overflow or underflow."""
         if math.isinf(self.map.p):
             return a + b
         ratio = np.divide(a, b, out=np.full_like(a, math.inf), where=b > 0)
@@ -63,7 +63,7 @@ class WeakLinksWalk(Walk):
         return new / power.total(new)
 
     def next_of(self, r: np.ndarray) -> np.ndarray:
-        """The next scores, not normalised."""
+        """Return the next scores, not normalised."""
         return self.inflow(r, self._norm(self.weak * r))
 
     def _norm(self, x: np.ndarray) -> float:
@@ -85,7 +85,7 @@ class WeakLinksWalk(Walk):
         return power.stacked(found)
 
     def _midway(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """The mean of old and new in r^p: eigenvalues near −ρ, as of cycles of two, would make steps alternate."""
+        """Average old and new in r^p, because eigenvalues near −ρ, as of cycles of two, would make steps oscillate."""
         low, high = np.minimum(old, new), np.maximum(old, new)
         share = np.divide(low, high, out=np.zeros_like(low), where=high > 0)
         with np.errstate(under="ignore"):
@@ -93,7 +93,7 @@ class WeakLinksWalk(Walk):
         return mean / power.total(mean)
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As in `Walk`; a link has its weak link with it, and the weak links of all others come last, as their norm."""
+        """Return flows as in `Walk`; a link includes its weak link, and the norm of all other weak links comes last."""
         sources, weights = self.graph.links_into(vertex)
         shares = weights / self.graph.out_weight[sources]
         weak = self.weak * r * self.teleport[vertex]
@@ -111,11 +111,11 @@ class PerronBound:
     m and β < 1. As ``Ky ≤ λ⁺y``, ``H = Σ_{a<m} K^a y (λ⁻)^{−a−1}/(1 − β)`` has ``(λ⁻ − K)H ≥ y`` and is at most
     ``A·y/λ⁻``, ``A = m(λ⁺/λ⁻)^m/(1 − β)``. Scale y to ``c·y = 1``. Then ``y + (λ⁺ − λ⁻)H`` has ``(λ⁻ − K)x ≥ u``, so
     that it is above the Perron vector ``(ρ − K)^{-1}u``, and ``y − (λ⁺ − λ⁻)H``, with ``(λ⁺ − K)x ≤ u``, is below it.
-    Hence y is exact up to a factor of ``1 ± κ``, ``κ = (λ⁺/λ⁻ − 1)·A``. An A found at another y serves as well, times
-    their distance.
+    Hence y is exact up to a factor of ``1 ± κ``, ``κ = (λ⁺/λ⁻ − 1)·A``. An A found at another y is valid, too,
+    multiplied by their distance.
 
-    For u·c there are two choices: the teleport, and all that the vertex of the largest score hands out, which is better
-    where one strong component holds most of the rank. A is looked for after 8, 16, 32, … steps, with as many.
+    There are two choices of u·c: the teleport, and everything that the vertex of the largest score passes on, which is
+    better if one strong component holds most of the rank. A is searched for after 8, 16, 32, … steps, with as many.
     """
 
     def __init__(self, walk: WeakLinksWalk) -> None:
@@ -134,12 +134,12 @@ class PerronBound:
             return math.inf, math.inf
         moved = min(p * power.hilbert_distance(old, self.at), 700.0)
         kappa = math.expm1(min(spread, 1.0)) * self.A * math.exp(moved)
-        # κ/(1 − κ): with rounding λ⁻ may have fallen a little since A was found
+        # κ/(1 − κ): by rounding λ⁻ may have decreased slightly since A was found
         d = 2 * math.atanh(kappa / (1 - kappa)) / p + 2 * rounding if kappa < 0.5 else math.inf
         return 2 * math.tanh(d / 4), d
 
     def _decay(self, r: np.ndarray, spread: float) -> float:
-        """The least A."""
+        """Find the smallest A."""
         walk, p, there = self.walk, self.walk.map.p, r > 0
         others = np.arange(len(r)) != np.argmax(r)
         lowest = float((walk.next_of(r)[there] / r[there]).min()) * math.exp(-2 * walk.rounding)
@@ -147,7 +147,7 @@ class PerronBound:
         for apply in (lambda x: walk.inflow(x, 0.0), lambda x: walk.next_of(x * others)):
             x = r
             for m in range(1, self.steps + 1):
-                x = np.maximum(apply(x) / lowest, 1e-9 * r)  # an upper bound whose powers stay in range
+                x = np.maximum(apply(x) / lowest, 1e-9 * r)  # an upper bound, so that powers stay in range
                 beta = float((x[there] / r[there]).max()) ** p * math.exp(p * m * walk.rounding)
                 if beta < 1:
                     best = min(best, m * math.exp(min(m * spread, 700.0)) / (1 - beta))
