@@ -1,10 +1,11 @@
-"""One ranking from graphs that do not agree
-=========================================
+"""One ranking from graphs that disagree
+=====================================
 
-A vertex may link to others in several layers: criteria of a review, networks, kinds of links. Which layer
-should count, and for whom? ``ConsensusRank("blend")`` gives every vertex a weight for each of its layers, such that
-what it recommends agrees best with the ranks that follow. A criterion that nobody shares loses its weight; so
-does, unless it is held back by a small pull, an honest one that is merely less even than another.
+A vertex may link to others in several layers, such as review criteria, networks or kinds of links. Which layer
+should count, and for whom? ``ConsensusRank("blend")`` gives every vertex a weight for each of its layers,
+chosen so that the vertex's recommendations agree best with the resulting ranks. A criterion that nobody shares
+loses its weight. Without a small pull towards equal weights, so does an honest criterion that is merely less
+even than another.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +16,7 @@ from apexrank.graph import as_layers
 from apexrank.plot.style import COLOURS, light
 
 # %%
-# Three authors mark each other's papers by two criteria, and Bob by a third one: how often a paper cites him.
+# Three authors grade each other's papers by two criteria. Bob also uses a third: how often a paper cites him.
 AUTHORS = ["Alice", "Bob", "Carol"]
 
 
@@ -32,11 +33,11 @@ criteria = {
 }
 
 # %%
-# ``pull`` draws the weights back to equal ones: ``inf`` is PageRank of the mean of all criteria, 0 leaves the
-# choice to the agreement alone. The disagreement is what is minimised.
+# ``pull`` shrinks the weights towards equal weights: ``inf`` gives the PageRank of the mean of all criteria,
+# and 0 lets agreement alone decide. The method minimises the disagreement.
 ways = {"equal weights": np.inf, "small pull": 0.1, "consensus": 0.0}
 found = {name: ConsensusRank("blend", pull=pull).fit(criteria) for name, pull in ways.items()}
-print("                 Alice    Bob  Carol   disagreement   Bob's weights of", ", ".join(criteria))
+print("                 Alice    Bob  Carol   disagreement   Bob's weights for", ", ".join(criteria))
 for name, rank in found.items():
     scores, weights = "".join(f"{score:7.3f}" for score in rank.scores_), rank.layer_weights_[1].round(2)
     print(f"{name:15}{scores}{rank.disagreement_:15.4f}   {weights}")
@@ -52,7 +53,7 @@ for k, name in enumerate(criteria):
 for k, name in enumerate(AUTHORS):
     ranks = [rank.scores_[k] for rank in found.values()]
     axes[1].plot(ranks, places, "osD"[k], color="black", markerfacecolor=COLOURS[k + 3], label=name)
-axes[0].set(yticks=places, yticklabels=list(found), xlabel="Bob's weights of the criteria")
+axes[0].set(yticks=places, yticklabels=list(found), xlabel="Bob's weights for the criteria")
 axes[1].set(xlabel="score of the author", ylim=(2.6, -0.6))
 for ax in axes:
     ax.legend(frameon=False, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
@@ -60,13 +61,14 @@ for ax in axes:
     light(ax)
 
 # %%
-# Networks are matched by the names of the people. Who is missing in one has no opinion there, and no weight.
+# Networks are matched by the names of the people. A person who is missing in a network has no opinion and no
+# weight there.
 networks = {
     "work": (["ann", "ben", "cy", "ann", "dan"], ["ben", "ann", "ben", "cy", "ben"]),
     "music": (["cy", "dan", "eve", "eve"], ["eve", "eve", "cy", "dan"]),
 }
 people, union = ConsensusRank("blend").fit(networks), PageRank().fit(as_layers(networks).union())
-print("consensus:", " > ".join(people.ranking_), "  all links together:", " > ".join(union.ranking_))
+print("consensus:", " > ".join(people.ranking_), "  union of all links:", " > ".join(union.ranking_))
 for person, weights in zip(people.names_, people.layer_weights_, strict=True):
     print(
         f"{person}: " + ", ".join(f"{name} {w:.2f}" for name, w in zip(people.layers_, weights, strict=True))
@@ -75,7 +77,7 @@ for person, weights in zip(people.names_, people.layer_weights_, strict=True):
 # %%
 equal, chosen = found["equal weights"], found["consensus"]
 print(
-    f"Bob's own criterion falls from {equal.layer_weights_[1, 2]:.2f} to {chosen.layer_weights_[1, 2]:.2f}, and his "
-    f"score from {equal.scores_[1]:.3f} to {chosen.scores_[1]:.3f}; without a pull his novelty falls to "
-    f"{chosen.layer_weights_[1, 0]:.2f} as well."
+    f"The weight of Bob's own criterion falls from {equal.layer_weights_[1, 2]:.2f} to "
+    f"{chosen.layer_weights_[1, 2]:.2f}, and his score from {equal.scores_[1]:.3f} to {chosen.scores_[1]:.3f}. "
+    f"Without a pull, his weight for novelty also falls, to {chosen.layer_weights_[1, 0]:.2f}."
 )

@@ -1,11 +1,11 @@
-"""A week of snapshots, two of them broken
-=======================================
+"""Seven daily snapshots, two of them corrupted
+============================================
 
-A graph is crawled every day, and every crawl misses half of its links and shows some that are wrong. Should
-you rank by one day, by all links together, or let the days be weighed? Any way to use the whole week beats
-one day while all days are honest. When two days are junk, ``ConsensusRank("corroborate")`` finds them out,
-vertex by vertex: a layer counts as far as the vertex's other layers bear it out. ``"blend"`` does not:
-who links to everybody agrees with everybody.
+A graph is crawled every day, and every crawl misses half of its links and adds some wrong ones. Should you rank
+by a single day, by the union of all links, or by a weighted combination of the days? If all days are honest,
+any method that uses the whole week beats a single day. If two days are junk, ``ConsensusRank("corroborate")``
+detects them vertex by vertex: it weights a layer by how well the vertex's other layers support it. ``"blend"``
+does not detect them, because a layer that links to everybody agrees with everybody.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from apexrank.metrics import kendall_tau
 from apexrank.plot.style import COLOURS, light
 
 # %%
-# The true graph: 150 vertices, each links to eight others, some of which are popular.
+# The true graph has 150 vertices. Each links to eight others, some of which are popular.
 rng = np.random.default_rng(0)
 n, degree = 150, 8
 popularity = 0.3 + rng.pareto(1.5, n)
@@ -27,17 +27,17 @@ truth = PageRank().fit(true).scores_
 
 
 def snapshot():
-    """Half of the true links, and a third of what is shown is wrong."""
+    """Sample half of the true links and add wrong ones, a third of the result."""
     return np.maximum(true * (rng.random((n, n)) < 0.5), rng.random((n, n)) < 0.25 * degree / n)
 
 
 def junk():
-    """A day on which the crawler linked everybody to anybody."""
+    """Return a day on which the crawler linked vertices at random."""
     return (rng.random((n, n)) < 0.4).astype(float)
 
 
 # %%
-# Distance to the true PageRank (smaller is better) and Kendall's τ with it (larger is better).
+# Compare the distance to the true PageRank (smaller is better) and the Kendall τ with it (larger is better).
 honest = [snapshot() for _ in range(7)]
 weeks = {"seven honest days": honest, "two of them junk": [*honest[:3], junk(), *honest[4:6], junk()]}
 methods = {"union": "all links", "mean": "mean of days", "blend": "blend", "corroborate": "corroborate"}
@@ -53,8 +53,7 @@ for week, days in weeks.items():
         print(f"  {name:16}{distance[week][name]:12.3f}{tau[week][name]:13.3f}")
 
 # %%
-# Days that are junk, and what each method makes of them: the share of each day in the ranks of the second
-# week.
+# The right panel shows the weight that each method gives to each day of the second week.
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for number, (week, values) in enumerate(distance.items()):
     places = np.arange(len(values)) + 0.4 * number - 0.2
@@ -74,7 +73,8 @@ for ax in axes:
 week = "two of them junk"
 away, order = distance[week], tau[week]
 print(
-    f"With two days of junk corroborate leaves them {shares[week]['corroborate'][[3, 6]].sum():.1%} of the weight and "
-    f"is {away['corroborate']:.2f} from the true ranks, all links together {away['all links']:.2f} and blend "
-    f"{away['blend']:.2f}; τ is {order['corroborate']:.2f}, {order['all links']:.2f} and {order['blend']:.2f}."
+    f"With two junk days, corroborate gives them {shares[week]['corroborate'][[3, 6]].sum():.1%} of the weight. Its L1 "
+    f"distance to the true ranks is {away['corroborate']:.2f}, against {away['all links']:.2f} for the union of all "
+    f"links and {away['blend']:.2f} for blend; τ is "
+    f"{order['corroborate']:.2f}, {order['all links']:.2f} and {order['blend']:.2f}."
 )

@@ -1,10 +1,10 @@
-"""Coming from networkx: how exact is PageRank?
-============================================
+"""The error of PageRank in networkx and apexrank
+==============================================
 
-Two libraries give different PageRanks of the same graph: which one is right? networkx stops when the last
-step changed the scores by less than ``tol`` times the number of vertices, for many vertices hardly a
-condition. ``PageRank`` stops when the distance to the exact scores is known to be at most ``tol``, and tells
-that bound. The call need not change: ``nx.pagerank(graph, backend="apexrank")``.
+Two libraries compute different PageRanks for the same graph: which one is right? networkx stops when the last
+step changed the scores by less than ``tol`` times the number of vertices, which is a weak condition for large
+graphs. ``PageRank`` stops when the distance to the exact scores is provably at most ``tol``, and reports the
+bound. You can keep the networkx call: ``nx.pagerank(graph, backend="apexrank")``.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ from apexrank import PageRank, datasets
 from apexrank.plot.style import light, line_style
 
 # %%
-# Characters of *Les Misérables*, linked where they meet: scores of networkx, of networkx's call to us, and of
-# our own estimator, which names its error.
+# Characters of *Les Misérables* are linked if they appear together. Compare the scores of networkx, of networkx
+# with the apexrank backend, and of the estimator, which reports its error.
 novel = nx.les_miserables_graph()
 theirs, handed = nx.pagerank(novel), nx.pagerank(novel, backend="apexrank")
 ours = PageRank().fit(novel)
@@ -26,24 +26,24 @@ for name, score in ours.top(4):
 print(f"the estimator's error is at most {ours.error_bound_:.0e}, after {ours.n_iter_} steps")
 
 # %%
-# A crawl of 10,000 pages. What is exact? Scores with a bound of 1e-12.
+# For a crawl of 10,000 pages, scores with an error bound of 1e-12 serve as the exact scores.
 web = datasets.make_crawl(10_000, random_state=0).adjacency
 crawl = nx.from_scipy_sparse_array(web, create_using=nx.DiGraph)
 exact = PageRank(tol=1e-12).fit(web)
 
 
 def networkx_scores(**options):
-    """Scores in the order of the pages."""
+    """Return networkx scores in the order of the pages."""
     return np.array(list(nx.pagerank(crawl, **options).values()))
 
 
 def error(scores):
-    """L1 distance to the exact scores."""
+    """Return the L1 distance to the exact scores."""
     return np.abs(scores - exact.scores_).sum()
 
 
 # %%
-# The error that is made for each ``tol``, and the bound that comes with our scores.
+# Compute the error for each ``tol``, and the error bound that apexrank reports.
 tols = [1e-4, 1e-6, 1e-8, 1e-10]
 theirs = {tol: networkx_scores(tol=tol) for tol in tols}
 of_networkx = [error(scores) for scores in theirs.values()]
@@ -63,15 +63,15 @@ ax.legend(frameon=False, handlelength=3.2)
 light(ax)
 
 # %%
-# Does it matter? The first hundred pages in order, by networkx's default ``tol`` of 1e-6.
+# Does it matter? Compare the top hundred pages with networkx's default ``tol`` of 1e-6.
 wrong = (np.argsort(-theirs[1e-6], kind="stable")[:100] != exact.ranking_[:100]).sum()
-print(f"{wrong} of the first 100 places hold another page than they should")
+print(f"{wrong} of the first 100 places hold the wrong page")
 
 # %%
-# To be as exact, networkx needs a smaller ``tol``: divided by the number of vertices, and by α/(1 − α) = 5.7
-# for the steps that are not made.
+# For the same accuracy, networkx needs a smaller ``tol``: divide it by the number of vertices, and by α/(1 − α)
+# = 5.7 to account for the remaining steps.
 careful = error(networkx_scores(tol=1e-6 / 5.7 / len(crawl), max_iter=200))
 print(
-    f"With tol = 1e-6 networkx is {of_networkx[1]:.0e} off and apexrank {of_ours[1]:.0e}; with a tol "
-    f"{5.7 * len(crawl):,.0f} times smaller networkx is {careful:.0e} off."
+    f"With tol = 1e-6 the error of networkx is {of_networkx[1]:.0e} and that of apexrank {of_ours[1]:.0e}; with a tol "
+    f"{5.7 * len(crawl):,.0f} times smaller the error of networkx is {careful:.0e}."
 )

@@ -1,10 +1,10 @@
-"""Raters who agree, generous or strict
-====================================
+"""Clustering generous and strict raters by their preferences
+==========================================================
 
-Raters use a scale differently: some give 80 to what they like and 70 to what they do not, others 30 and 5.
-Who agrees with whom? k-means on the raw scores finds who is generous. ``LovaszBregmanKMeans`` has orders as
-centres and finds who orders alike; so does plain k-means once each row has been standardised. Whom either of
-them puts into the wrong camp are raters who use little of the scale.
+Raters use a scale differently: some give 80 to dishes they like and 70 to dishes they do not, others 30 and 5.
+Which raters agree with each other? k-means on the raw scores separates generous raters from strict ones.
+``LovaszBregmanKMeans`` uses orders as cluster centres and finds raters with the same order; so does plain
+k-means after each row has been standardised. The raters that either method misassigns use little of the scale.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ from apexrank.plot.style import COLOURS, light
 from apexrank_papers.lovasz.plane import draw_frame, project
 
 # %%
-# Three camps order three dishes in three ways. A rater has a level, from strict to generous, and uses 10 to
+# Three camps order three dishes in three ways. Each rater has a level, from strict to generous, and uses 10 to
 # 60 % of the scale.
 rng = np.random.default_rng(0)
 dishes, n = ["soup", "curry", "stew"], 300
@@ -29,12 +29,10 @@ level = rng.uniform(0, 1, (n, 1)) * (1 - width)
 X = (level + width * tastes[camp] + 0.06 * rng.normal(size=(n, 3))).clip(0, 1)
 
 # %%
-# Agreement of the clusters with the camps: 1 is perfect, 0 is chance.
+# Measure the agreement of the clusters with the camps: 1 is perfect, 0 is chance.
 standardised = (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
 ours = LovaszBregmanKMeans(3, random_state=0).fit(X)
-evenly = LovaszBregmanKMeans(3, f="product", random_state=0).fit(
-    X
-)  # all places count, not the first ones most
+evenly = LovaszBregmanKMeans(3, f="product", random_state=0).fit(X)  # gives all places equal weight
 labels = {
     "KMeans, raw scores": KMeans(3, n_init=10, random_state=0).fit_predict(X),
     "KMeans, standardised rows": KMeans(3, n_init=10, random_state=0).fit_predict(standardised),
@@ -49,7 +47,7 @@ for order, size in zip(ours.orders_, np.bincount(ours.labels_), strict=True):
     print(f"{size:4} raters: " + " > ".join(dishes[i] for i in order))
 
 # %%
-# Scores of three dishes, seen along the diagonal of the cube: generosity is what this view hides, and each of
+# Plot the scores of three dishes along the diagonal of the cube. This projection hides generosity, and each of
 # the six orders is a triangle (1 is soup, 2 curry, 3 stew). Colours are clusters.
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 4), layout="constrained")
 for ax, name in zip(axes, ("KMeans, raw scores", "LovaszBregmanKMeans"), strict=True):
@@ -60,8 +58,8 @@ for ax, name in zip(axes, ("KMeans, raw scores", "LovaszBregmanKMeans"), strict=
     ax.set_xlim(-1.3, 1.3)
 
 # %%
-# How many camps are there? The objective falls steeply up to three clusters; with six, all orders there are,
-# nothing is left of it.
+# How many camps are there? The objective falls steeply up to three clusters. With six clusters, one per
+# possible order, it is zero.
 falls = elbow(X, range(1, 7), random_state=0)
 print("objective: " + ", ".join(f"{k}: {value:.2f}" for k, value in falls.items()))
 print(f"silhouette of three clusters: {silhouette(ours, X):.2f}")
@@ -72,16 +70,19 @@ ax.set(xlabel="clusters", ylabel="objective")
 light(ax)
 
 # %%
-# Who is in the cluster of another camp? On raw scores anybody; by orders, those who use little of the scale.
+# Which raters are assigned to the wrong camp? With raw scores it can be anybody; with orders, those who use
+# little of the scale.
 for name, label in labels.items():
     main = np.array([np.bincount(camp[label == k]).argmax() for k in range(3)])
     wrong = main[label] != camp
     print(
-        f"{name:33} {wrong.sum():3} wrong, who use {width[wrong].mean():.0%} of the scale; all use {width.mean():.0%}"
+        f"{name:33} {wrong.sum():3} wrong, using {width[wrong].mean():.0%} of the scale on average "
+        f"(all raters {width.mean():.0%})"
     )
 
 # %%
 print(
-    f"Agreement with the camps: {found['KMeans, raw scores']:.2f} on raw scores, {found['LovaszBregmanKMeans']:.2f} by "
-    f"orders, {found['KMeans, standardised rows']:.2f} by k-means on standardised rows."
+    f"Agreement with the camps: {found['KMeans, raw scores']:.2f} for k-means on raw scores, "
+    f"{found['LovaszBregmanKMeans']:.2f} for LovaszBregmanKMeans, {found['KMeans, standardised rows']:.2f} for k-means "
+    f"on standardised rows."
 )

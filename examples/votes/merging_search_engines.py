@@ -1,11 +1,11 @@
 """Merging search engines
 ======================
 
-Five engines answer the same queries. Each lists fifteen documents, with scores on a scale of its own, and
-they are not equally good. How should one list be made? Without labels, by places (RRF, Borda) or by scores on
-one scale: these rules are near each other and near the best engine alone, and adding raw scores is a bad
-mistake. With some judged queries, ``LovaszAggregator`` learns how much each engine is worth, which here is
-the larger step.
+Five search engines answer the same queries. Each lists fifteen documents, with scores on its own scale, and
+their quality differs. How should their lists be merged? Without labels, merge by ranks (RRF, Borda) or by
+scores on a common scale. These rules perform similarly and about as well as the best single engine, whereas
+adding raw scores is a serious mistake. With some judged queries, ``LovaszAggregator`` learns a weight for each
+engine, which brings a larger improvement here.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ from apexrank.aggregation import LovaszAggregator
 from apexrank.plot.style import COLOURS, light
 
 # %%
-# Forty documents a query, most of no use. An engine sees their relevance through noise of its own; what it
-# does not list is NaN, and documents that nobody lists are left out.
+# There are forty documents per query, most of them irrelevant. Each engine sees their relevance through its own
+# noise. Documents that an engine does not list are NaN, and documents that no engine lists are dropped.
 noise, scale = np.array([0.8, 1.0, 1.5, 3.0, 8.0]), np.array([1.0, 10.0, 100.0, 0.1, 1000.0])
 
 
 def answers(n_queries, seed):
-    """Scores of documents × engines, their relevance and their queries."""
+    """Return scores (documents × engines), relevance and queries of the documents."""
     rng = np.random.default_rng(seed)
     relevance = rng.choice([0, 1, 2], (n_queries, 40), p=[0.75, 0.17, 0.08])
     scores = scale * (relevance[..., None] + noise * rng.normal(size=(n_queries, 40, 5)))
@@ -36,8 +36,8 @@ def answers(n_queries, seed):
 X, y, queries = answers(100, seed=1)
 
 # %%
-# Rules without labels, query by query: engines are the voters, documents the items. In retrieval not to be
-# listed is to be last, which ``missing="last"`` says; RRF gives no points.
+# Apply the unsupervised rules query by query: engines are the voters, documents the items. In retrieval, an
+# unlisted document ranks last (``missing="last"``); RRF gives it no points.
 rules: dict[str, dict[str, Any]] = {
     "raw scores": {"method": "lovasz-bregman", "missing": "last"},
     "RRF": {"method": "rrf"},
@@ -52,14 +52,14 @@ for query in np.unique(queries):
         merged[name][rows] = aggregate(X[rows].T, **rule).scores
 
 # %%
-# A hundred other queries have been judged. One weight per engine is learnt from them, to a certified minimum.
+# A hundred other queries have been judged. Learn one weight per engine from them, to a certified minimum.
 judged, relevance, lists = answers(100, seed=0)
 model = LovaszAggregator(nonnegative=True).fit(judged, relevance, groups=lists)
 merged["learnt weights"] = model.predict(X, groups=queries)
 print(f"weights {model.weights_.round(2)}, gap {model.dual_gap_:.0e}, noise of the engines {noise}")
 
 # %%
-# NDCG at 10, with 95 % intervals over queries.
+# Compute NDCG at 10 with 95 % bootstrap intervals over queries.
 measured = {name: metrics.bootstrap("ndcg@10", y, s, groups=queries) for name, s in merged.items()}
 for name, interval in measured.items():
     print(f"{name:15} {interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})")
@@ -76,7 +76,7 @@ for ax in axes:
     light(ax)
 
 # %%
-# Intervals of rules overlap because queries differ; on the same queries differences are clearer.
+# The intervals overlap because queries differ; paired differences on the same queries are clearer.
 rival = max(rules, key=lambda name: measured[name].value)
 values = {
     name: metrics.per_group(y, s, "ndcg@10", groups=queries)["ndcg@10"].to_numpy()
@@ -84,11 +84,11 @@ values = {
 }
 for a, b in (("best engine", rival), (rival, "learnt weights")):
     gain, p_value = (values[b] - values[a]).mean(), metrics.paired_test(values[b], values[a])
-    print(f"{b} against {a}: {gain:+.3f}, p-value {p_value:.4f}")
+    print(f"{b} minus {a}: {gain:+.3f}, p-value {p_value:.4f}")
 
 # %%
 ndcg = {name: f"{interval.value:.3f}" for name, interval in measured.items()}
 print(
-    f"The best rule without labels, {rival}, has an NDCG of {ndcg[rival]}, the best engine {ndcg['best engine']}, "
-    f"learnt weights {ndcg['learnt weights']}; raw scores added up have {ndcg['raw scores']}."
+    f"The best unsupervised rule, {rival}, has an NDCG of {ndcg[rival]}, the best engine {ndcg['best engine']} and "
+    f"learnt weights {ndcg['learnt weights']}; the sum of raw scores has {ndcg['raw scores']}."
 )

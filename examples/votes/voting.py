@@ -1,10 +1,10 @@
-"""Who has won? One election, several rules
-========================================
+"""One election, several voting rules
+==================================
 
-Fifty-five voters have put five candidates in order. Who has won depends on the rule, and ``aggregate`` has
-them by name: with these ballots first places alone elect A, Borda's points D,
-and E beats everybody in pairs. Kemeny's order contradicts the fewest preferences, with a proof; drawing the
-voters anew tells how much of that is luck.
+Fifty-five voters have ranked five candidates. The winner depends on the voting rule, and ``aggregate``
+implements the common rules. With these ballots, first places alone elect A, Borda elects D, and E beats every
+other candidate in pairwise comparisons. The Kemeny order contradicts the fewest preferences, with a proof of
+optimality; a bootstrap over the voters shows how much of the result is chance.
 """
 
 from itertools import permutations
@@ -16,7 +16,7 @@ from apexrank import aggregate
 from apexrank.plot import AggregationDisplay
 
 # %%
-# Orders, best first, and how many voters cast each.
+# Each key is an order, best first, and its value is the number of voters who cast it.
 ballots = {"ADECB": 18, "BEDCA": 12, "CBEDA": 10, "DCEBA": 9, "EBDCA": 4, "ECDBA": 2}
 orders, counts = [list(ballot) for ballot in ballots], list(ballots.values())
 rules: dict[str, dict[str, Any]] = {
@@ -30,7 +30,8 @@ for name, result in results.items():
     print(f"{name:13}{' > '.join(result.order)}")
 
 # %%
-# The candidate that a majority prefers to each other one, Condorcet's winner, need not exist. Here it does:
+# A Condorcet winner, a candidate whom a majority prefers to every other candidate, need not exist. Here it
+# does:
 kemeny = results["Kemeny"]
 winner, place = kemeny.condorcet_winner, {item: number for number, item in enumerate(kemeny.items)}
 for other in "ABCD":
@@ -38,33 +39,34 @@ for other in "ABCD":
     print(f"{winner} beats {other} by {wins:.0f} to {sum(counts) - wins:.0f}")
 
 # %%
-# Kemeny's order comes with its cost, the number of preferences it contradicts, and a bound that no order can
-# beat. Five candidates are few enough to try all 120 orders.
+# The Kemeny result includes its cost, the number of preferences it contradicts, and a lower bound for any
+# order. With five candidates we can check all 120 orders.
 
 
 def contradicted(order, result):
-    """Number of preferences of voters that an order contradicts."""
+    """Count the voter preferences that an order contradicts."""
     numbers = [result.items.index(item) for item in order]
     return np.triu(result.pairwise[np.ix_(numbers, numbers)].T, 1).sum()
 
 
 least = min(contradicted(order, kemeny) for order in permutations("ABCDE"))
 print(
-    f"cost {kemeny.cost:.0f}, bound {kemeny.bound:.0f}, proven {kemeny.optimal}; the least of all 120 is {least:.0f}"
+    f"cost {kemeny.cost:.0f}, bound {kemeny.bound:.0f}, proven optimal: {kemeny.optimal}; "
+    f"minimum over all 120 orders: {least:.0f}"
 )
 
 # %%
-# Bubbles are the voters' places, bars 95 % intervals of the result: fifty-five voters, drawn anew a thousand
-# times.
+# Bubbles show the places given by the voters, and bars the 95 % intervals of the result from a thousand
+# bootstrap samples of the fifty-five voters.
 drawn = kemeny.bootstrap(1000)
 display = AggregationDisplay.from_result(kemeny, bootstrap=drawn)
-display.ax_.set_title(f"Kemeny's order of {sum(counts)} voters", pad=24, fontsize=11)
+display.ax_.set_title(f"Kemeny order of {sum(counts)} voters", pad=24, fontsize=11)
 first = dict(zip(drawn.items, drawn.first, strict=True))
-print("first in the draws: " + ", ".join(f"{item} {first[item]:.1%}" for item in kemeny.order))
+print("first in the bootstrap samples: " + ", ".join(f"{item} {first[item]:.1%}" for item in kemeny.order))
 
 # %%
-# A harder case: twenty wines, nine judges who agree a little. Nobody could try all 2e18 orders; the proof
-# still comes.
+# In a harder case, nine judges who agree only a little rank twenty wines. There are too many orders to try,
+# 2e18, but the result is still proven optimal.
 rng = np.random.default_rng(0)
 marks = np.linspace(1, 0, 20) + 0.7 * rng.normal(size=(9, 20))
 judged = {method: aggregate(marks, method=method) for method in ("borda", "copeland", "kemeny")}
@@ -73,12 +75,13 @@ for method, result in judged.items():
 wines = judged["kemeny"]
 minorities = np.minimum(wines.pairwise, wines.pairwise.T).sum() / 2
 print(
-    f"proven: {wines.optimal}; only minorities contradicted would be {minorities:.0f}, but majorities go in circles"
+    f"proven optimal: {wines.optimal}; contradicting only minorities would cost {minorities:.0f}, "
+    "but majorities form cycles"
 )
 
 # %%
 print(
-    f"First places elect {results['first places'].order[0]}, Borda {results['Borda'].order[0]}, majorities and Kemeny "
-    f"{winner}; with the voters drawn anew {winner} wins by Kemeny in {first[winner]:.0%} of the elections and D in "
-    f"{first['D']:.0%}."
+    f"First places elect {results['first places'].order[0]}, Borda elects {results['Borda'].order[0]}, and pairwise "
+    f"majorities and Kemeny elect {winner}. Over bootstrap samples of the voters, Kemeny elects {winner} in "
+    f"{first[winner]:.0%} of the elections and D in {first['D']:.0%}."
 )
