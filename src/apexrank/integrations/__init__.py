@@ -1,5 +1,5 @@
-"""Adapters for other packages; each module imports only its own.
+"""Adapters for other packages; each module imports only its own dependency.
 
-:mod:`.boosting` has the objectives and measures for LightGBM and XGBoost, :mod:`.torch` the losses for PyTorch,
+:mod:`.boosting` has objectives and metrics for LightGBM and XGBoost, :mod:`.torch` losses for PyTorch, and
 :mod:`.networkx` the backend of ``nx.pagerank``.
 """

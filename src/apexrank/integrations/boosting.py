@@ -1,7 +1,7 @@
-"""Objectives and measures for LightGBM and XGBoost; one object serves all of their interfaces.
+"""Objectives and metrics for LightGBM and XGBoost; one object works with all of their interfaces.
 
-An objective here is a function of the scores, and boosted trees only ask for its slope and curvature in each row.
-Neither package is imported here: their data are known by their methods.
+An objective here is a function of the scores, and boosted trees need only its gradient and curvature in each row.
+Neither package is imported here: their data objects are recognised by their methods.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ class BoosterRows(NamedTuple):
         )
 
 
-# the smallest data set on which parameters can be tried
+# smallest data set on which parameters can be validated
 TWO_ROWS = BoosterRows(np.array([1.0, 0.0]), None, None, None)
-# least curvature of a row, where the mean row has 1 at first: a leaf of rows without influence stays where it is
+# minimum curvature of a row, relative to an initial mean of 1: a leaf of rows without influence does not move
 FLOOR = 1e-3
 
 
 def booster_rows(
     first: Any, second: Any, sample_weight: Any, group: Any, ids: ArrayLike | None
 ) -> tuple[np.ndarray, BoosterRows]:
-    """Scores and rows of a call, which is either (scores, data) or (labels, scores, weights, sizes of the groups).
+    """Parse a call, either (scores, data) or (labels, scores, weights, group sizes), into scores and rows.
 
-    ``ids`` are group ids of the user; they take the place of the sizes.
+    ``ids`` are group ids given by the user; they replace the sizes.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def booster_rows(
     sizes, weight, list_weight = _given(group), _given(sample_weight), None
     if weight is not None:
         weight = weight.astype(float)
-        if sizes is not None and len(weight) == len(sizes) != len(y):  # XGBoost weighs whole queries
+        if sizes is not None and len(weight) == len(sizes) != len(y):  # XGBoost has one weight per query
             list_weight, weight = np.repeat(weight, sizes), None
         elif len(weight) != len(y):
             raise InputError(
@@ -113,7 +113,7 @@ def booster_rows(
 
 
 def _given(values: Any) -> np.ndarray | None:
-    """XGBoost has empty arrays where LightGBM has None."""
+    """Convert to an array or None; XGBoost uses empty arrays where LightGBM uses None."""
     return None if values is None or len(values) == 0 else np.asarray(values)
 
 
@@ -141,7 +141,7 @@ class _Built(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BoosterObjective:
-    """Base class: the same object serves each interface of LightGBM and XGBoost.
+    """Base class of objectives that work with every interface of LightGBM and XGBoost.
 
     =============================================== ======================================
     ``lightgbm.train({"objective": o}, data)``      groups and weights of the ``Dataset``
@@ -150,25 +150,26 @@ class BoosterObjective:
     ``xgboost.XGBRegressor(objective=o)``           no groups there: ``groups=ids`` here
     =============================================== ======================================
 
-    ``xgboost.XGBRanker`` takes no custom objective. :class:`apexrank.rankers.BoostedRanker` has all of this in one
+    ``xgboost.XGBRanker`` accepts no custom objective. :class:`apexrank.rankers.BoostedRanker` wraps all of this in one
     estimator.
 
-    **Units.** Slope and curvature are multiplied by one number, for which the mean curvature of the rows that have a
-    say is 1 at equal scores. So a leaf of m rows has a curvature of about m whatever the objective, as with the
-    squared error, and the packages' defaults for learning rate, least curvature of a leaf and penalty fit.
+    **Units.** Gradient and curvature are multiplied by a constant such that the mean curvature of the rows that enter
+    the objective is 1 at equal scores. So a leaf of m rows has a curvature of about m for any objective, as with the
+    squared error, and the packages' defaults for learning rate, minimum curvature of a leaf and penalty are suitable.
 
-    **Curvature.** Trees take a step −Σ slope / Σ curvature in each leaf. Each class (but for hinge losses) has an upper
-    bound of the Hessian's diagonal at the current scores, twice which bounds the Hessian itself: steps are too short
-    rather than too long at any learning rate below 1. No row has less than 1/1000 of the first mean.
+    **Curvature.** Trees take a step −Σ gradient / Σ curvature in each leaf. Each class (except for hinge losses)
+    provides an upper bound on the diagonal of the Hessian at the current scores; twice this bounds the Hessian itself,
+    so steps are too short rather than too long at any learning rate below 1. No row has less than 1/1000 of the initial
+    mean.
 
-    Without groups all rows are one list of any length. Where XGBoost has one weight per query, the objective is the
-    sum of the queries' costs with these weights.
+    Without groups all rows form one list of any length. If XGBoost has one weight per query, the objective is the
+    weighted sum of the costs of the queries.
 
     Parameters
     ----------
     groups : array-like, optional
-        One id per row of the training data, of any kind and in any order. It takes the place of sizes in the data,
-        whose rows need not be sorted then.
+        One id per row of the training data, of any type and in any order. It replaces the group sizes of the data,
+        whose rows then need not be sorted.
     """
 
     groups: ArrayLike | None = field(default=None, kw_only=True, repr=False)
@@ -177,7 +178,7 @@ class BoosterObjective:
     def __call__(
         self, y_true: Any, y_pred: Any, sample_weight: Any = None, group: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Slope and curvature of each row, for ``(labels, scores, weights, sizes)`` or ``(scores, data)``."""
+        """Gradient and curvature of each row, for ``(labels, scores, weights, sizes)`` or ``(scores, data)``."""
         scores, rows = booster_rows(y_true, y_pred, sample_weight, group, self.groups)
         built = self._build(rows)
         grad, curvature = self._slopes(built.objective, scores)
@@ -188,18 +189,18 @@ class BoosterObjective:
         return rows.list_weight * grad, np.maximum(rows.list_weight * hess, FLOOR)
 
     def value(self, y_true: Any, y_pred: Any, sample_weight: Any = None, group: Any = None) -> float:
-        """Objective at the scores, not scaled; arguments as in a call."""
+        """Objective at the scores, unscaled; arguments as in a call."""
         scores, rows = booster_rows(y_true, y_pred, sample_weight, group, self.groups)
         if rows.list_weight is not None:
             raise InputError("the value of an objective has no weights of queries: give one weight per row")
         return self.value_of(rows, scores)
 
     def value_of(self, rows: BoosterRows, scores: np.ndarray) -> float:
-        """Objective of rows that have been read."""
+        """Objective of parsed rows."""
         return self._build(rows).objective.value_and_grad(scores)[0]
 
     def _build(self, rows: BoosterRows) -> _Built:
-        """The objective of these rows, which are the same in each round."""
+        """Objective of these rows, cached because they are the same in each round."""
         built = self._built
         if built is None or not built.rows.same(rows):
             objective = self._objective(rows)
@@ -210,7 +211,7 @@ class BoosterObjective:
         return built
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_built": None}  # made again from the rows
+        return self.__dict__ | {"_built": None}  # rebuilt from the rows
 
     def _objective(self, rows: BoosterRows) -> Any:
         raise NotImplementedError
@@ -221,7 +222,7 @@ class BoosterObjective:
 
 
 def options_of(made: Any) -> dict[str, Any]:
-    """The parameters of an objective or loss that is a dataclass, other than groups.
+    """Parameters of an objective or loss that is a dataclass, except groups.
 
     Examples
     --------
@@ -237,24 +238,24 @@ class PushObjective(BoosterObjective):
     """P-Norm Push (Rudin 2009) for boosted trees; rows with a label above 0 are the positives.
 
     It is :class:`apexrank.objectives.Push`, ``LSE(−f) + (1/p)·LSE(p·g)`` for the exponential loss. With
-    a = softmax(−f) and q = softmax(p·g) its Hessian is ``diag(a) − a·aᵀ`` and ``p·(diag(q) − q·qᵀ)``, so a and p·q
-    are upper bounds; a leaf of positives moves by the learning rate, one of negatives by 1/p of it. Other losses have
-    ``R^{1/p}``, and p·|slope| bounds the diagonal for the logistic one, since ``ℓ'' ≤ |ℓ'| ≤ ℓ``. Hinge losses take it
-    as well, though it is no bound: a step too far only reaches where nothing is to pay.
+    a = softmax(−f) and q = softmax(p·g) its Hessian is ``diag(a) − a·aᵀ`` and ``p·(diag(q) − q·qᵀ)``, so a and p·q are
+    upper bounds; a leaf of positives moves by the learning rate, one of negatives by 1/p of it. Other losses use
+    ``R^{1/p}``, and p·|gradient| bounds the diagonal for the logistic loss, since ``ℓ'' ≤ |ℓ'| ≤ ℓ``. Hinge losses use
+    it too, although it is not a bound: a step that is too long only reaches a region of zero loss.
 
     Parameters
     ----------
     p : float
-        The larger, the more only the top of the list counts; 1 is RankBoost's objective. ``inf`` counts the highest
-        negative alone, its maximum smoothed with ``beta``.
+        Larger values concentrate on the top of the list; 1 is RankBoost's objective. With ``inf`` only the highest
+        negative counts, with the maximum smoothed by ``beta``.
     loss : {"exponential", "logistic", "squared_hinge", "hinge"} or atom
     side : {"top", "bottom", "both"}
     balance : float
         Weight of the bottom for "both".
     price : {"power", "log1p"}
-        "log1p" is the discount of the IR Push, without a p; exponential loss only.
+        "log1p" is the discount of the IR Push, which has no p; exponential loss only.
     beta : float
-        Of p = ∞: the maximum is ``(1/β)·LSE(β·g)``.
+        For p = ∞: the maximum is ``(1/β)·LSE(β·g)``.
     groups : array-like, optional
         See :class:`BoosterObjective`.
 
@@ -279,7 +280,7 @@ class PushObjective(BoosterObjective):
         if self.p != np.inf:
             check_finite("p", self.p, 1)
         check_finite("beta", self.beta, 1)
-        self._objective(TWO_ROWS)  # refuses what does not go together before there are any data
+        self._objective(TWO_ROWS)  # validates the combination of parameters before there are any data
 
     def _objective(self, rows: BoosterRows) -> Any:
         common = {"loss": self.loss, "side": self.side, "balance": self.balance, **rows.data}
@@ -292,7 +293,7 @@ class PushObjective(BoosterObjective):
     def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad = objective.value_and_grad(scores)[1]
         is_exponential = isinstance(LOSSES.get(self.loss), Exponential)
-        # curvature in units of the slope; for p = ∞ other losses of the highest negative's score add at most 1
+        # curvature relative to the gradient; for p = ∞, other losses of the highest negative's score add at most 1
         order = self.p if self.p != np.inf else self.beta + (not is_exponential)
         bound = np.abs(grad) * (1.0 if self.price == "log1p" else order)
         if is_exponential and self.side != "both":
@@ -305,15 +306,15 @@ class PushObjective(BoosterObjective):
 class PClassificationObjective(BoosterObjective):
     """P-Classification (Ertekin & Rudin 2011) for boosted trees: the push as a sum of exponentials over rows.
 
-    It is :class:`apexrank.objectives.PClassification`, ``min_b Σ_i e^{−(f_i + b)} + (1/p)·Σ_k e^{p(g_k + b)}``. For
-    the best b the curvatures of the sum, |slope| for positives and p·|slope| for negatives, bound the Hessian: to
-    minimise over b only takes curvature away. It ranks as :class:`PushObjective` does, but slope and curvature fall
-    with the objective, so that a least curvature of a leaf ends the growth of trees.
+    It is :class:`apexrank.objectives.PClassification`, ``min_b Σ_i e^{−(f_i + b)} + (1/p)·Σ_k e^{p(g_k + b)}``. At the
+    optimal b the curvatures of the sum, |gradient| for positives and p·|gradient| for negatives, bound the Hessian,
+    because minimising over b only reduces curvature. It gives the same ranking as :class:`PushObjective`, but gradient
+    and curvature decrease with the objective, so a minimum curvature of a leaf stops the growth of trees.
 
     Parameters
     ----------
     p : float
-        As in :class:`PushObjective`, finite.
+        As in :class:`PushObjective`; must be finite.
     groups : array-like, optional
         See :class:`BoosterObjective`.
 
@@ -337,21 +338,21 @@ class PClassificationObjective(BoosterObjective):
         return grad, np.abs(grad) * np.where(objective.positive, 1.0, self.p)
 
 
-FIXED = tuple(name for name in LISTWISE if name != "unknown_link")  # that one is LinkObjective
+FIXED = tuple(name for name in LISTWISE if name != "unknown_link")  # "unknown_link" is LinkObjective
 COLLAPSED = "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ"
 
 
 @dataclass(frozen=True, eq=False)
 class PairsObjective(BoosterObjective):
-    """The push on graded relevance for boosted trees: every row above all less relevant ones of its list.
+    """Push on graded relevance for boosted trees: every row above all less relevant ones of its list.
 
-    It is :class:`apexrank.objectives.CrucialPairs`. A row's slope is m − u: m for standing above better rows, u for
-    standing below worse ones. ``p·(m + u)`` bounds its curvature; for the logistic loss m is a bound itself.
+    It is :class:`apexrank.objectives.CrucialPairs`. The gradient of a row is m − u: m for ranking above better rows, u
+    for ranking below worse ones. ``p·(m + u)`` bounds its curvature; for the logistic loss m itself is a bound.
 
     Parameters
     ----------
     p : float
-        The larger, the more the highest misplaced rows count.
+        Larger values concentrate on the highest misplaced rows.
     loss : {"exponential", "logistic"} or atom
     groups : array-like, optional
         See :class:`BoosterObjective`.
@@ -385,19 +386,21 @@ class PairsObjective(BoosterObjective):
 
 @dataclass(frozen=True, eq=False)
 class RetargetObjective(BoosterObjective):
-    """Monotone retargeting (Acharyya 2013, chapter 3) for boosted trees: the nearest scores in the right order.
+    """Monotone retargeting (Acharyya 2013, chapter 3) for boosted trees: fit the nearest correctly ordered targets.
 
-    It is :class:`apexrank.objectives.Retarget`. The squared divergence has the slope ``θ − Π(θ)``, scores less their
-    targets; the derivative of a projection is at most the identity, so a row's curvature is bounded by its weight, and
-    each round is a regression on the current targets. The others have that of a softmax, at most its shares.
+    It is :class:`apexrank.objectives.Retarget`. The squared divergence has the gradient ``θ − Π(θ)``, the scores minus
+    their targets; the derivative of a projection is at most the identity, so the curvature of a row is bounded by its
+    weight, and each round is a regression on the current targets. The other divergences have the curvature of a
+    softmax, bounded by its probabilities.
 
-    Weights of the data are weights of rows: times 2 in all rows of a query they double its cost, and more for the more
-    relevant rows they mend the top of the list first. "kl" and its like see them as repetitions of rows.
+    Weights of the data are row weights: doubling them in all rows of a query doubles its cost, and larger weights on
+    the more relevant rows correct the top of the list first. "kl" and related divergences treat them as repetitions of
+    rows.
 
     Parameters
     ----------
     divergence, order, margin, offsets, bounds, normalize, joint_convexity
-        As in :class:`apexrank.objectives.Retarget`; a margin above 0 is needed.
+        As in :class:`apexrank.objectives.Retarget`; the margin must be positive.
     groups : array-like, optional
         See :class:`BoosterObjective`.
 
@@ -437,9 +440,9 @@ class RetargetObjective(BoosterObjective):
 
 
 def check_retarget(offsets: Offsets, **options: Any) -> None:
-    """Raise InputError for parameters of :class:`apexrank.objectives.Retarget` that are wrong for any data.
+    """Raise InputError for parameters of :class:`apexrank.objectives.Retarget` that are invalid for any data.
 
-    A function of the relevance is not tried: it need not be defined for grades that the data do not have.
+    A function of the relevance is not called: it may be undefined for grades that the data do not have.
 
     Examples
     --------
@@ -447,7 +450,7 @@ def check_retarget(offsets: Offsets, **options: Any) -> None:
     Traceback (most recent call last):
     apexrank.errors.InputError: margin must be a finite number of at least 0, got -1.0
     """
-    Retarget(TWO_ROWS.y, offsets=[0.0, 0.0], **options)  # how wide margins may be is up to the data
+    Retarget(TWO_ROWS.y, offsets=[0.0, 0.0], **options)  # the maximum width of margins depends on the data
     if not callable(offsets):
         n_grades = 2 if isinstance(offsets, str) else offset_table(offsets).size
         level_offsets(np.arange(float(n_grades)), offsets)
@@ -457,9 +460,9 @@ def check_retarget(offsets: Offsets, **options: Any) -> None:
 class LinkObjective(BoosterObjective):
     """Regression with an unknown increasing link (Acharyya 2013, chapter 4) for boosted trees.
 
-    It is :class:`apexrank.objectives.UnknownLink`: how far y is from some increasing, 1/s-Lipschitz function of the
-    scores, one for each group. Its gradient is a projection of the scores divided by s, so the curvature of a row is
-    at most its weight divided by s.
+    It is :class:`apexrank.objectives.UnknownLink`: the distance of y from an increasing, 1/s-Lipschitz function of the
+    scores, one per group. Its gradient is a projection of the scores divided by s, so the curvature of a row is at most
+    its weight divided by s.
 
     Parameters
     ----------
@@ -492,10 +495,10 @@ class LinkObjective(BoosterObjective):
 
 @dataclass(frozen=True, eq=False)
 class ListwiseObjective(BoosterObjective):
-    """Fixed targets in each list for boosted trees: ListNet, NDCG-consistent regression, RankCosine.
+    """Listwise losses with fixed targets for boosted trees: ListNet, NDCG-consistent regression, RankCosine.
 
-    The losses are those of :class:`apexrank.ListwiseRanker`. Bounds of the Hessian: the fitted shares m of
-    ``diag(m) − m·mᵀ`` for "listnet", a row's weight w for the regressions, and ``3·w/(|s|² + 1)`` with the list's
+    The losses are those of :class:`apexrank.ListwiseRanker`. The bounds on the Hessian are the fitted probabilities m
+    of ``diag(m) − m·mᵀ`` for "listnet", the row weight w for the regressions, and ``3·w/(|s|² + 1)`` with the list's
     scores s for "rank_cosine".
 
     Parameters
@@ -529,35 +532,35 @@ class ListwiseObjective(BoosterObjective):
         return grad, weight
 
 
-_NO_GROUP = object()  # LightGBM's estimators always say what the groups are, those of XGBoost never
+_NO_GROUP = object()  # LightGBM's estimators always pass groups, those of XGBoost never
 
 
 @dataclass(frozen=True, eq=False)
 class BoosterMetric:
-    """A measure by name, or the value of an objective, after each round of LightGBM or XGBoost.
+    """Metric by name, or the value of an objective, evaluated after each round of LightGBM or XGBoost.
 
     =================================================== =============================================
-    ``lightgbm.train(..., feval=m)``                    with ``"metric": "None"`` only this one
+    ``lightgbm.train(..., feval=m)``                    only this one with ``"metric": "None"``
     ``lightgbm.LGBMRanker().fit(..., eval_metric=m)``   also the other estimators
-    ``xgboost.train(..., custom_metric=m)``             with ``"disable_default_eval_metric": 1`` only this
+    ``xgboost.train(..., custom_metric=m)``             only this with ``"disable_default_eval_metric": 1``
     ``xgboost.XGBRegressor(eval_metric=m)``             no groups there: ``groups=ids`` here
     =================================================== =============================================
 
-    LightGBM is told whether more is better. XGBoost guesses from the name ("ndcg", "map", "auc" and "pre" at its
-    beginning are for more), so stop it early with
+    LightGBM is told whether larger is better. XGBoost guesses it from the name (a prefix "ndcg", "map", "auc" or "pre"
+    means that larger is better), so for early stopping use
     ``xgboost.callback.EarlyStopping(rounds=n, maximize=m.greater_is_better)``.
 
     Parameters
     ----------
     measure : str or BoosterObjective
-        A name that :func:`apexrank.metrics.evaluate` knows, such as "ndcg@10", "auc" or "partial_auc_0.05"; or an
-        objective, whose value is measured.
+        A name accepted by :func:`apexrank.metrics.evaluate`, such as "ndcg@10", "auc" or "partial_auc_0.05"; or an
+        objective, whose value is reported.
     options : dict, optional
         Options of :func:`apexrank.metrics.evaluate`, such as ``{"relevant": 2}`` or ``{"ties": "given"}``.
     weighted : bool
-        Count rows by their weights. They often are for training only, so by default they are not used.
+        Whether to use the weights of the rows. These are often meant for training only, so the default is False.
     groups : array-like, optional
-        One id per row of the data that is measured, in place of the sizes there.
+        One id per row of the evaluated data, instead of the sizes there.
 
     Examples
     --------
@@ -592,7 +595,7 @@ class BoosterMetric:
         return find_measure(self.measure).family.greater_is_better
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None, group: Any = _NO_GROUP) -> Any:
-        """Value in the form that the caller takes: a number, (name, value), or (name, value, more is better)."""
+        """Value in the form that the caller expects: a number, (name, value), or (name, value, larger is better)."""
         sizes = None if group is _NO_GROUP else group
         value = self._value(y_true, y_pred, sample_weight, sizes)
         is_data = hasattr(y_pred, "get_label")

@@ -1,18 +1,19 @@
-"""PageRank for networkx: ``nx.pagerank(G, backend="apexrank")``.
+"""PageRank backend for networkx: ``nx.pagerank(G, backend="apexrank")``.
 
-networkx hands calls on to packages that announce themselves by entry points. Once apexrank is installed nothing needs
-to be imported, and ``nx.config.backend_priority.algos = ["apexrank"]`` hands on every call.
+networkx dispatches calls to packages that register through entry points. Once apexrank is installed nothing needs to be
+imported, and ``nx.config.backend_priority.algos = ["apexrank"]`` dispatches every call.
 
-Arguments mean what they mean in networkx, with three differences:
+Arguments have the same meaning as in networkx, with three differences:
 
-- Iteration ends when the distance to the exact scores is known to be at most ``tol`` in the L1 norm, from the bound
-  ``α/(1 − α)·|r_t − r_{t−1}|₁``. networkx ends when the last change is below ``len(G)·tol``, which for a million nodes
-  and its default ``tol`` is almost no condition. On every graph ``log(tol·(1 − α)/2)/log(α)`` steps are enough,
-  and one fewer without ``nstart``: at most 100 for the default ``alpha`` and ``tol``, as many as ``max_iter`` allows.
-- Weights that are negative or not finite are refused, of edges as in ``personalization``, ``dangling`` and ``nstart``.
+- Iteration stops when the L1 distance to the exact scores is guaranteed to be at most ``tol``, by the bound
+  ``α/(1 − α)·|r_t − r_{t−1}|₁``. networkx stops when the last change is below ``len(G)·tol``, which for a million nodes
+  and its default ``tol`` is almost no condition. On every graph ``log(tol·(1 − α)/2)/log(α)`` steps suffice, and one
+  fewer without ``nstart``: at most 100 for the default ``alpha`` and ``tol``, as many as ``max_iter`` allows.
+- Negative or non-finite weights raise an error, for edges as well as in ``personalization``, ``dangling`` and
+  ``nstart``.
 - ``weight`` is the name of an edge attribute or None, not a function.
 
-At ``alpha = 1`` there is no bound: iteration ends when scores change by at most ``tol``.
+At ``alpha = 1`` there is no bound: iteration stops when scores change by at most ``tol``.
 """
 
 from __future__ import annotations
@@ -24,32 +25,32 @@ from typing import TYPE_CHECKING, Any
 
 from apexrank.errors import InputError
 
-# numpy and the ranks are imported where they are used: whoever imports networkx runs this module, for get_info
+# numpy and the ranks are imported lazily, because importing networkx runs this module for get_info
 if TYPE_CHECKING:
     import numpy as np
 
     from apexrank.graph.graph import Graph
 
 NAME = "apexrank"
-WEIGHT_POSITION = 6  # of weight among the arguments of nx.pagerank
+WEIGHT_POSITION = 6  # position of weight among the arguments of nx.pagerank
 
 
 @dataclass(eq=False, repr=False)
 class ConvertedGraph:
-    """The edges of a networkx graph as arrays, which networkx keeps for later calls.
+    """Edges of a networkx graph as arrays, which networkx caches for later calls.
 
-    An undirected edge is there in both directions, a self-loop once, parallel edges one by one.
+    An undirected edge is stored in both directions, a self-loop once, parallel edges separately.
 
     Parameters
     ----------
     nodes : list
         The nodes in networkx's order.
     sources, targets : integer arrays
-        Numbers of the nodes that each edge leads from and to.
+        Indices of the source and target node of each edge.
     weights : dict of arrays
-        The values of the edge attributes that were asked for.
+        Values of the requested edge attributes.
     directed, multigraph : bool
-        Which of networkx's four kinds of graph it was.
+        Kind of the networkx graph.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class ConvertedGraph:
         return self.multigraph
 
     def links(self, weight: Any = None) -> Graph:
-        """The links, weighted by an edge attribute or (None) all alike; parallel edges are added up."""
+        """Links weighted by an edge attribute, or all equally (None); parallel edges are summed."""
         if weight not in self._links:
             if weight is not None and weight not in self.weights:
                 raise InputError(
@@ -109,7 +110,7 @@ class BackendInterface:
 
     @staticmethod
     def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
-        """True, or the reason why a call must be left to networkx."""
+        """True, or the reason why networkx must handle a call itself."""
         weight = args[WEIGHT_POSITION] if len(args) > WEIGHT_POSITION else kwargs.get("weight")
         return "weight must be the name of an edge attribute or None" if callable(weight) else True
 
@@ -141,7 +142,7 @@ class BackendInterface:
 
     @staticmethod
     def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
-        """Convert back to networkx; anything but a converted graph is returned as it is."""
+        """Convert back to networkx; anything but a converted graph is returned unchanged."""
         if not isinstance(result, ConvertedGraph):
             return result
         import networkx as nx
@@ -167,7 +168,7 @@ class BackendInterface:
         weight: Any = "weight",
         dangling: Mapping[Any, float] | None = None,
     ) -> dict[Any, float]:
-        """Rank nodes with the arguments of ``nx.pagerank``; scores are within ``tol`` of the exact ones, in L1."""
+        """PageRank with the arguments of ``nx.pagerank``; scores are within ``tol`` of the exact ones, in L1 norm."""
         if len(G) == 0:
             return {}
         from networkx import PowerIterationFailedConvergence
@@ -181,7 +182,7 @@ class BackendInterface:
         with Walk(G.links(weight), Linear(), alpha, teleport) as walk:
 
             def step(r: np.ndarray) -> np.ndarray:
-                """``α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
+                """``α·(inflow(r) + held·handed) + (1 − α)·teleport``, where held is the sum over dangling nodes."""
                 return walk.links.sums(r * walk.rate) + jump + (alpha * walk.held(r)) * handed
 
             bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound
@@ -235,7 +236,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _shares(nodes: list[Any], values: Mapping[Any, float] | None, what: str) -> np.ndarray:
-    """The values of all nodes, 0 where there is none, divided by their sum; equal shares for None."""
+    """Values of all nodes (0 if not given), divided by their sum; uniform for None."""
     import numpy as np
 
     if values is None:

@@ -1,10 +1,10 @@
-"""Every objective of the scores as a PyTorch loss: ``loss(scores, target, groups=None, sample_weight=None)``.
+"""PyTorch losses for every objective of the scores: ``loss(scores, target, groups=None, sample_weight=None)``.
 
-Scores are flat, with a group for each row, or a padded batch: a row for each query, and ``mask=``, True for documents.
+Scores are flat, with a group per row, or a padded batch with one row per query and ``mask=``, True for documents.
 
-Pushes with the exponential loss and the losses with fixed targets are PyTorch operations and stay on the scores'
-device. The others need a sort, a projection or sums over pairs: the scores cross to the host, where value and exact
-gradient are computed in near-linear time, and the gradient crosses back.
+Pushes with the exponential loss and the losses with fixed targets are PyTorch operations and stay on the device of the
+scores. The others need a sort, a projection or sums over pairs: the scores are copied to the host, where value and
+exact gradient are computed in near-linear time, and the gradient is copied back.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ __all__ = [
     "UnknownLinkLoss",
 ]
 
-Tensor = Any  # torch.Tensor, which need not be installed where types are checked
+Tensor = Any  # torch.Tensor, which may be unavailable during type checking
 
 
 class OnHost(torch.autograd.Function):
-    """An objective of the scores whose value and exact gradient are computed by NumPy and numba.
+    """Objective of the scores whose value and exact gradient are computed by NumPy and numba.
 
-    The scores cross to the host and the gradient back, n numbers each way.
+    The scores are copied to the host and the gradient back, n numbers each way.
     """
 
     @staticmethod
@@ -71,23 +71,23 @@ class OnHost(torch.autograd.Function):
 
 @dataclass(eq=False, repr=False)
 class ScoreLoss(torch.nn.Module):
-    """Base class: ``forward(scores, target, groups=None, sample_weight=None, mask=None)`` gives a scalar to minimise.
+    """Base class of losses: ``forward(scores, target, groups=None, sample_weight=None, mask=None)`` returns a scalar.
 
-    A subclass has ``_loss``, or ``_objective`` if the loss is computed on the host. The losses are no sums over rows:
-    the loss of a batch is that of a data set of its own, so a batch needs rows of both classes (or of different
-    relevance), and whole groups.
+    A subclass defines ``_loss``, or ``_objective`` if the loss is computed on the host. The losses are not sums over
+    rows: a batch is treated as a separate data set, so it needs rows of both classes (or of different relevance), and
+    whole groups.
 
     Parameters
     ----------
     reduction : {"objective", "mean"}
-        "objective" takes the groups together as the objective does: pushes, pairs and swaps have the mean over groups,
-        the others the sum. "mean" divides these sums by the number of groups, so that the size of a batch does not
-        change the scale of the gradient.
+        "objective" combines the groups as the objective does: pushes, pairs and swaps average over groups, the others
+        sum. "mean" divides these sums by the number of groups, so that the batch size does not change the scale of the
+        gradient.
     """
 
     _: KW_ONLY
     reduction: Literal["objective", "mean"] = "objective"
-    is_sum: ClassVar[bool] = False  # over the groups
+    is_sum: ClassVar[bool] = False  # whether the objective sums over the groups
 
     def __post_init__(self) -> None:
         super().__init__()  # the losses are dataclasses
@@ -95,23 +95,23 @@ class ScoreLoss(torch.nn.Module):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Check the parameters."""
+        """Validate the parameters."""
 
     def forward(
         self, scores: Tensor, target: Any, groups: Any = None, sample_weight: Any = None, mask: Any = None
     ) -> Tensor:
-        """Loss of the scores; the gradient goes to the scores only.
+        """Loss of the scores; only the scores receive a gradient.
 
         Parameters
         ----------
         scores : tensor of shape (n,) or (n, 1), or of shape (queries, documents)
-            Of rows, or of a padded batch.
+            Scores of rows, or of a padded batch.
         target, sample_weight : array or tensor
-            One number for each score; what stands in padded places is never read.
+            One number per score; padded entries are never read.
         groups : array or tensor of shape (n,), optional
-            Group of each row; by default all are one. The groups of a padded batch are its rows.
+            Group of each row; by default all rows form one group. The groups of a padded batch are its rows.
         mask : array or tensor of shape (queries, documents), optional
-            True where a document is, False where the batch is padded; by default there is no padding.
+            True for documents, False for padding; by default there is no padding.
         """
         if mask is not None or (getattr(scores, "ndim", 1) == 2 and scores.shape[1] != 1):
             scores, target, groups, sample_weight = unpadded(scores, target, groups, sample_weight, mask)
@@ -133,7 +133,7 @@ class ScoreLoss(torch.nn.Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        """The parameters, for ``print``."""
+        """Parameters shown by ``print``."""
         return ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k[0] != "_" and k != "training")
 
 
@@ -173,9 +173,9 @@ def unpadded(
 
 
 def as_column(scores: Tensor) -> Tensor:
-    """Scores of shape (n,) from (n,) or (n, 1), in single precision at least: sums of halves lose their digits.
+    """Scores of shape (n,) from (n,) or (n, 1), in at least single precision, because sums of halves lose digits.
 
-    The gradient comes back in the precision of the scores.
+    The gradient is returned in the precision of the scores.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def check_length(name: str, values: Any, n: int) -> None:
 
 
 def checked_target(target: Any, n: int) -> Any:
-    """One finite number per score: a tensor as it is, anything else in double precision on the host."""
+    """One finite number per score: a tensor unchanged, anything else in double precision on the host."""
     values = target.detach() if isinstance(target, torch.Tensor) else numbers("target", target)
     check_length("target", values, n)
     finite = (torch if isinstance(values, torch.Tensor) else np).isfinite(values)
@@ -211,7 +211,7 @@ def checked_target(target: Any, n: int) -> Any:
 
 
 def to_numpy(values: Any) -> Any:
-    """A tensor, or anything like an array, on the host; None stays."""
+    """Copy a tensor or array-like to the host; None is returned unchanged."""
     if not isinstance(values, torch.Tensor):
         return None if values is None else np.asarray(on_host(values))
     tensor = values.detach().cpu()
@@ -219,7 +219,7 @@ def to_numpy(values: Any) -> Any:
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
-    """A copy of the values in double precision on the host.
+    """Copy of the values in double precision on the host.
 
     Examples
     --------
@@ -234,13 +234,13 @@ def numbers(name: str, values: Any) -> np.ndarray:
 
 
 def like(name: str, values: Any, scores: Tensor) -> Tensor:
-    """Values as a tensor beside the scores, of their precision."""
+    """Convert values to a tensor on the device of the scores, in their precision."""
     tensor = values if isinstance(values, torch.Tensor) else torch.from_numpy(numbers(name, values))
     return tensor.detach().to(scores.dtype).to(scores.device)
 
 
 class TensorRows(NamedTuple):
-    """Rows of weight above 0: their numbers, their weights, and the number of their group, counted from 0."""
+    """Rows of positive weight: their indices, weights, and group indices, counted from 0."""
 
     kept: Tensor
     weight: Tensor
@@ -252,7 +252,7 @@ class TensorRows(NamedTuple):
         return group_sums(values, self.group, self.n_groups)
 
     def spread(self, per_group: Tensor) -> Tensor:
-        """A value per group, repeated for its rows."""
+        """Repeat a per-group value for each row of the group."""
         return per_group[self.group]
 
 
@@ -274,13 +274,13 @@ def weighty_rows(scores: Tensor, groups: Any, weight: Any) -> TensorRows:
 
 
 def renumbered(kept: Tensor, weight: Tensor, group: Tensor) -> TensorRows:
-    """Rows whose groups are numbered without gaps."""
+    """Renumber groups without gaps."""
     names, number = torch.unique(group, return_inverse=True)
     return TensorRows(kept, weight, number, len(names))
 
 
 def group_numbers(groups: Any, scores: Tensor) -> Tensor:
-    """Number of the group of each row."""
+    """Group index of each row."""
     n = len(scores)
     if groups is None:
         return torch.zeros(n, dtype=torch.int64, device=scores.device)
@@ -291,13 +291,13 @@ def group_numbers(groups: Any, scores: Tensor) -> Tensor:
 
 
 def group_sums(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """Sum per group, in double precision where the device has it: summing in single precision loses digits."""
+    """Sum per group, in double precision if the device supports it, because single precision loses digits."""
     wide = values if values.device.type == "mps" else values.double()
     return wide.new_zeros(n_groups).index_add(0, group, wide).to(values.dtype)
 
 
 def group_log_sum_exp(t: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """``log Σ exp(t)`` of each group, shifted by its highest t.
+    """``log Σ exp(t)`` of each group, shifted by its maximum t.
 
     Examples
     --------
@@ -315,16 +315,16 @@ SIDES = {"top": (1.0,), "bottom": (-1.0,), "both": (1.0, -1.0)}  # sign of the s
 
 @dataclass(eq=False, repr=False)
 class PushLoss(ScoreLoss):
-    """The push of :class:`apexrank.objectives.Push` (JMLR 2009, sec. 2) as a loss of a network's scores.
+    """Push of :class:`apexrank.objectives.Push` (JMLR 2009, sec. 2) as a loss on the scores of a network.
 
     With f the scores of the positives (``target > 0``) and g those of the negatives it is, for the exponential loss and
-    the power price, ``LSE(−f) + (1/p)·LSE(p·g)``: PyTorch operations on the device of the scores, differentiable as
-    often as wanted. Other losses and prices have their sums over pairs computed on the host, with an exact gradient.
+    the power price, ``LSE(−f) + (1/p)·LSE(p·g)``, in PyTorch operations on the device of the scores, differentiable any
+    number of times. For other losses and prices the sums over pairs are computed on the host, with an exact gradient.
 
     Parameters
     ----------
     p : float, default 4
-        How hard to push, at least 1.
+        Strength of the push, at least 1.
     loss, price, side, balance
         As in :class:`apexrank.PNormPush`.
 
@@ -377,7 +377,7 @@ class PushLoss(ScoreLoss):
 
 
 def _two_classes(rows: TensorRows, positive: Tensor) -> tuple[TensorRows, Tensor]:
-    """Rows of the groups that have both classes, and which of them are positive."""
+    """Rows of the groups that have both classes, and the mask of the positives."""
     positive = positive[rows.kept]
     above = rows.total(positive.to(rows.weight))
     usable = (above > 0) & (rows.total(torch.ones_like(rows.weight)) > above)
@@ -395,8 +395,8 @@ def _log_sums(t: Tensor, mask: Tensor, rows: TensorRows) -> Tensor:
 class PClassificationLoss(PushLoss):
     """P-Classification (Ertekin & Rudin 2011): ``(1 + 1/p)·e^{p/(p+1)·V}`` with V the exponential push.
 
-    It ranks as the push does and is bounded below by 0: :class:`apexrank.objectives.PClassification`. All of it is
-    PyTorch, on the device of the scores.
+    It gives the same ranking as the push and is bounded below by 0: :class:`apexrank.objectives.PClassification`.
+    Computed entirely in PyTorch, on the device of the scores.
 
     Parameters
     ----------
@@ -421,7 +421,7 @@ class PClassificationLoss(PushLoss):
 
 @dataclass(eq=False, repr=False)
 class InfinitePushLoss(ScoreLoss):
-    """The push with p = ∞, ``Σ_i ℓ(f_i − max_k g_k)``, its maximum smoothed: only the highest negatives count.
+    """Push with p = ∞, ``Σ_i ℓ(f_i − max_k g_k)``, with a smoothed maximum: only the highest negatives count.
 
     See :class:`apexrank.objectives.InfinitePush`. Computed on the host, with an exact gradient.
 
@@ -451,7 +451,7 @@ class InfinitePushLoss(ScoreLoss):
         check_finite("beta", self.beta, 0)
         if self.beta == 0:
             raise InputError("beta must be above 0, got 0")
-        self._objective(np.array([1.0, 0.0]), None, None)  # refuses what does not go together
+        self._objective(np.array([1.0, 0.0]), None, None)  # validates the combination of parameters
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> InfinitePush:
         return InfinitePush(target > 0, sample_weight=weight, groups=groups, **self._options())
@@ -459,10 +459,10 @@ class InfinitePushLoss(ScoreLoss):
 
 @dataclass(eq=False, repr=False)
 class CrucialPairsLoss(ScoreLoss):
-    """The push on graded relevance, or on listed pairs: :class:`apexrank.objectives.CrucialPairs`.
+    """Push on graded relevance, or on explicit pairs: :class:`apexrank.objectives.CrucialPairs`.
 
     ``target`` is the relevance of each row, or a tuple ``(upper, lower)`` or ``(upper, lower, weight)`` of row numbers:
-    row ``upper[j]`` should stand above ``lower[j]``. Computed on the host, with an exact gradient.
+    row ``upper[j]`` should rank above ``lower[j]``. Computed on the host, with an exact gradient.
 
     Parameters
     ----------
@@ -501,17 +501,17 @@ class CrucialPairsLoss(ScoreLoss):
 
 @dataclass(eq=False, repr=False)
 class ListwiseLoss(ScoreLoss):
-    """The classical listwise losses of :class:`apexrank.ListwiseRanker`, all PyTorch, on the device of the scores.
+    """Classical listwise losses of :class:`apexrank.ListwiseRanker`, in PyTorch on the device of the scores.
 
-    ``target`` is the relevance of each row. Only for "ndcg_consistent" it crosses to the host, where the best order of
-    each list is sorted; the scores never do.
+    ``target`` is the relevance of each row. Only for "ndcg_consistent" it is copied to the host, where the ideal order
+    of each list is sorted; the scores never are.
 
     Parameters
     ----------
     kind : {"listnet", "pointwise", "rank_cosine", "ndcg_consistent"}
-        As ``loss`` of :class:`apexrank.ListwiseRanker`; its "unknown_link" is :class:`UnknownLinkLoss`.
+        As ``loss`` of :class:`apexrank.ListwiseRanker`; for its "unknown_link" use :class:`UnknownLinkLoss`.
     divergence : {"squared", "i-divergence"}
-        Of the regressions "pointwise" and "ndcg_consistent".
+        Divergence of the regressions "pointwise" and "ndcg_consistent".
     normalize : bool
         Divide the loss of each group by its number of rows.
 
@@ -563,7 +563,7 @@ def _squared(s: Tensor, target: Tensor, lists: TensorRows) -> Tensor:
 
 
 def _softmax(s: Tensor, target: Tensor, lists: TensorRows) -> Tensor:
-    """``Σ T·KL(t/T ‖ softmax(s))``, T the sum of a list's targets."""
+    """``Σ T·KL(t/T ‖ softmax(s))``, where T is the sum of a list's targets."""
     if bool((target < 0).any()):
         raise InputError("targets of an I-divergence must not be negative: add a constant, or use 'squared'")
     total = group_log_sum_exp(s + lists.weight.log(), lists.group, lists.n_groups)
@@ -573,7 +573,7 @@ def _softmax(s: Tensor, target: Tensor, lists: TensorRows) -> Tensor:
 
 
 def _cosine(s: Tensor, target: Tensor, lists: TensorRows) -> Tensor:
-    """``Σ ½·(1 − <t, s> / (|t|·√(|s|² + 1)))`` over the lists with a target other than 0."""
+    """``Σ ½·(1 − <t, s> / (|t|·√(|s|² + 1)))`` over the lists with a nonzero target."""
     size = lists.total(lists.weight * target**2).sqrt()
     if not bool((size > 0).any()):
         raise InputError("rank_cosine needs a row of relevance other than 0")
@@ -584,9 +584,10 @@ def _cosine(s: Tensor, target: Tensor, lists: TensorRows) -> Tensor:
 
 @dataclass(eq=False, repr=False)
 class RetargetLoss(ScoreLoss):
-    """Monotone retargeting: the divergence of the scores from the nearest targets in the right order.
+    """Monotone retargeting: divergence of the scores from the nearest correctly ordered targets.
 
-    See :class:`apexrank.objectives.Retarget`; ``target`` is the relevance. Computed on the host, the gradient is exact.
+    See :class:`apexrank.objectives.Retarget`; ``target`` is the relevance. Computed on the host, with an exact
+    gradient.
 
     Parameters
     ----------
@@ -658,13 +659,13 @@ class UnknownLinkLoss(ScoreLoss):
 class SwapLikelihoodLoss(ScoreLoss):
     """Negative log-likelihood of judged lists in the Lovász–Mallows model (Iyer and Bilmes 2013, eq. 28 and 29).
 
-    See :class:`apexrank.objectives.SwapLikelihood`: all swaps of two documents, or the exact likelihood where only the
-    first rank counts (``f="top"`` with m = 1). Computed on the host, with an exact gradient; no weights.
+    See :class:`apexrank.objectives.SwapLikelihood`: all swaps of two documents, or the exact likelihood if only the
+    first rank counts (``f="top"`` with m = 1). Computed on the host, with an exact gradient; weights are not supported.
 
     Parameters
     ----------
     f : str or SetFunction
-        Function of the size, which gives the gains of the ranks.
+        Cardinality-based function that provides the gains of the ranks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pictures of rankings, after scikit-learn's Display objects; they need ``pip install "apexrank[plot]"``."""
+"""Plots of rankings, in the style of scikit-learn's Display objects; they need ``pip install "apexrank[plot]"``."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A merged ranking: where each item stands, how sure that is, and where the voters have it."""
+"""Plot of an aggregated ranking: rank of each item, its confidence interval, and the ranks given by the voters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from apexrank.errors import InputError
 from apexrank.plot.style import COLOURS, erase, item_label, legend, light, number_column, one_axes, short_name
 
 _GID = "apexrank-aggregation"
-_ROW, _HIGHEST = 0.3, 20.0  # inches a row, inches a figure
-_MOST_VOTERS, _MOST_PLACES = 5_000, 60  # drawn at most: voters looked at, bubbles side by side
-_LARGEST = 230.0  # area of the bubble of all voters, in square points
-_REACH = 1.5  # how far past the last rank of the result the voters' ranks are drawn each in its place
+_ROW, _HIGHEST = 0.3, 20.0  # inches per row, and maximum height of a figure in inches
+_MOST_VOTERS, _MOST_PLACES = 5_000, 60  # maximum number of voters used, and of bubbles side by side
+_LARGEST = 230.0  # area of a bubble for all voters, in square points
+_REACH = 1.5  # factor beyond the last rank of the result up to which the voters' ranks are drawn separately
 METHOD_TITLES = {
     "lovasz-bregman": "Lovász–Bregman",
     "borda": "Borda",
@@ -30,12 +30,11 @@ METHOD_TITLES = {
 
 
 class AggregationDisplay:
-    """Items from best to worst, each with its rank, the interval of the rank, and the ranks that the voters give it.
+    """Items from best to worst, each with its rank, the interval of the rank, and the ranks given by the voters.
 
-    The area of a bubble is the share of the voters who have the item at that rank, so that five voters and a hundred
-    thousand look alike; ranks far below those drawn share the last bubble. On the right stand the score and, where
-    voters were drawn anew, how often the item was first.
-    Make one with `from_result` or ``result.plot()``.
+    The area of a bubble is the share of the voters who give the item that rank, so that five voters and a hundred
+    thousand look alike; ranks far below those drawn share the last bubble. On the right are the score and, with a
+    bootstrap, the share of resamples in which the item was first. Create one with `from_result` or ``result.plot()``.
 
     Parameters
     ----------
@@ -44,26 +43,26 @@ class AggregationDisplay:
     ranks : array of shape (n,)
         Rank of each item, 1 is best.
     scores : array of shape (n,), optional
-        What was sorted, written beside the items.
+        Scores that were sorted, written beside the items.
     low, high : arrays of shape (n,), optional
         Interval of each rank.
     first : array of shape (n,), optional
         Share of the resamples in which the item is first.
     voter_ranks : array of shape (voters, n), optional
-        Rank of each item on each ballot, NaN where it has none.
+        Rank of each item on each ballot, NaN if not ranked.
     weights : array of shape (voters,), optional
-        How often each ballot was cast.
+        Number of times each ballot was cast.
     title : str, optional
-        Title of the picture.
+        Title of the plot.
     top : int
-        How many items to draw.
+        Number of items to draw.
     level : float
-        Chance that the intervals cover the true rank, named in the legend.
+        Confidence level of the intervals, shown in the legend.
 
     Attributes
     ----------
     items : ndarray
-        Numbers of the items drawn, best first.
+        Indices of the items drawn, best first.
     ax_, figure_ : matplotlib axes and figure
     points_, bubbles_ : matplotlib collections
         Ranks of the items, and of the voters (None without ``voter_ranks``).
@@ -119,25 +118,25 @@ class AggregationDisplay:
         ax: Any = None,
         **point_options: Any,
     ) -> AggregationDisplay:
-        """Draw what `apexrank.aggregation.aggregate` gave.
+        """Draw the result of `apexrank.aggregation.aggregate`.
 
         Parameters
         ----------
         result : Aggregation
-            The merged ranking.
+            The aggregated ranking.
         top : int
-            How many items to draw.
+            Number of items to draw.
         bootstrap : int or RankBootstrap
-            How often to draw the voters anew for the intervals, or what ``result.bootstrap()`` gave; 0 draws none. A
+            Number of bootstrap resamples for the intervals, or the result of ``result.bootstrap()``; 0 draws none. A
             single voter has no interval.
         level : float in (0, 1)
-            Chance that an interval covers the true rank.
+            Confidence level of the intervals.
         random_state : int, Generator or None
-            Seed of the draws.
+            Seed of the bootstrap.
         ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
+            Axes to draw into; by default a new figure.
         point_options
-            For ``Axes.scatter`` of the items' ranks.
+            Passed to ``Axes.scatter`` for the ranks of the items.
         """
         n_voters = len(result.voters)
         parts: dict[str, Any] = {}
@@ -163,7 +162,7 @@ class AggregationDisplay:
         return display.plot(ax, **point_options)
 
     def plot(self, ax: Any = None, **point_options: Any) -> AggregationDisplay:
-        """Draw into matplotlib axes, replacing an earlier picture of this kind, or into a new figure."""
+        """Draw into matplotlib axes, replacing an earlier plot of this kind, or into a new figure."""
         k = len(self.items)
         letters = max(len(self._label(item)) for item in self.items)
         self.figure_, self.ax_ = one_axes(ax, (6.0 + 0.085 * letters, min(1.8 + _ROW * k, _HIGHEST)))
@@ -185,7 +184,7 @@ class AggregationDisplay:
         return self.ax_.scatter(places, rows, label="voters (area: their share)", gid=_GID, **style)
 
     def _bubbles(self, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Places, heights and shares of the voters; near places are one bubble where there are many."""
+        """Positions, heights and shares of the voters; close positions are merged into one bubble if there are many."""
         last = self._last_place()
         width = 0.5 if last <= _MOST_PLACES else np.ceil(last / _MOST_PLACES)
         parts = []
@@ -202,7 +201,7 @@ class AggregationDisplay:
     def _draw_intervals(self, height: np.ndarray) -> Any:
         if self.low is None or self.high is None:
             return None
-        # ends are ranks that are in the interval, so that one of a single rank is seen as well
+        # the ends are ranks inside the interval; padding makes an interval of a single rank visible
         low, high = self.low[self.items] - 0.12, self.high[self.items] + 0.12
         style = {"color": COLOURS[0], "linewidth": 2.6, "alpha": 0.75, "zorder": 3}
         label = f"{self.level:.0%} interval, voters drawn anew"
@@ -251,12 +250,12 @@ class AggregationDisplay:
         legend(self.ax_, fontsize=8, handlelength=2, handletextpad=0.5, columnspacing=1.4, **place)
 
     def _last_place(self) -> float:
-        """Last rank that is drawn in its place."""
+        """Last rank that is drawn at its own position."""
         ends = self.ranks if self.high is None else np.maximum(self.ranks, self.high)
         return float(min(len(self.ranks), np.ceil(_REACH * ends[self.items].max())))
 
     def _beyond(self) -> float:
-        """Position of the ranks after the last one."""
+        """Position of the ranks beyond the last one."""
         return self._last_place() + max(1.0, 0.08 * self._last_place())
 
     def _columns(self, height: np.ndarray) -> None:
@@ -276,7 +275,7 @@ class AggregationDisplay:
 
 
 def _written(values: np.ndarray) -> list[str]:
-    """Numbers with the same decimals, four digits for the largest unless fewer say the same."""
+    """Format numbers with the same decimals, four digits for the largest unless fewer suffice."""
     largest = float(np.abs(values).max())
     if 0 < largest < 1e-3 or largest >= 1e9:
         return [f"{value:.3g}" for value in values]

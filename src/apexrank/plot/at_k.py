@@ -1,4 +1,4 @@
-"""Measures of the first k rows against k: where in the list one ranker is better than another."""
+"""Plot of metrics at k against k, to show at which depth of the list one ranker is better than another."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MOST_MARKERS = 20
 
 
 class MeasureAtKDisplay(RankerDisplay):
-    """A measure of the first k rows against the cut-off k, a line for each ranker.
+    """Metric at cut-off k against k, one line per ranker.
 
     With several lists (queries) the line is the mean over them, and the band its Student confidence interval
-    ``mean ± z · s / √n``, with s the standard deviation over the n queries where the measure is defined. Make one with
-    `from_scores` (several rankers at once), `from_predictions` or `from_estimator`; pass the ``ax_`` of an earlier
+    ``mean ± z · s / √n``, with s the standard deviation over the n queries for which the metric is defined. Create one
+    with `from_scores` (several rankers at once), `from_predictions` or `from_estimator`; pass the ``ax_`` of an earlier
     display to draw over it.
 
     Parameters
@@ -30,13 +30,13 @@ class MeasureAtKDisplay(RankerDisplay):
     k : array of shape (m,)
         The cut-offs.
     mean : mapping of str to array of shape (m,)
-        Value of the measure at each cut-off, by the name of the ranker.
+        Value of the metric at each cut-off, by name of the ranker.
     low, high : mapping of str to array of shape (m,), optional
-        Lower and upper end of the band of some of the rankers.
+        Lower and upper end of the band, for some or all rankers.
     measure : str
-        Name of the measure on the y axis, such as "ndcg".
+        Name of the metric on the y axis, such as "ndcg".
     title : str, optional
-        Title of the picture.
+        Title of the plot.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class MeasureAtKDisplay(RankerDisplay):
     lines_ : list of matplotlib lines
         One for each ranker of this display.
     bands_ : list of matplotlib bands or None
-        The band of each ranker, None where it has none.
+        The band of each ranker, or None.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class MeasureAtKDisplay(RankerDisplay):
         ax: Any = None,
         **line_options: Any,
     ) -> MeasureAtKDisplay:
-        """Draw several rankers, ``scores`` by their name, on the same rows.
+        """Draw several rankers, with ``scores`` by name, on the same rows.
 
         Parameters
         ----------
@@ -115,18 +115,18 @@ class MeasureAtKDisplay(RankerDisplay):
         y_true : array-like of shape (n,)
             Relevance of each row.
         measure : str
-            Which measure: "ndcg", "precision", "recall" or another that `apexrank.metrics.per_group` knows at a
-            cut-off.
+            Name of the metric: "ndcg", "precision", "recall" or another metric with a cut-off supported by
+            `apexrank.metrics.per_group`.
         k : iterable of int
             The cut-offs, at least 1 each.
         groups : array-like of shape (n,), optional
-            One query id per row, in any order; by default all rows are one list, which has no band.
+            One query id per row, in any order; by default all rows form one list, which has no band.
         confidence : float in (0, 1)
-            Level of the band.
+            Confidence level of the band.
         ties, relevant, pos_label, sample_weight
             As in `apexrank.metrics.per_group`.
         ax : matplotlib axes, optional
-            Where to draw; lines that an earlier display drew there stay.
+            Axes to draw into; lines drawn by an earlier display are kept.
         **line_options
             Passed to matplotlib's ``Axes.plot``.
         """
@@ -187,7 +187,7 @@ def _cut_offs(k: Iterable[int]) -> np.ndarray:
 
 
 def _interval(values: np.ndarray, confidence: float) -> tuple[float, float, float, int]:
-    """Mean over the queries where the measure is defined, ends of its interval (NaN for one query), how many."""
+    """Mean over the queries where the metric is defined, ends of its interval (NaN for one query), and their number."""
     defined = values[np.isfinite(values)]
     n = len(defined)
     if n < 2:

@@ -1,4 +1,4 @@
-"""Two rankers side by side: which items each puts on top, and where the other one has them."""
+"""Bump chart of two rankers: the top items of each, and their ranks by the other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from apexrank.metrics._labels import check_rows
 from apexrank.plot import style
 
 _GID = "apexrank-bump"
-_ROW, _HIGHEST = 0.17, 20.0  # inches a row, inches a figure
-# A direction shows in colour, line style and marker, so that any one of them tells it.
+_ROW, _HIGHEST = 0.17, 20.0  # inches per row, and maximum height of a figure in inches
+# A direction is encoded in colour, line style and marker, each of which suffices to recognise it.
 _LOOKS: dict[str, dict[str, Any]] = {
     "up": {"color": style.COLOURS[0], "linestyle": "-", "marker": "^", "zorder": 2.2},
     "down": {"color": style.COLOURS[1], "linestyle": "--", "marker": "v", "zorder": 2.1},
@@ -23,30 +23,30 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 
 class BumpDisplay:
-    """Ranks of the top items by one ranker on the left, by another on the right, a line for each item.
+    """Ranks of the top items by one ranker on the left and by another on the right, with one line per item.
 
-    A line goes up, down or stays, by colour, line style and marker. An item that only one of the rankers has among the
-    first ``top`` ends below the other's top, where its true rank is written. Tied items, their ranks written with an
-    equals sign, stand in the order of the other ranker, then of the rows. Make one with `from_scores` or
+    Colour, line style and marker show whether an item moves up, down or stays. An item that only one of the rankers
+    has among the first ``top`` ends below the other's top, where its true rank is written. Tied items, whose ranks have
+    an equals sign, are in the order of the other ranker, then of the rows. Create one with `from_scores` or
     `from_estimators`.
 
     Parameters
     ----------
     ranks : mapping of str to array of shape (n,)
-        Rank of each item, 1 on top, by the names of the two rankers, the left one first.
+        Rank of each item, 1 at the top, by the names of the two rankers, the left one first.
     names : sequence of str, optional
         Name of each item; by default its row number.
     positive : array of bool of shape (n,), optional
-        Which items are positive: they get filled markers, the others hollow ones.
+        Mask of the positive items: they get filled markers, the others hollow ones.
     top : int
-        How many items are the top.
+        Number of items in the top.
 
     Attributes
     ----------
     items : ndarray
-        Row numbers of the items drawn, those in either top, from the left ranker's top down.
+        Row numbers of the items drawn, those in either top, in the order of the left ranker.
     counts : dict
-        How many of them moved "up" or "down", how many "stays", how many of them "entered" and "left" the top.
+        Numbers of items that moved "up" or "down", that "stays", and that "entered" and "left" the top.
     ax_, figure_ : matplotlib axes and figure
     lines_ : list of matplotlib lines
         One for each of ``items``.
@@ -84,7 +84,7 @@ class BumpDisplay:
         self._place()
 
     def _place(self) -> None:
-        """Find who is drawn and how high: the place for the top, then one row each below it."""
+        """Choose the items to draw and their heights: the position in the top, then one row each below it."""
         left, right = self.ranks.values()
         places = np.column_stack([style.places_of(left, right), style.places_of(right, left)])
         shown = np.flatnonzero(places.min(axis=1) <= self.top)
@@ -108,10 +108,10 @@ class BumpDisplay:
         ax: Any = None,
         **line_options: Any,
     ) -> BumpDisplay:
-        """Draw two rankers of the same items, ``scores`` by their name; larger scores stand nearer the top.
+        """Draw two rankers of the same items, with ``scores`` by name; larger scores rank higher.
 
-        ``y_true`` are two kinds of labels, the larger one positive unless ``pos_label`` says otherwise; the rest as in
-        the class and in `plot`.
+        ``y_true`` are two-class labels, the larger one positive unless ``pos_label`` is given; the rest as in the class
+        and in `plot`.
 
         Examples
         --------
@@ -154,10 +154,10 @@ class BumpDisplay:
         return cls.from_scores(scores, y_true=y, pos_label=pos_label, **options)
 
     def plot(self, ax: Any = None, **line_options: Any) -> BumpDisplay:
-        """Draw into matplotlib axes, or into a new figure as high as its rows need.
+        """Draw into matplotlib axes, or into a new figure with room for all rows.
 
-        Names are left out, and only some ranks written, where the axes are too low for a label on each row. A bump
-        chart that is in the axes already is replaced. ``line_options`` go to ``Axes.plot``.
+        Names are omitted, and only some ranks written, if the axes are too small for a label on each row. An existing
+        bump chart in the axes is replaced. ``line_options`` are passed to ``Axes.plot``.
         """
         rows = self._heights.max()
         letters = max(len(self._name(item)) for item in self.items) + 6
@@ -177,7 +177,7 @@ class BumpDisplay:
         return self.ax_.plot((0, 1), self._heights[number], gid=_GID, **(look | face | options))[0]
 
     def _label(self, side: int, rows: float) -> list[Any]:
-        """Write rank and name beside each line, or a rank here and there where there is no room."""
+        """Write rank and name beside each line, or only some ranks if there is no room."""
         points = self.ax_.get_window_extent().height / self.ax_.figure.dpi * 72 / rows
         size = min(8.0, 0.75 * points)
         room = size >= 5

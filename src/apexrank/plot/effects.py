@@ -21,9 +21,9 @@ from apexrank.problem.blocks import Block
 from apexrank.rankers.additive import PairShape, Shape
 from apexrank.validation import check_count, segment
 
-GRID = 96  # points of a curve beside its knots: those of a refit lie elsewhere
+GRID = 96  # points of a curve besides its knots, because refits have different knots
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
-_TOL = 1e-3  # of refits: their spread is far wider than what is left to gain
+_TOL = 1e-3  # tolerance of refits, whose spread is far larger
 
 
 class Effect(NamedTuple):
@@ -32,21 +32,21 @@ class Effect(NamedTuple):
     Attributes
     ----------
     name : str
-        The column.
+        Name of the column.
     x : array of shape (k,)
-        Values of a column of numbers, or the places 0, 1, … of the levels.
+        Values of a numeric column, or the positions 0, 1, … of the levels.
     effect : array of shape (3, k)
-        Effect at each of them, and the ends of its band (NaN where there is none); 0 on average over the training rows.
+        Effect at each value, and the ends of its band (NaN if there is none); 0 on average over the training rows.
     knots : array
-        Values between which the effect is linear; the places of the levels.
+        Values between which the effect is linear; the positions of the levels.
     edges, counts : arrays
         Weight of the training rows between neighbouring edges, or at each level.
     levels : tuple of str
-        The levels, where they are shown instead of numbers.
+        Levels shown instead of numbers.
     missing : array of shape (3,) or None
-        Effect of a missing value and the ends of its band; None where training had none.
+        Effect of a missing value and the ends of its band; None if training had none.
     missing_count : float
-        Weight of the training rows without a value.
+        Weight of the training rows with a missing value.
     is_date : bool
         Whether ``x`` holds days since 1970.
     """
@@ -64,7 +64,7 @@ class Effect(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the effect over the training rows, by the counts between the edges."""
+        """Standard deviation of the effect over the training rows, from the counts between the edges."""
         weight = np.append(self.counts, self.missing_count)
         heights = np.append(self.effect[0], 0.0 if self.missing is None else self.missing[0])
         if not self.levels:
@@ -78,9 +78,9 @@ class Effect(NamedTuple):
 
     @property
     def densities(self) -> np.ndarray:
-        """Heights of the bars of the distribution, at most 1: rows over the width, or rows of each level.
+        """Heights of the bars of the distribution, at most 1: rows per unit of width, or rows per level.
 
-        A bar far higher than all others, such as that of the zeros of a column, is cut so that these can be seen.
+        A bar far higher than all others, such as that of zeros, is truncated so that the others remain visible.
         """
         heights = self.counts if self.levels else self.counts / np.diff(self.edges)
         if not self.levels and len(heights) > 2:
@@ -90,7 +90,7 @@ class Effect(NamedTuple):
 
     @property
     def window(self) -> tuple[float, float]:
-        """Ends of the axis: those of the column, or less where its outermost part would take more than half of it."""
+        """Limits of the axis: the range of the column, cut short if its outermost part would take more than half."""
         low, high = float(self.edges[0]), float(self.edges[-1])
         if len(self.edges) > 4:
             second, last = float(self.edges[1]), float(self.edges[-2])
@@ -109,16 +109,16 @@ class Effect(NamedTuple):
         return x, np.array([np.interp(x, self.x, row) for row in self.effect])
 
     def main_levels(self, most: int) -> np.ndarray:
-        """Places of the ``most`` levels with the most rows, by their effect where there are more than two."""
+        """Positions of the ``most`` levels with the most rows, sorted by effect if there are more than two."""
         kept = np.sort(np.argsort(-self.counts, kind="stable")[:most])
         return kept[np.argsort(self.effect[0, kept], kind="stable")] if len(kept) > 2 else kept
 
 
 class PairEffect(NamedTuple):
-    """Joint effect of two columns beyond their own.
+    """Joint effect of two columns, in addition to their separate effects.
 
-    ``values`` has a row for each knot or level of the first column, a column for each of the second; ``texts`` are the
-    values there in words.
+    ``values`` has a row per knot or level of the first column and a column per knot or level of the second; ``texts``
+    are the values there as text.
     """
 
     names: tuple[str, str]
@@ -129,7 +129,7 @@ class PairEffect(NamedTuple):
     def cells(self, number: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
         """Edges of the cells of a heat map along both axes, and the effect in the middle of each.
 
-        Knots and levels stand at 0, 1, 2, …. A level has one cell, the room between two knots ``number`` of them.
+        Knots and levels are at 0, 1, 2, …. A level has one cell, an interval between two knots ``number`` cells.
         """
         edges, values = [], self.values
         for axis, levels in enumerate(self.are_levels):
@@ -145,16 +145,16 @@ class PairEffect(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """Effects of an additive ranker: of columns, the most important first, and of pairs, the largest first."""
+    """Effects of an additive ranker: columns by decreasing importance, and pairs by decreasing size."""
 
     columns: list[Effect]
     pairs: list[PairEffect]
 
     @property
     def strongest(self) -> float:
-        """Joint effect of the strongest colour: the largest, or a quarter of the largest of a column.
+        """Joint effect with the most intense colour: the largest, or a quarter of the largest effect of a column.
 
-        So joint effects that hardly matter are pale.
+        This keeps negligible joint effects pale.
         """
         joint = max((float(np.abs(pair.values).max()) for pair in self.pairs), default=0.0)
         own = max((float(np.nanmax(np.abs(effect.effect[0]))) for effect in self.columns), default=0.0)
@@ -162,9 +162,9 @@ class Effects(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """A panel before its effect is known: which functions are summed where.
+    """A panel before its effect is computed: the functions to sum and the points to evaluate.
 
-    ``points`` has a column for each of the ``features``; ``missing`` is the value of each feature of a row without one.
+    ``points`` has a column for each of the ``features``; ``missing`` is the value of each feature for a missing value.
     """
 
     name: str
@@ -180,13 +180,13 @@ class _Plan(NamedTuple):
     is_date: bool = False
 
     def evaluate(self, shapes: Sequence[Shape]) -> np.ndarray:
-        """Effects at the points, and last that of a missing value."""
+        """Effects at the points, followed by that of a missing value."""
         curve = sum(shapes[j](self.points[:, place]) for place, j in enumerate(self.features))
         gap = sum(float(shapes[j](np.array(value))) for j, value in (self.missing or {}).items())
         return np.append(curve, gap)
 
     def effect(self, shapes: Sequence[Shape], ends: np.ndarray) -> Effect:
-        """The effect with the ``ends`` of its band."""
+        """Effect with the ``ends`` of its band."""
         found = np.vstack([self.evaluate(shapes), ends])
         missing = None if self.missing is None else found[:, -1]
         given = (self.knots, self.edges, self.counts, self.levels, missing, self.missing_count, self.is_date)
@@ -207,22 +207,22 @@ def additive_effects(
 ) -> Effects:
     """Effects of the columns and pairs of a fitted additive ranker, in the units of its input.
 
-    Columns without an effect are left out.
+    Columns without an effect are omitted.
 
     Parameters
     ----------
     model : estimator, Pipeline or TableRanker
-        A fitted ranker with ``shapes_``, such as `AdditivePush`, alone, after a scaler, or of a table.
+        A fitted ranker with ``shapes_``, such as `AdditivePush`, by itself, after a scaler, or of a table.
     X, y, sample_weight, groups
-        Training rows as ``model.fit`` had them, for the bands; of a TableRanker X is the table, which holds the
+        Training rows as passed to ``model.fit``, for the bands; for a TableRanker X is the table, which contains the
         others. Without X there are no bands.
     n_bootstrap : int
-        Refits of the ranker to rows drawn with replacement, groups where there are some. Each takes about as long as
-        the fit did; that of a search keeps what was chosen.
+        Number of refits of the ranker to bootstrap samples of rows, or of groups if there are any. Each takes about as
+        long as the fit; refits of a search keep the chosen parameters.
     confidence : float
         Share of the refits whose effect lies inside the band, at each value.
     random_state : int, Generator or None
-        Seed of the draws.
+        Seed of the bootstrap.
     feature_names : sequence of str, optional
         Names of the columns of X; by default those of the frame that the ranker was fitted on, or x0, x1, ….
 
@@ -265,7 +265,7 @@ def additive_effects(
 
 
 def value_text(value: float) -> str:
-    """A value of a column, large ones without decimals; years have no separators.
+    """Format a value of a column, large ones without decimals and years without separators.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def value_text(value: float) -> str:
 
 
 def date_text(day: float) -> str:
-    """Date of a number of days since 1970.
+    """Format a number of days since 1970 as a date.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def date_text(day: float) -> str:
 
 
 def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
-    """Ends of an axis that holds all effects with their bands, and 0."""
+    """Limits of an axis that includes all effects with their bands, and 0."""
     gaps = [effect.missing for effect in effects if effect.missing is not None]
     values = [effect.effect.ravel() for effect in effects] + gaps
     together = np.append(np.concatenate(values), 0.0)
@@ -297,32 +297,32 @@ def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
 
 
 def _refits(ranker: Any, rows: Block, number: int, random_state: Any) -> Iterator[Any]:
-    """Fits of an unfitted ranker to rows, or groups of them, drawn with replacement."""
+    """Fit an unfitted ranker to bootstrap samples of rows, or of groups."""
     rng = np.random.default_rng(random_state)
     ranker.set_params(tol=max(_TOL, ranker.tol))
     kinds = min(2, len(np.unique(rows.y if rows.weight is None else rows.y[rows.weight > 0])))
     for _ in range(number):
         if rows.groups is None:
             drawn = resample_weights(rows.weight, len(rows.y), rng)
-            while len(np.unique(rows.y[drawn > 0])) < kinds:  # nothing to tell apart
+            while len(np.unique(rows.y[drawn > 0])) < kinds:  # a single class cannot be ranked
                 drawn = resample_weights(rows.weight, len(rows.y), rng)
             given = rows._replace(weight=drawn)
         else:
             given = _drawn_groups(rows, rng)
-        # of small products of matrices starting and awaiting threads takes longer than they save
+        # for small matrix products, threads cost more to start and synchronise than they save
         with catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
-            simplefilter("ignore")  # the ranker itself has warned
+            simplefilter("ignore")  # the ranker itself has already warned
             fitted = clone(ranker).fit(given.X, given.y, sample_weight=given.weight, groups=given.groups)
         yield fitted
 
 
 def _unfitted(ranker: Any) -> Any:
-    """A ranker of the same parameters; of a search the one that it has chosen."""
+    """Unfitted ranker with the same parameters; for a search, the chosen one."""
     return ranker._ranker(p=ranker.p_, alpha=ranker.alpha_) if hasattr(ranker, "_ranker") else clone(ranker)
 
 
 def _aligned(shapes: Sequence[Shape], known: Sequence[Shape]) -> list[Shape]:
-    """Functions of a refit with the levels of text that all rows have; one it has not seen is as if missing."""
+    """Functions of a refit with the text levels of all rows; unseen levels count as missing."""
     found = []
     for shape, own in zip(shapes, known, strict=True):
         if shape.levels != own.levels:
@@ -334,7 +334,7 @@ def _aligned(shapes: Sequence[Shape], known: Sequence[Shape]) -> list[Shape]:
 
 
 def _drawn_groups(rows: Block, rng: np.random.Generator) -> Block:
-    """Rows of groups drawn with replacement, each draw a group of its own."""
+    """Bootstrap sample of groups, in which each draw is a separate group."""
     segments = segment(rows.groups, len(rows.y))
     parts = np.split(segments.order, segments.indptr[1:-1])
     drawn = [parts[group] for group in rng.integers(0, len(parts), len(parts))]
@@ -344,7 +344,7 @@ def _drawn_groups(rows: Block, rng: np.random.Generator) -> Block:
 
 
 class _Units:
-    """Names and units of the columns of X, before a scaler where there is one."""
+    """Names and units of the columns of X, before a scaler if there is one."""
 
     def __init__(self, ranker: Any, steps: Any = None, names: Sequence[str] | None = None) -> None:
         n = ranker.n_features_in_
@@ -360,11 +360,11 @@ class _Units:
                 given = steps.get_feature_names_out()
         given = given if names is None else names
         self.names = [f"x{j}" for j in range(n)] if given is None else [str(name) for name in given]
-        # A column with fewer knots than there may be, at even steps, has no other values.
+        # A column with fewer knots than the maximum, at equal steps, has no other values.
         self.n_knots = getattr(ranker, "n_knots", 2)
 
     def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
-        """An unfitted ranker, and its training rows."""
+        """Unfitted ranker and its training rows."""
         if y is None:
             raise InputError("bands need the labels of the rows: give y, or leave X out")
         weight = None if weight is None else np.asarray(weight, dtype=float)
@@ -373,20 +373,20 @@ class _Units:
         return _unfitted(self.ranker), Block(X, np.asarray(y), weight, groups)
 
     def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
-        """A panel for each column with an effect."""
+        """One panel per column with an effect."""
         for shape in shapes:
             missing = {shape.feature: np.nan} if shape.missing_count else None
             if len(shape.knots) > 1 or missing:
                 yield self.one(shape, grid)._replace(missing=missing, missing_count=shape.missing_count)
 
     def own(self, j: int, values: np.ndarray) -> np.ndarray:
-        """Values of a feature in the column's own units."""
+        """Values of a feature in the column's original units."""
         found = self.center[j] + self.scale[j] * values
-        # What scaling there and back leaves of a 0 is no value of the column.
+        # Scaling 0 there and back leaves only rounding error.
         return np.where(np.abs(found) > 1e-12 * np.abs(self.scale[j]), found, 0.0)
 
     def text(self, j: int, value: float) -> str:
-        """A value of a feature in words."""
+        """Format a value of a feature."""
         return value_text(value)
 
     def levels(self, shape: Shape) -> tuple[str, ...]:
@@ -411,7 +411,7 @@ class _Units:
         return _Plan(self.names[j], [j], at[:, None], self.own(j, at), own, edges, counts)
 
     def pair(self, pair: PairShape) -> PairEffect:
-        """A joint effect at its knots in the columns' own units."""
+        """Joint effect at its knots in the columns' original units."""
         levels = [self.levels(self.ranker.shapes_[j]) for j in pair.features]
         first, second = (
             list(names) or [self.text(j, value) for value in self.own(j, knots)]
@@ -422,7 +422,7 @@ class _Units:
 
 
 class _TableUnits(_Units):
-    """Columns of a table behind the features that its encoder makes of them."""
+    """Table columns behind the features of the encoder."""
 
     def __init__(self, table: Any) -> None:
         super().__init__(table.estimator)
@@ -430,14 +430,14 @@ class _TableUnits(_Units):
         self.names = table.encoder.features
         columns = zip(table.encoder.columns, table.encoder.starts.tolist(), strict=True)
         self.days = {first for column, first in columns if column.kind == "date"}
-        # Features scaled inside queries have no units of their own.
+        # Features scaled within queries have no units.
         self.in_queries = table.training["scale"] == "query"
         if not self.in_queries:
             self.center, self.scale = table.encoder.center, table.encoder.scale
 
     def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
         ranker, names = _unfitted(self.ranker), [column.name for column in self.encoder.columns]
-        if isinstance(ranker.monotonic_cst, Mapping):  # by the columns of the table
+        if isinstance(ranker.monotonic_cst, Mapping):  # by table column
             first = dict(zip(names, self.encoder.starts.tolist(), strict=True))
             signs = {first.get(name, name): sign for name, sign in ranker.monotonic_cst.items()}
             ranker.set_params(monotonic_cst=signs)
@@ -482,7 +482,7 @@ class _TableUnits(_Units):
         return date_text(value) if is_day else super().text(j, value)
 
     def levels(self, shape: Shape) -> tuple[str, ...]:
-        """Whether a row has the level that an indicator stands for; two numbers as they are."""
+        """Levels "no" and "yes" for an indicator; one or two numbers unchanged."""
         column = np.searchsorted(self.encoder.starts, shape.feature, side="right") - 1
         owner = self.encoder.columns[column]
         number = owner.kind != "category" and shape.feature - self.encoder.starts[column] < len(owner.parts)
@@ -492,8 +492,8 @@ class _TableUnits(_Units):
 def _masses(shape: Shape) -> np.ndarray:
     """Weight at each knot of a column that has no other values.
 
-    The last two knots are counted together. If there are no others, the shares follow from the mean effect, which is 0;
-    otherwise each is given half.
+    The last two knots are counted together. If there are no others, their shares follow from the mean effect, which is
+    0; otherwise each gets half.
     """
     both, (low, high), share = float(shape.counts[-1]), shape.values[-2:], 0.5
     if len(shape.knots) == 2 and high != low and both:
@@ -503,13 +503,13 @@ def _masses(shape: Shape) -> np.ndarray:
 
 
 def _around(values: np.ndarray) -> np.ndarray:
-    """Edges half-way between neighbouring values, and as far outside them."""
+    """Edges halfway between neighbouring values, extended by the same distance at both ends."""
     middle = (values[:-1] + values[1:]) / 2
     return np.concatenate([[2 * values[0] - middle[0]], middle, [2 * values[-1] - middle[-1]]])
 
 
 def _with_missing(plan: _Plan, shape: Shape, gap: int, at_fill: dict[int, float], count: float) -> _Plan:
-    """A panel of numbers with its indicator of missing values, whose rows were counted at the fill as well."""
+    """Panel of a numeric column with its indicator of missing values, which were also counted at the fill value."""
     counts = plan.counts.copy()
     place = int(np.searchsorted(shape.knots, at_fill[shape.feature], side="right")) - 1
     place = min(max(place, 0), len(counts) - 1)

@@ -1,4 +1,4 @@
-"""Pictures of ranked graphs: the cumulative spam curve (Acharyya 2013, sec. 6.4), and who links to a vertex."""
+"""Plots of ranked graphs: the cumulative spam curve (Acharyya 2013, sec. 6.4), and the in-links of a vertex."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from apexrank.plot import style
 from apexrank.validation import check_count
 
 _TARGET, _UNSUPPORTED, _SUPPORTED = style.COLOURS[4], style.COLOURS[1], style.COLOURS[0]
-_THINNEST, _THICKEST = 0.6, 3.0  # arrows of in-links, in points
+_THINNEST, _THICKEST = 0.6, 3.0  # widths of in-link arrows, in points
 
 
 class SpamCurve(NamedTuple):
-    """Spam items met down one ranking."""
+    """Cumulative number of spam items along one ranking."""
 
     ranks: np.ndarray
     spam: np.ndarray
 
 
 class CumulativeSpamDisplay(style.RankerDisplay):
-    """Number of spam items among the first m ranks against m: the nearer to the x axis, the better.
+    """Number of spam items among the first m ranks against m; curves closer to the x axis are better.
 
-    A curve of ``Σ_{rank(v) ≤ m} spam(v)``, with the number that chance would put there, ``m · spam / n``, as a thin
-    line. Tied items stand in random order, so inside a tie the curve, an expected number, is straight. Make one with
+    The curve is ``Σ_{rank(v) ≤ m} spam(v)``, with the expected number under chance, ``m · spam / n``, as a thin line.
+    Tied items are in random order, so within a tie the curve, an expected number, is straight. Create one with
     `from_scores` (several rankings at once), `from_predictions` or `from_estimator`; pass the ``ax_`` of an earlier
     display to draw over it.
 
     Parameters
     ----------
     curves : mapping of str to (ranks, spam)
-        For each ranking some numbers of items from the top, 0 and all n among them, and the spam met there.
+        For each ranking, numbers of items from the top, including 0 and n, and the numbers of spam items among them.
     share : bool
         Draw the share of all spam items instead of their number.
 
@@ -79,7 +79,7 @@ class CumulativeSpamDisplay(style.RankerDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw several rankings of the same items, ``scores`` by their name; larger scores stand nearer the top.
+        """Draw several rankings of the same items, with ``scores`` by name; larger scores rank higher.
 
         ``spam`` is one flag per item; ``options`` are those of `plot`.
         """
@@ -94,10 +94,10 @@ class CumulativeSpamDisplay(style.RankerDisplay):
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Curves that an earlier display drew there stay, and so do logarithmic axes.
+            Axes to draw into; curves of an earlier display and logarithmic axes are kept.
         log_x, log_y : bool
-            Logarithmic ranks, to see the top; logarithmic spam, to tell good rankings apart. Below one spam item
-            (or its share) the y axis stays linear, so that a top without any spam is still seen.
+            Logarithmic ranks, to show the top; logarithmic spam, to distinguish good rankings. Below one spam item (or
+            its share) the y axis stays linear, so that a top without any spam remains visible.
         **line_options
             Passed to matplotlib's ``Axes.plot``, for example ``linewidth=3``.
 
@@ -115,7 +115,9 @@ class CumulativeSpamDisplay(style.RankerDisplay):
             given = {"label": name, "marker": None} | line_options
             self.lines_.append(style.draw_line(self.ax_, ranks, spam / unit, **given)[0])
             ends = [line.get_xydata()[-1] for line in style.lines_of(self.ax_, style.CHANCE)]
-            if not any(np.allclose(end, (n, total / unit)) for end in ends):  # once for all that end there
+            if not any(
+                np.allclose(end, (n, total / unit)) for end in ends
+            ):  # once for all curves with the same end
                 chance = style.drawn_counts(np.array([0.0, n]), np.array([0.0, total / unit]))
                 self.ax_.plot(*chance, label=f"chance, {100 * total / n:.3g} % spam", **style.CHANCE_LOOK)
         self._dress(log_x, log_y)
@@ -158,11 +160,11 @@ def _flags(spam: ArrayLike) -> np.ndarray:
 
 
 class NeighbourhoodDisplay:
-    """A vertex, its strongest in-links, and the links among their sources: what a link farm looks like.
+    """A vertex, its strongest in-links, and the links among their sources, as in a link farm.
 
-    An arrow into the vertex is the thicker the more of the score comes through it, and has two heads where the vertex
-    links back. Sources that nobody but the vertex links to, as boosters of a farm, are orange squares, others blue
-    circles; links among sources are thin and grey.
+    An arrow into the vertex is wider the more of its score flows through it, and has two heads if the vertex links
+    back. Sources with no in-links except from the vertex, like the boosters of a farm, are orange squares, others are
+    blue circles; links among sources are thin and grey.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ class NeighbourhoodDisplay:
         strongest = max(link.share for link in links)
         for a, b in among:
             if a == 0 and b:
-                continue  # a link back is the second head of an arrow
+                continue  # a link back is drawn as the second head of an arrow
             look: dict[str, Any] = {"arrowstyle": "-|>", "color": "0.7", "shrinkA": 7, "shrinkB": 8}
             look["linewidth"] = _THINNEST
             if b == 0:

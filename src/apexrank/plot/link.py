@@ -1,4 +1,4 @@
-"""A fitted link of ``y ≈ g(x·w)``: the rows, g through them, and the convex function behind it."""
+"""Plot of a fitted link of ``y ≈ g(x·w)``: the rows, g through them, and its convex function."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from apexrank.rankers.link import ConvexFunction, Link
 
 _LINE = "apexrank-link"
 _GRID, _MOST_KNOTS = 1000, 1000
-_MARGIN, _HEADROOM = 0.04, 0.2  # the legend needs room above a link that is soon at its highest
+_MARGIN, _HEADROOM = 0.04, 0.2  # room for the legend above a link that rises early
 
 
 class LinkDisplay:
-    """Left, y against the index θ = x·w with the fitted link and what the rows leave open; right, its convex φ.
+    """Left, y against the index θ = x·w with the fitted link and its interval; right, its convex function φ.
 
-    The band is the interval of Acharyya 2013, §4.3: all values that a link through the same knots can have, which is
-    an interval for a new row but says nothing about noise. φ has the gradient ``g⁻¹`` and is 0 at its left end; any
-    linear function may be added to it. Make one with `from_estimator`; pass the ``axes_`` of an earlier display to draw
-    over it.
+    The band is the interval of Acharyya 2013, §4.3: the range of all links through the same knots. It is an interval
+    for a new row but does not reflect noise. φ has the gradient ``g⁻¹`` and is 0 at its left end; it is determined up
+    to a linear function. Create one with `from_estimator`; pass the ``axes_`` of an earlier display to draw over it.
 
     Parameters
     ----------
@@ -32,11 +31,11 @@ class LinkDisplay:
     link : Link
         The fitted function.
     output_range : (low, high), optional
-        Values that y can have, to which the band is held.
+        Range of y, to which the band is clipped.
     name : str, optional
         Name of the link in the legend.
     n_points : int
-        Rows to draw at most, evenly spaced in the order of θ; the link is that of all rows.
+        Maximum number of rows to draw, evenly spaced in the order of θ; the link is that of all rows.
 
     Attributes
     ----------
@@ -154,7 +153,7 @@ class LinkDisplay:
         return line
 
     def _frame(self, ax: Any, over: bool) -> tuple[float, float]:
-        """Limits of the picture: those of y and of the link, and of what an earlier display has drawn."""
+        """Limits of the plot: those of y, of the link, and of an earlier display."""
         shown = np.concatenate([self.y, self.link.values])
         unit = np.ptp(shown) or 1.0
         low, high = float(shown.min() - _MARGIN * unit), float(shown.max() + _HEADROOM * unit)
@@ -172,7 +171,7 @@ class LinkDisplay:
 
 
 def _few(values: np.ndarray, most: int = _MOST_KNOTS) -> np.ndarray:
-    """All of them, or so many that the eye cannot tell."""
+    """Thin values to a number that is visually indistinguishable."""
     if len(values) <= most:
         return values
     return values[np.linspace(0, len(values) - 1, most).round().astype(int)]

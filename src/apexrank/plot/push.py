@@ -1,4 +1,4 @@
-"""Pictures of a push: measures against p, and the share of each pair in the objective (JMLR 2009, figs. 1 and 4)."""
+"""Plots of a push: metrics against p, and the share of each pair in the objective (JMLR 2009, figs. 1 and 4)."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from apexrank.validation import check_choice
 
 
 class PTradeoffDisplay:
-    """Measures against p, a panel for each, as means over splits with a band of one standard error.
+    """Metrics against p, one panel each, as means over splits with a band of one standard error.
 
-    Make one with `from_scores` or `from_estimators` (one set of rows), `from_values` or `from_table` (several splits);
-    pass the ``axes_`` of an earlier display to draw another ranker, or the training rows, over it.
+    Create one with `from_scores` or `from_estimators` (one set of rows), `from_values` or `from_table` (several
+    splits); pass the ``axes_`` of an earlier display to draw another ranker, or the training rows, over it.
 
     Parameters
     ----------
     ps : array of shape (n,)
-        The powers; ``np.inf`` is drawn to the right of the others.
+        Values of p; ``np.inf`` is drawn to the right of the others.
     mean, error : mapping of str to array of shape (n,)
-        Mean and standard error of each measure.
+        Mean and standard error of each metric.
     name : str, optional
         Name in the legend.
 
     Attributes
     ----------
     axes_ : list of matplotlib axes
-        The panels, in the order of the measures.
+        The panels, in the order of the metrics.
     figure_ : matplotlib figure
     lines_, bands_ : list of matplotlib lines and bands
-        Those of this display, one for each measure.
+        Lines and bands of this display, one for each metric.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class PTradeoffDisplay:
 
     @classmethod
     def from_values(cls, ps: ArrayLike, values: Mapping[str, ArrayLike], **options: Any) -> Self:
-        """Draw measures given as arrays of shape (splits, powers); ``options`` are ``name`` and those of `plot`."""
+        """Draw metrics given as arrays of shape (splits, ps); ``options`` are ``name`` and those of `plot`."""
         arrays = {measure: np.atleast_2d(np.asarray(v, dtype=float)) for measure, v in values.items()}
         columns = {measure: [_summary(column) for column in array.T] for measure, array in arrays.items()}
         return cls._draw_summaries(ps, columns, **options)
@@ -85,7 +85,7 @@ class PTradeoffDisplay:
         axes: Sequence[Any] | None = None,
         **options: Any,
     ) -> Self:
-        """Draw measures of the same rows ranked with each p, with a band of one bootstrap standard error.
+        """Draw metrics of the same rows ranked with each p, with a band of one bootstrap standard error.
 
         Parameters
         ----------
@@ -96,9 +96,9 @@ class PTradeoffDisplay:
         measures : str or iterable of str
             Names as in `apexrank.metrics.evaluate`.
         n_resamples : int
-            Draws of rows, or of ``groups`` where they are given.
+            Number of bootstrap resamples of rows, or of ``groups`` if given.
         name, axes
-            Name in the legend, and one matplotlib axes for each measure.
+            Name in the legend, and one matplotlib axes per metric.
         **options
             Passed to `apexrank.metrics.bootstrap`: ``groups``, ``pos_label``, ``relevant``, ``ties``, ….
 
@@ -123,7 +123,7 @@ class PTradeoffDisplay:
     def from_estimators(
         cls, estimators: Mapping[float, Any], X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
     ) -> Self:
-        """Draw rankers fitted with each p, such as `apexrank.push_path` gives; ``options`` as in `from_scores`.
+        """Draw rankers fitted with each p, such as those of `apexrank.push_path`; ``options`` as in `from_scores`.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class PTradeoffDisplay:
     def from_table(
         cls, table: Any, *, p: str = "p", measure: str = "measure", value: str = "value", **options: Any
     ) -> Self:
-        """Draw a tidy table with a row for each split, p and measure; ``p``, ``measure``, ``value`` name columns.
+        """Draw a tidy table with one row per split, p and metric; ``p``, ``measure``, ``value`` name its columns.
 
         The table is a polars or pandas frame or a dict of columns; ``options`` are ``name`` and those of `plot`.
 
@@ -168,9 +168,9 @@ class PTradeoffDisplay:
         return cls(ps, mean, error, name=name).plot(axes, **options)
 
     def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> Self:
-        """Draw into one matplotlib axes for each measure, or into a new figure.
+        """Draw into one matplotlib axes per metric, or into a new figure.
 
-        ``line_options`` go to ``Axes.plot``.
+        ``line_options`` are passed to ``Axes.plot``.
         """
         self.axes_ = panels(axes, len(self.mean), 3.6, 2.9)
         self.figure_ = self.axes_[0].figure
@@ -197,7 +197,7 @@ def _summary(values: np.ndarray) -> tuple[float, float]:
 
 
 def _positions(ps: np.ndarray) -> np.ndarray:
-    """Powers on a scale of doublings, infinity one doubling after the last."""
+    """Values of p on a log2 scale, with infinity one doubling after the last."""
     finite = ps[np.isfinite(ps)]
     return np.log2(np.where(np.isfinite(ps), ps, 2 * finite.max() if len(finite) else 1.0))
 
@@ -219,23 +219,23 @@ def pair_contributions(
 ) -> np.ndarray:
     """Share of each positive–negative pair in the objective (JMLR 2009, sec. 3.3 and fig. 4).
 
-    On the top side the negative k costs ``g(r_k)``, ``r_k = Σ_i ℓ(f_i − g_k)``, of which the positive i has
-    the part ``ℓ(f_i − g_k) / r_k``. On the bottom side the classes change their roles: the positive i costs
-    ``g(Σ_k ℓ(f_i − g_k))``. All shares together make 1, unless nothing costs anything.
+    On the top side the negative k costs ``g(r_k)``, ``r_k = Σ_i ℓ(f_i − g_k)``, to which the positive i contributes the
+    share ``ℓ(f_i − g_k) / r_k``. On the bottom side the classes swap roles: the positive i costs
+    ``g(Σ_k ℓ(f_i − g_k))``. All shares sum to 1, unless the total cost is zero.
 
     Parameters
     ----------
     y_true, scores, pos_label
         As in `apexrank.metrics.auc`.
     price, loss, side, balance
-        As in `apexrank.objectives.Push`, of one group without weights.
+        As in `apexrank.objectives.Push`, for one group without weights.
     p : float
-        Power of the price "power".
+        Exponent of the price "power".
 
     Returns
     -------
     ndarray of shape (I, K)
-        A row for each positive and a column for each negative, both from the highest score to the lowest.
+        One row per positive and one column per negative, both from the highest score to the lowest.
 
     Examples
     --------
@@ -270,13 +270,13 @@ def _log_losses(y_true: ArrayLike, scores: ArrayLike, loss: Loss, pos_label: Any
         )
     margins = f[:, None] - g[None, :]
     if isinstance(loss, Exponential):
-        return -margins  # the logarithm of an exponential that may overflow
+        return -margins  # log of an exponential that may overflow
     with np.errstate(divide="ignore"):
         return np.log(loss.value(margins))
 
 
 def _log_parts(log_loss: np.ndarray, price: Price, axis: int) -> np.ndarray:
-    """``ln( g(r)·ℓ/r )`` with r the sum of the losses along ``axis``."""
+    """``ln( g(r)·ℓ/r )``, where r is the sum of the losses along ``axis``."""
     log_r = np.asarray(logsumexp(log_loss, axis=axis, keepdims=True))
     costs = np.isfinite(log_r)
     safe = np.where(costs, log_r, 0.0)
@@ -286,14 +286,14 @@ def _log_parts(log_loss: np.ndarray, price: Price, axis: int) -> np.ndarray:
 class PairContributionDisplay:
     """Heat map of the share of each positive–negative pair in the objective (JMLR 2009, figs. 1 and 4).
 
-    As in the paper the highest negatives stand on the left, the highest positives at the bottom, and lighter is
-    more. Rows at the top of the list meet in the lower left corner, the worst pairs stand in the upper left one.
-    Make one with `from_predictions` or `from_estimator`.
+    As in the paper, the highest negatives are on the left, the highest positives at the bottom, and lighter means more.
+    Rows at the top of the list meet in the lower left corner, the worst pairs are in the upper left one. Create one
+    with `from_predictions` or `from_estimator`.
 
     Parameters
     ----------
     contributions : array of shape (I, K)
-        As `pair_contributions` gives them.
+        As returned by `pair_contributions`.
     name : str, optional
         Title of the map.
 
@@ -361,7 +361,7 @@ class PairContributionDisplay:
         return cls.from_predictions(y, scores, pos_label=pos_label, **options)
 
     def plot(self, ax: Any = None, *, colorbar: bool = True, **image_options: Any) -> PairContributionDisplay:
-        """Draw into matplotlib axes, or into a new figure; ``image_options`` go to ``Axes.imshow``."""
+        """Draw into matplotlib axes, or into a new figure; ``image_options`` are passed to ``Axes.imshow``."""
         self.figure_, self.ax_ = one_axes(ax, (5.4, 4.6))
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 

@@ -20,8 +20,8 @@ Points = tuple[np.ndarray, ...]
 class TwoPanelDisplay(style.RankerDisplay):
     """Base class of displays of ROC curves in counts: one panel for the whole list, one for its top."""
 
-    _kind: str  # of its lines, matplotlib's gid
-    _reach: str  # option that says how far the second panel goes
+    _kind: str  # kind of its lines, matplotlib's gid
+    _reach: str  # option that sets the extent of the second panel
 
     def __init__(self, curves: style.Curves, extent: float | None) -> None:
         if not curves:
@@ -42,7 +42,7 @@ class TwoPanelDisplay(style.RankerDisplay):
         axes: Sequence[Any] | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
+        """Draw the curves of several rankers, with ``scores`` by name, on the same rows.
 
         ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`; ``options`` are those of the class and of
         `plot`.
@@ -57,8 +57,8 @@ class TwoPanelDisplay(style.RankerDisplay):
         Parameters
         ----------
         axes : pair of matplotlib axes, optional
-            For the whole list and for its top. Curves that an earlier display drew there stay, and the new
-            ones get colours and line styles of their own.
+            Axes for the whole list and for its top. Curves of an earlier display are kept, and the new ones get their
+            own colours and line styles.
         **line_options
             Passed to matplotlib's ``Axes.plot``, for example ``linewidth=3``.
 
@@ -83,25 +83,25 @@ class TwoPanelDisplay(style.RankerDisplay):
         raise NotImplementedError
 
     def _top(self, total: float, least: float) -> float:
-        """Right end of the second panel: as asked for, or 5% of the total but at least ``least``."""
+        """Right end of the second panel: the requested one, or 5% of the total but at least ``least``."""
         return min(total, max(least, np.ceil(0.05 * total))) if self._extent is None else self._extent
 
     def _finish(self) -> None:
-        """Set limits, marks, labels and legend, from all the curves that are in the panels now."""
+        """Set limits, marks, labels and legend, for all curves in the panels."""
         raise NotImplementedError
 
 
 class RocTopDisplay(TwoPanelDisplay):
     """True against false positives in two panels: the whole list, and the leftmost part of the curve.
 
-    The leftmost part is the top of the list, where rankers with equal AUC differ; a light frame in the first
-    panel marks what the second one shows. Make one with `from_scores` (several rankers at once),
-    `from_predictions` or `from_estimator`; pass the ``axes_`` of an earlier display to draw over it.
+    The leftmost part is the top of the list, where rankers with equal AUC differ; a light frame in the first panel
+    marks the area of the second. Create one with `from_scores` (several rankers at once), `from_predictions` or
+    `from_estimator`; pass the ``axes_`` of an earlier display to draw over it.
 
     Parameters
     ----------
     curves : mapping of str to (false positives, true positives)
-        One ROC curve in counts for each ranker, as `apexrank.metrics.roc_points` gives it.
+        One ROC curve in counts per ranker, as returned by `apexrank.metrics.roc_points`.
     max_false_positives : float, optional
         Width of the zoom; by default 5% of the negatives, but at least 10.
 
@@ -110,9 +110,9 @@ class RocTopDisplay(TwoPanelDisplay):
     axes_ : pair of matplotlib axes
         The panels: the whole list, its top.
     figure_ : matplotlib figure
-        The figure they are in.
+        Figure of the panels.
     lines_ : list of pairs of matplotlib lines
-        One pair for each ranker of this display, its line in either panel.
+        One pair per ranker of this display, with its line in each panel.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class RocTopDisplay(TwoPanelDisplay):
         whole, top = self.axes_
         width = self._top(max(curve.false_positives[-1] for curve in self.curves.values()), 10.0)
         curves = [line.get_xydata().T for line in style.lines_of(whole, _CURVE)]
-        # Before the first false positive every curve is a vertical line, of which only the upper end tells.
+        # Before the first false positive every curve is a vertical line, of which only the upper end is informative.
         low = min(np.interp(0, x, y) for x, y in curves)
         high = max(np.interp(width, x, y) for x, y in curves)
         pad = 0.06 * max(high - low, 1.0)
@@ -168,20 +168,20 @@ class RocTopDisplay(TwoPanelDisplay):
 
 
 class PrecisionRecallTopDisplay(TwoPanelDisplay):
-    """Precision in two panels: against recall for the whole list, against the rows looked at for its top.
+    """Precision in two panels: against recall for the whole list, against the number of rows for its top.
 
-    Of m rows from the top t are positive: precision is ``t / m``, recall ``t / I`` with I the number of all
-    positives. Rows of equal score stand in random order, and the curve shows the expected number of positives among
-    them. A thin line marks the precision of chance, the share of positives; a dot on each curve of the first panel
-    marks where the second one ends. Make one with `from_scores` (several rankers at once), `from_predictions` or
-    `from_estimator`; pass the ``axes_`` of an earlier display to draw over it.
+    If t of the first m rows are positive, precision is ``t / m`` and recall ``t / I``, where I is the number of all
+    positives. Tied rows are in random order, and the curve shows the expected number of positives among them. A thin
+    line marks the precision of chance, the share of positives; a dot on each curve of the first panel marks the end of
+    the second. Create one with `from_scores` (several rankers at once), `from_predictions` or `from_estimator`; pass
+    the ``axes_`` of an earlier display to draw over it.
 
     Parameters
     ----------
     curves : mapping of str to (false positives, true positives)
-        One ROC curve in counts for each ranker, as `apexrank.metrics.roc_points` gives it.
+        One ROC curve in counts per ranker, as returned by `apexrank.metrics.roc_points`.
     top : float, optional
-        Rows shown in the second panel (their weight, where rows have weights); by default 5% of the rows, but at
+        Number of rows in the second panel (or their weight, if rows have weights); by default 5% of the rows, but at
         least 20.
 
     Attributes
@@ -189,9 +189,9 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
     axes_ : pair of matplotlib axes
         The panels: the whole list, its top.
     figure_ : matplotlib figure
-        The figure they are in.
+        Figure of the panels.
     lines_ : list of pairs of matplotlib lines
-        One pair for each ranker of this display, its line in either panel.
+        One pair per ranker of this display, with its line in each panel.
 
     Examples
     --------
@@ -217,7 +217,7 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
         self.top = top
 
     def _points(self, curve: style.Curve) -> tuple[Points, Points]:
-        """Precision against recall and against the rows looked at, from the share of positives in the first tie on."""
+        """Precision against recall and against the number of rows, starting with the precision of the first tie."""
         rows, true = style.drawn_counts(curve.false_positives + curve.true_positives, curve.true_positives)
         precision = true[1:] / rows[1:]
         precision = np.concatenate([precision[:1], precision])
@@ -252,7 +252,7 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
         style.legend(whole, handles=handles, loc="best")
 
     def _mark_cuts(self, top: float) -> None:
-        """Replace the dots at the last row that the second panel shows."""
+        """Redraw the dots at the last row shown in the second panel."""
         whole, first = self.axes_
         style.erase(whole, _CUT)
         for line, counted in zip(

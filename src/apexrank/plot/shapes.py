@@ -1,4 +1,4 @@
-"""Picture of an additive ranker: the effect of every column with its band, and heat maps of pairs."""
+"""Plot of an additive ranker: the effect of every column with its band, and heat maps of pairs."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from apexrank.plot.effects import (
 from apexrank.plot.style import COLOURS, light, panels, short_name
 
 _BLUE, _ORANGE = COLOURS[:2]
-_STRIP = 0.16  # of a panel, at its foot, for the distribution of the data
-_LEVELS = 10  # most levels of a panel, those with the most rows
-_CELLS = 8  # of a heat map between neighbouring knots
+_STRIP = 0.16  # fraction of a panel, at its bottom, for the distribution of the data
+_LEVELS = 10  # maximum number of levels in a panel, those with the most rows
+_CELLS = 8  # cells of a heat map between neighbouring knots
 
 
 class ShapeDisplay:
     """Effect of each column of an additive ranker on the score, and of pairs of columns as heat maps.
 
-    A panel for each column, the most important first, all on one scale: the curve with a bootstrap band, or a dot with
-    a bar for each level of a category, and a diamond for missing values. The grey bars beneath are the distribution
-    of the training rows, their area being the number of rows. Where the last few rows would take more than half of a
-    panel, it ends before, and says where the column ends and what its effect is there. Heat maps show what two columns
-    do together beyond their own effects, on axes that are even between the knots. Units are those of the table, also
-    where the ranker stands behind a scaler. Make one with `from_estimator`.
+    There is one panel per column, the most important first, all on one scale: the curve with a bootstrap band, or a dot
+    with a bar for each level of a category, and a diamond for missing values. The grey bars beneath are the
+    distribution of the training rows; their area is the number of rows. If the last few rows would take more than half
+    of a panel, it is truncated and annotated with the end of the column and its effect there. Heat maps show the joint
+    effect of two columns in addition to their own effects, on axes with evenly spaced knots. Units are those of the
+    table, also if the ranker follows a scaler. Create one with `from_estimator`.
 
     Parameters
     ----------
     effects : Effects
-        As `additive_effects` gives them.
+        As returned by `additive_effects`.
 
     Attributes
     ----------
@@ -83,14 +83,14 @@ class ShapeDisplay:
         estimator : estimator, Pipeline or TableRanker
             The ranker.
         X, y : optional
-            The rows that it was fitted on, for the bands; of a TableRanker the table, without y.
+            The rows that it was fitted on, for the bands; for a TableRanker the table, without y.
         columns : sequence of str or int, optional
-            Names of the columns to draw, in this order, or their places among all by importance. By default the
+            Names of the columns to draw, in this order, or their positions by importance. By default the
             ``max_columns`` most important ones.
         max_columns, max_pairs : int
-            Most panels of columns, and of pairs of drawn columns.
+            Maximum number of panels of columns, and of pairs of drawn columns.
         axes : sequence of matplotlib axes, optional
-            One for each panel, pairs last; by default a new figure.
+            One per panel, pairs last; by default a new figure.
         **options
             Passed to `additive_effects`: ``n_bootstrap``, ``confidence``, ``sample_weight``, ``groups``,
             ``random_state``.
@@ -135,7 +135,7 @@ def _chosen(effects: list[Effect], columns: Sequence[str | int] | None) -> list[
 
 
 def _draw(ax: Any, effect: Effect, limits: tuple[float, float]) -> None:
-    """Draw a column: its effect above, the distribution of the rows at the foot."""
+    """Draw a column: its effect above, the distribution of the rows at the bottom."""
     low, high = limits
     ax.set_ylim(low - (high - low) * _STRIP / (1 - _STRIP), high)
     ax.axhline(0, color="0.6", linewidth=0.8, zorder=1)
@@ -215,6 +215,6 @@ def _draw_pair(ax: Any, pair: PairEffect, largest: float) -> Any:
 
 
 def _name_ticks(ax: Any, names: Sequence[str]) -> None:
-    """Write names under 0, 1, 2, …, slanted where they are long."""
+    """Write names under 0, 1, 2, …, rotated if they are long."""
     slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, names)) > 32 else {}
     ax.set_xticks(range(len(names)), names, fontsize="small", **slanted)

@@ -1,4 +1,4 @@
-"""Shared parts of all pictures: colours, line styles, axes, labels, and curves thinned to what the eye can tell."""
+"""Shared parts of all plots: colours, line styles, axes, labels, and thinning of curves to visible detail."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.metrics.evaluation import ranking_scores as estimator_scores
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart (yellow left out: too light for a line);
-# seven of them against eight line styles do not repeat a pair for 56 curves.
+# Okabe and Ito's colours, distinguishable by colour-blind readers (without yellow, which is too light for a line);
+# seven colours and eight line styles do not repeat a combination for 56 curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 STYLES: tuple[Any, ...] = (
     "-",
@@ -31,7 +31,7 @@ _MOST_POINTS, _CELLS, _CELLS_PER_DOUBLING, _GRID = 4000, 1000, 50, 512
 
 
 def pyplot() -> Any:
-    """Matplotlib's pyplot, or an error that says how to install it."""
+    """Import matplotlib's pyplot, or raise an error with the install command."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -40,18 +40,18 @@ def pyplot() -> Any:
 
 
 def curve_style(number: int) -> dict[str, Any]:
-    """Colour and line style of a curve of many points: either tells it from its neighbours."""
+    """Colour and line style of a curve with many points: each alone distinguishes it from its neighbours."""
     colour, line = COLOURS[number % len(COLOURS)], STYLES[number % len(STYLES)]
     return {"color": colour, "linestyle": line, "linewidth": 1.8}
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Colour, line style and marker of a line: any one of them tells it from its neighbours."""
+    """Colour, line style and marker of a line: each alone distinguishes it from its neighbours."""
     return curve_style(number) | {"marker": MARKERS[number % len(MARKERS)], "markersize": 5}
 
 
 def one_axes(ax: Any, size: tuple[float, float]) -> tuple[Any, Any]:
-    """Return the axes given with their figure, or those of a new figure of this size in inches."""
+    """Return the given axes with their figure, or those of a new figure of this size in inches."""
     plt = pyplot()
     return plt.subplots(figsize=size, layout="constrained") if ax is None else (ax.figure, ax)
 
@@ -63,7 +63,7 @@ def light(ax: Any) -> None:
 
 
 def panels(axes: Sequence[Any] | None, n: int, width: float, height: float) -> list[Any]:
-    """Return the n axes given, or n new panels of this size in inches, up to three in a row."""
+    """Return the n given axes, or n new panels of this size in inches, up to three in a row."""
     plt = pyplot()
     if axes is None:
         columns = min(n, 3)
@@ -83,23 +83,23 @@ def panels(axes: Sequence[Any] | None, n: int, width: float, height: float) -> l
 
 
 def erase(ax: Any, kind: str) -> None:
-    """Remove what a display has drawn into the axes, by its kind (matplotlib's gid)."""
+    """Remove everything that a display has drawn into the axes, by its kind (matplotlib's gid)."""
     for artist in [artist for artist in ax.get_children() if artist.get_gid() == kind]:
         artist.remove()
 
 
 def legend(ax: Any, **options: Any) -> None:
-    """Draw a legend without a frame, its lines long enough to tell line styles apart."""
+    """Draw a legend without a frame, with lines long enough to distinguish line styles."""
     ax.legend(**({"frameon": False, "handlelength": 3.2} | options))
 
 
 def lines_of(ax: Any, *kinds: str) -> list[Any]:
-    """Lines of the axes that displays have drawn, by their kind (matplotlib's gid); user's own lines have none."""
+    """Lines drawn by displays, by their kind (matplotlib's gid); the user's own lines have none."""
     return [line for line in ax.lines if line.get_gid() in kinds]
 
 
 def draw_line(ax: Any, x: Any, y: Any, ends: Any = None, **options: Any) -> tuple[Any, Any]:
-    """Draw the next line of a display in its own style, and a band between two ``ends``; None without them."""
+    """Draw the next line of a display in its own style, with a band between two ``ends`` if given."""
     style = line_style(len(lines_of(ax, LINE))) | options
     (line,) = ax.plot(x, y, gid=LINE, **style)
     look = {"color": line.get_color(), "alpha": 0.18, "linewidth": 0}
@@ -107,7 +107,7 @@ def draw_line(ax: Any, x: Any, y: Any, ends: Any = None, **options: Any) -> tupl
 
 
 def shorten(text: str, most: int = 48) -> str:
-    """Shorten a name by cutting out its middle, as many names differ only in their ends.
+    """Shorten a name by cutting out its middle, because many names differ only at their ends.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def item_label(name: Any) -> str:
 
 
 def places_of(ranks: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Places 1, 2, … without ties, which are broken by the other ranks, then by the order of the items.
+    """Positions 1, 2, … without ties, which are broken by the other ranks, then by the order of the items.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def places_of(ranks: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def bump_heights(places: np.ndarray, top: int, gap: float) -> np.ndarray:
-    """Heights of items in a bump chart: their places, and beyond the top one row each, in order, below a gap.
+    """Heights of items in a bump chart: their positions, and beyond the top one row each, in order, below a gap.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def bump_heights(places: np.ndarray, top: int, gap: float) -> np.ndarray:
 
 
 def number_column(what: str, values: ArrayLike, n: int | None = None) -> np.ndarray:
-    """Convert one number for each item, of ``n`` where that is known, to an array; InputError says ``what`` lacks."""
+    """Convert one number per item (``n`` items if given) to an array; raise InputError naming ``what`` if invalid."""
     try:
         column = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -180,10 +180,10 @@ def number_column(what: str, values: ArrayLike, n: int | None = None) -> np.ndar
 
 
 class RankerDisplay:
-    """Base class of displays that compare rankers: a subclass has ``from_scores(scores, y_true, **options)``."""
+    """Base class of displays that compare rankers; subclasses define ``from_scores(scores, y_true, **options)``."""
 
     from_scores: Callable[..., Self]
-    _unnamed = "ranker"  # name of one that has none
+    _unnamed = "ranker"  # default name
 
     @classmethod
     def from_predictions(
@@ -213,14 +213,14 @@ Curves = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 class Curve(NamedTuple):
-    """One ranker's ROC curve in counts."""
+    """ROC curve of one ranker, in counts."""
 
     false_positives: np.ndarray
     true_positives: np.ndarray
 
 
 def corners(curve: Curve) -> Curve:
-    """Leave out the points inside straight stretches: a curve of a million rows stays quick to draw.
+    """Remove the points inside straight segments, so that a curve of a million rows is fast to draw.
 
     Examples
     --------
@@ -238,10 +238,10 @@ def corners(curve: Curve) -> Curve:
 
 
 def drawn_counts(rows: np.ndarray, hits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points at which to draw a growing count so that it looks right on linear and logarithmic axes alike.
+    """Points at which to draw a cumulative count so that it looks right on linear and logarithmic axes.
 
-    What is straight between its corners bends on a logarithmic axis and in a quotient, so a grid is added; and of
-    more corners than anyone can see only the first in each small cell of both axes is kept.
+    A segment that is straight on a linear axis bends on a logarithmic axis and in a quotient, so a grid is added; if
+    there are more corners than can be seen, only the first in each small cell of both axes is kept.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def drawn_counts(rows: np.ndarray, hits: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _cells(values: np.ndarray) -> np.ndarray:
-    """Number of the cell of each value on a linear and on a logarithmic axis."""
+    """Cell index of each value on a linear and on a logarithmic axis."""
     highest = values[-1] if values[-1] > 0 else 1.0
     doublings = np.log2(np.maximum(values, highest / 2**30))
     return np.floor([_CELLS * values / highest, _CELLS_PER_DOUBLING * doublings])
