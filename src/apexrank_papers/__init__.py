@@ -1,9 +1,9 @@
-"""The papers' tables and figures, run again and set beside the printed numbers.
+"""Reproduction of the papers' tables and figures, next to the printed numbers.
 
-A folder for each paper or chapter: `push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz`; `additive`,
-`clicks` and `letor` are studies of ours. They share `result` (experiments, verdicts, tables and figures), `splits`
-(repeated measurements and their noise), `printed` (the papers' numbers), `record` (expected verdicts), `summary` and
-`batch` (all of them).
+`push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz` each cover one paper or chapter; `additive`, `clicks`
+and `letor` are our own studies. They share `result` (experiments, verdicts, tables and figures), `splits` (repeated
+measurements and their noise), `printed` (the papers' numbers), `record` (expected verdicts), `summary` and `batch`
+(runs of all experiments).
 
 Examples
 --------
@@ -22,7 +22,7 @@ from apexrank_papers.result import Experiment, Result, Verdict
 
 __all__ = ["REGISTRY", "Experiment", "Result", "Verdict", "get", "names", "run"]
 
-# Titles by module and name. The function of an experiment has its name, with _ for -; it is imported when it is run.
+# Titles by module and name. An experiment's function has the same name with _ for - and is imported when it is run.
 TITLES = {
     "push.illustrations": {
         "table1": "JMLR 2009, Table 1: a swap at the bottom and a swap at the top",
@@ -31,7 +31,7 @@ TITLES = {
     "push.tables": {
         "table3": "JMLR 2009, Table 3: MAGIC",
         "table4": "JMLR 2009, Table 4: ionosphere, the 126 bad returns as positives",
-        "table4-good": "JMLR 2009, Table 4 with the class its text names, the good returns",
+        "table4-good": "JMLR 2009, Table 4 with the good returns as positives, as its text says",
         "table5": "JMLR 2009, Table 5: housing",
     },
     "push.roc": {
@@ -57,11 +57,11 @@ TITLES = {
         "magic-tradeoff": "MAGIC: measures of the whole list and of its top against p",
     },
     "push.imbalance": {
-        "class-imbalance": "COLT 2006, sec. 8: the effect of p against the share of positives, MAGIC"
+        "class-imbalance": "COLT 2006, sec. 8: the effect of p by the share of positives, on MAGIC"
     },
     "push.boosting": {
         "adaboost-ranker": "Talk: AdaBoost with a constant is RankBoost",
-        "capacity": "JMLR 2009, sec. 9.1: p matters to a model of small capacity",
+        "capacity": "JMLR 2009, sec. 9.1: p matters for a model of small capacity",
     },
     "retargeting.tables": {
         "mq2008": "Acharyya 2013, Tables 3.3 and 3.5, Figures 3.6–3.8: listwise rankers on MQ2008",
@@ -74,7 +74,7 @@ TITLES = {
     "retargeting.boosting": {"boosted-letor": "Our objectives inside boosted trees on MQ2008"},
     "link.recovery": {"link-recovery": "Acharyya 2013, ch. 4: direction and link from y = g(Xu) + noise"},
     "link.convergence": {
-        "link-convergence": "Acharyya 2013, Tables 4.1 and 4.2: rates, and where GradMaPr leads"
+        "link-convergence": "Acharyya 2013, Tables 4.1 and 4.2: convergence rates, and the limit of GradMaPr"
     },
     "link.order": {"link-order": "Acharyya 2013, sec. 4.4: alternating projections onto a perfect order"},
     "graphs.toys": {
@@ -90,12 +90,12 @@ TITLES = {
     "graphs.rank_dependent": {
         "rank-dependent-p": "Acharyya 2013, sec. 6.4.2: a power p that depends on the rank"
     },
-    "graphs.trust": {"trust": "Who receives distrust in bitcoin-otc and epinions, by every rank"},
+    "graphs.trust": {"trust": "Prediction of distrust in bitcoin-otc and epinions by every rank"},
     "graphs.ratings": {
-        "hidden-ratings": "Who will be rated below 0 in bitcoin-otc and epinions, by the ranks of signed graphs"
+        "hidden-ratings": "Prediction of negative ratings in bitcoin-otc and epinions by ranks of signed graphs"
     },
     "consensus.study": {
-        "consensus-study": "Acharyya 2013, ch. 5: consensus of noisy layers beside the truth"
+        "consensus-study": "Acharyya 2013, ch. 5: consensus of noisy layers compared with the truth"
     },
     "consensus.stories": {
         "consensus-reviewers": "Acharyya 2013, ch. 5: three reviewers and Bob's own criterion",
@@ -103,16 +103,16 @@ TITLES = {
         "consensus-brew": "Acharyya 2013, sec. 5.2: BreW of one layer is not PageRank",
     },
     "consensus.snapshots": {
-        "consensus-snapshots": "Acharyya 2013, ch. 5: ranks of a graph seen badly every day"
+        "consensus-snapshots": "Acharyya 2013, ch. 5: ranks from noisy daily snapshots of a graph"
     },
     "consensus.recency": {
-        "consensus-recency": "Layers in time: who is rated next in bitcoin-otc, by older layers and the last"
+        "consensus-recency": "Layers in time: prediction of the next ratings in bitcoin-otc from older layers"
     },
     "consensus.theorems": {
-        "consensus-theorems": "Acharyya 2013, ch. 5: its propositions and Table 5.1 by numbers"
+        "consensus-theorems": "Acharyya 2013, ch. 5: numerical checks of its propositions and Table 5.1"
     },
     "consensus.collusion": {
-        "consensus-collusion": "Layers that collude: how far they lift a target, by every consensus"
+        "consensus-collusion": "Colluding layers: how far they raise a target with every consensus method"
     },
     "lovasz.kendall": {
         "lovasz-figure1": "Iyer and Bilmes 2013, Figure 1: the cut's divergence and Kendall's distance"
@@ -126,14 +126,14 @@ TITLES = {
         "with learnt weights"
     },
     "additive.study": {
-        "additive-study": "Additive rankers beside boosted trees on 32 public tables, some hours: --data "
+        "additive-study": "Additive rankers and boosted trees on 32 public tables, some hours: --data "
         "packages|DIR --cells FILE"
     },
     "clicks.study": {
         "clicks": "Position-biased clicks on MQ2008: how much of the gap to true labels a correction recovers"
     },
     "letor.study": {
-        "letor-study": "LetorRanker beside LambdaMART and other rankers on public queries, an hour: --data DIR "
+        "letor-study": "LetorRanker, LambdaMART and other rankers on public queries, an hour: --data DIR "
         "--cells FILE"
     },
 }
@@ -145,12 +145,12 @@ REGISTRY = {
 
 
 def names() -> list[str]:
-    """Names of all experiments."""
+    """Return the names of all experiments."""
     return list(REGISTRY)
 
 
 def get(name: str) -> Experiment:
-    """Experiment of that name."""
+    """Return the experiment with the given name."""
     if name not in REGISTRY:
         near = near_name(name, REGISTRY)
         hint = "" if near is None else f"did you mean {near!r}? "

@@ -1,4 +1,4 @@
-"""Run many experiments into one folder; a run that was interrupted can be resumed."""
+"""Batch runs of experiments into one folder, with resumption after an interruption."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SUMMARY = ("reproduce.json", "reproduce.md")
 
 
 def file_names(name: str) -> tuple[str, str]:
-    """Names of the table and the figure of an experiment."""
+    """Return the file names of the table and the figure of an experiment."""
     return f"{name}.csv", f"{name}.png"
 
 
 def write_files(result: Result, name: str, folder: Path) -> list[Path]:
-    """Write the table and, where there is one, the figure of an experiment."""
+    """Write the table and, if there is one, the figure of an experiment."""
     table, picture = (folder / file for file in file_names(name))
     write_table(result.table, table)
     if result.figure is None:
@@ -40,8 +40,8 @@ def run_all(
 ) -> dict[str, Any]:
     """Run every experiment; an error in one is recorded and does not stop the others.
 
-    The summary is written after each of them. ``resume`` keeps what an earlier run into the folder has finished, and
-    ``tell`` gets a line about each experiment.
+    The summary is written after each experiment. ``resume`` keeps the experiments that an earlier run into the folder
+    has finished, and ``tell`` receives a line about each experiment.
     """
     found: dict[str, Any] = {
         "date": summary.today(),
@@ -75,7 +75,7 @@ def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str
         same = before["versions"] == found["versions"] and one == other
         entries = summary.earlier(before)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputError(f"{str(path)!r} is not the file of an earlier run: leave out --resume") from None
+        raise InputError(f"{str(path)!r} was not written by an earlier run: leave out --resume") from None
     if not same:
         note(f"{path} is of other versions or options: everything is run again")
         return {}
@@ -86,7 +86,7 @@ def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str
 
 
 def _entry(name: str, options: Mapping[str, Any], folder: Path, message: str) -> dict[str, Any]:
-    """Run one experiment with the options that it takes, and replace its files."""
+    """Run one experiment with the options it accepts, and replace its files."""
     experiment = papers.get(name)
     given = {option: value for option, value in options.items() if option in experiment.options}
     start = time.perf_counter()
@@ -99,7 +99,7 @@ def _entry(name: str, options: Mapping[str, Any], folder: Path, message: str) ->
     except Exception as error:
         return summary.stopped(experiment, time.perf_counter() - start, error)
     finally:
-        if "matplotlib.pyplot" in sys.modules:  # which keeps all figures otherwise
+        if "matplotlib.pyplot" in sys.modules:  # pyplot would keep all figures
             sys.modules["matplotlib.pyplot"].close("all")
     took = time.perf_counter() - start
     return summary.finished(experiment, took, result, [file.name for file in files], given)

@@ -1,4 +1,4 @@
-"""Cells of a study, one ranker on one part of one set each: run in parallel and kept in a file of JSON lines."""
+"""Cells of a study (one ranker on one part of one data set), run in parallel and stored as JSON lines."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def run_cells(
     path: str,
     n_jobs: int | None,
 ) -> tuple[dict[Key, Cell], list[str]]:
-    """Run the cells that are not ``found`` and append them to the file at ``path``; a sentence for each that fails.
+    """Run the cells missing from ``found``, append them to the file at ``path``, and describe each failure.
 
-    ``run`` takes the key of a cell and ``data``; ``names`` are the entries of a cell that make its key.
+    ``run`` takes the key of a cell and ``data``; ``names`` are the entries of a cell that form its key.
     """
     todo, failed = [key for key in wanted if key not in found], []
     with ExitStack() as stack:
@@ -50,7 +50,7 @@ def run_cells(
 
 
 def kept_cells(path: str, names: Sequence[str], is_whole: Callable[[Cell], bool]) -> dict[Key, Cell]:
-    """Finished cells of a file of JSON lines; none where there is no file. A line that is no cell is refused."""
+    """Read the finished cells from a file of JSON lines, if it exists; other lines raise InputError."""
     found: dict[Key, Cell] = {}
     lines = Path(path).read_text(encoding="utf-8").splitlines() if path and Path(path).exists() else []
     for number, line in enumerate(lines, start=1):
@@ -60,5 +60,5 @@ def kept_cells(path: str, names: Sequence[str], is_whole: Callable[[Cell], bool]
                 raise TypeError
             found[tuple(cell[name] for name in names)] = cell
         except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path} line {number} is no cell of this study: take the line out") from None
+            raise InputError(f"{path} line {number} is not a cell of this study: remove the line") from None
     return found

@@ -1,4 +1,4 @@
-"""Queries as boosted trees want them, and LightGBM's rankers as candidates that validation queries choose from."""
+"""Query data in the layout of boosted trees, and LightGBM rankers as candidates for selection on validation queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TREES = {"num_leaves": (7, 15, 31), "learning_rate": (0.03, 0.1)}
 
 
 class Queries(NamedTuple):
-    """Rows sorted by query, and the number of rows of each."""
+    """Rows sorted by query, and the number of rows of each query."""
 
     X: np.ndarray
     y: np.ndarray
@@ -26,14 +26,14 @@ class Queries(NamedTuple):
 
 
 def by_query(part: Bunch) -> Queries:
-    """Sort rows by query, as boosted trees want them."""
+    """Sort rows by query, as boosted trees require."""
     segments = segment(part.groups, len(part.target))
     order = segments.order
     return Queries(part.data[order], part.target[order].astype(int), np.diff(segments.indptr))
 
 
 def lightgbm_candidates(objective: str) -> Candidates:
-    """Up to 500 trees, as many as the validation queries like best."""
+    """Fit up to 500 trees, with the number of trees that is best on the validation queries."""
 
     def candidates(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
         import lightgbm as lgb

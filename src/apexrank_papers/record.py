@@ -1,7 +1,7 @@
 """Record of the verdicts on the papers' claims, with the reason for each that differs.
 
-``record.csv`` has the verdicts of every experiment with its default options and usual data. A run whose verdicts are
-others has changed: the code, a package or the processor gives another result. Questions of ours are not recorded.
+``record.csv`` holds the verdicts of every experiment with its default options and usual data. A run with other
+verdicts means that the code, a package or the processor gives another result. Our own questions are not recorded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from apexrank_papers.result import FINDINGS, Result
 
 NOTES = "notes-on-the-papers.md"  # in docs/
-HARMLESS = {"n_jobs"}  # options that change no verdict
+HARMLESS = {"n_jobs"}  # options that do not change a verdict
 
 
 class Recorded(NamedTuple):
-    """Word of a verdict and, where it differs, a sentence that says why, and the place in the notes with the rest."""
+    """Word of a verdict and, if it differs, the reason in one sentence and the anchor in the notes."""
 
     word: str
     reason: str
@@ -31,7 +31,7 @@ class Recorded(NamedTuple):
 
 @cache
 def recorded() -> dict[str, dict[str, Recorded]]:
-    """Recorded verdicts by experiment and row.
+    """Return the recorded verdicts by experiment and row.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def recorded() -> dict[str, dict[str, Recorded]]:
 
 
 def reason(name: str, row: str) -> str:
-    """Reason why a row of an experiment differs, with a link to the notes; empty where none is recorded.
+    """Return the reason why a row of an experiment differs, with a link to the notes, or "" if none is recorded.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def reason(name: str, row: str) -> str:
 
 
 def is_comparable(result: Result, options: Iterable[str]) -> bool:
-    """Whether a result with these ``options`` given must have the recorded verdicts."""
+    """Return whether a result with these ``options`` must have the recorded verdicts."""
     return result.usual_data and HARMLESS.issuperset(options)
 
 
 def changes(name: str, verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Paper verdicts of an experiment that are not the recorded ones.
+    """List the paper verdicts of an experiment that differ from the recorded ones.
 
     Examples
     --------

@@ -23,11 +23,11 @@ ANSWERS = {1: "yes", 0: "cannot tell", -1: "no"}
 
 
 class Verdict(NamedTuple):
-    """Outcome for a claim printed in a paper, or for a question of ours.
+    """Outcome for a claim printed in a paper, or for one of our own questions.
 
-    ``word`` is one of `FINDINGS` for a claim: "agrees" only when the paper's finding was found again beyond noise,
-    "differs" when it cannot be found, and "within noise" between the two. For a question it is one of `ANSWERS`.
-    ``why`` says what was seen.
+    For a claim ``word`` is one of `FINDINGS`: "agrees" only if we find the paper's result beyond noise, "differs" if
+    we cannot find it, and "within noise" otherwise. For a question it is one of `ANSWERS`. ``why`` describes the
+    observation.
     """
 
     row: str
@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The string "paper" for a claim printed in a paper, "question" for a question of ours."""
+        """Return "paper" for a claim printed in a paper, "question" for one of our own questions."""
         return "question" if self.word in ANSWERS.values() else "paper"
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 
 def signed_verdict(row: str, sign: int, why: str) -> Verdict:
-    """Verdict on a printed difference: 1 as claimed beyond noise, -1 the other way beyond noise, 0 within noise.
+    """Return the verdict on a printed difference: 1 as claimed beyond noise, -1 opposite beyond noise, 0 within noise.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def signed_verdict(row: str, sign: int, why: str) -> Verdict:
 
 
 def question(row: str, sign: int, why: str) -> Verdict:
-    """Answer to a question of ours, which no paper claims: 1 for yes, -1 for no, 0 where noise decides.
+    """Return the answer to one of our own questions: 1 for yes, -1 for no, 0 if it is within noise.
 
     Examples
     --------
@@ -69,12 +69,12 @@ Judge = Callable[[str, int, str], Verdict]  # signed_verdict or question
 
 
 def claim(row: str, holds: bool, why: str, judge: Judge = signed_verdict) -> Verdict:
-    """Verdict on a claim in which there is no chance."""
+    """Return the verdict on a deterministic claim."""
     return judge(row, 1 if holds else -1, why)
 
 
 def interval_verdict(row: str, low: float, high: float, why: str, judge: Judge = signed_verdict) -> Verdict:
-    """Verdict on a difference that should be above 0, given its confidence interval."""
+    """Return the verdict on a difference that should be positive, given its confidence interval."""
     return judge(row, 1 if low > 0 else -1 if high < 0 else 0, why)
 
 
@@ -85,17 +85,17 @@ class Result:
     Attributes
     ----------
     table : polars.DataFrame
-        Tidy: one row for each number.
+        Tidy table with one row for each number.
     view : polars.DataFrame
-        The same numbers as people read them: one column for each ranker, ours beside the paper's.
+        The same numbers for display: one column for each ranker, ours next to the paper's.
     verdicts : list of Verdict
         One for each row of the paper's table or each claim about the figure.
     figure : matplotlib Figure or None
-        The picture, where the paper has one.
+        The figure, if the paper has one.
     notes : list of str
         Data, splits and units of the table.
     usual_data : bool
-        Whether the data are those on which the recorded verdicts were found.
+        Whether the data are those of the recorded verdicts.
     """
 
     table: pl.DataFrame
@@ -108,10 +108,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the papers that can be run again: ``experiment.run(**options)`` gives a `Result`.
+    """A reproducible table or figure of the papers: ``experiment.run(**options)`` returns a `Result`.
 
-    ``function`` is a callable or the place of one, such as ``"push.illustrations:table1"``, which is imported when it
-    is needed: the list of all experiments must not import all of them.
+    ``function`` is a callable or its location, such as ``"push.illustrations:table1"``. It is imported when needed,
+    because listing all experiments must not import all of them.
     """
 
     name: str
@@ -132,7 +132,7 @@ class Experiment:
 
 
 def tidy(axes: Mapping[str, Iterable[Any]], columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Make a tidy table of arrays with labelled axes: one row for each combination of labels.
+    """Convert arrays with labelled axes into a tidy table with one row for each combination of labels.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def tidy(axes: Mapping[str, Iterable[Any]], columns: Mapping[str, Any]) -> pl.Da
 def text_view(
     table: pl.DataFrame, form: str | Callable[..., str], on: str, index: str | Sequence[str]
 ) -> pl.DataFrame:
-    """Pivot a tidy table into cells of text; ``form`` formats a row, whose values it gets by the names of the columns.
+    """Pivot a tidy table into cells of text; ``form`` formats a row from its values by column name.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def text_view(
 
 
 def panels(width: float, height: float, *shape: int, **options: Any) -> tuple[Figure, Any]:
-    """Make a figure and its axes without pyplot, which would keep a reference to the figure and never free it."""
+    """Create a figure and its axes without pyplot, which would keep a reference to the figure and never free it."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:

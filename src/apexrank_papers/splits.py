@@ -1,9 +1,9 @@
-"""Repeated measurements: random splits or draws, their means and the noise of these means.
+"""Repeated measurements over random splits or draws: their means and the noise of the means.
 
-Two kinds of noise follow from Student's t:
+Two criteria are based on Student's t distribution:
 
-* a mean is *beyond noise* when 0 is outside its 95 % confidence interval;
-* *a single split can give* a number that is inside the 99 % prediction interval of the splits.
+* a mean is *beyond noise* if 0 is outside its 95 % confidence interval;
+* *a single split can give* a number if it is inside the 99 % prediction interval of the splits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from apexrank_papers.result import Judge, Verdict, signed_verdict
 
 
 def check_repeated(name: str, number: int) -> None:
-    """Raise InputError unless the option ``name`` asks for two repetitions or more: one says nothing about noise.
+    """Raise InputError unless the option ``name`` asks for at least two repetitions: one gives no estimate of noise.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def over_splits(
     n_jobs: int | None,
     random_state: int,
 ) -> np.ndarray:
-    """``measure(seed)`` for ``n_splits`` seeds from ``random_state`` on, stacked.
+    """Call ``measure(seed)`` for ``n_splits`` seeds starting at ``random_state`` and stack the results.
 
     Examples
     --------
@@ -52,13 +52,13 @@ def over_splits(
     """
     check_repeated("n_splits", n_splits)
     seeds = range(random_state, random_state + n_splits)
-    # The fits are tiny: BLAS threads would only wait for each other, at ten times the cost of the sums.
+    # The fits are tiny: synchronising BLAS threads would cost ten times as much as the sums.
     with threadpool_limits(limits=1, user_api="blas"):
         return np.array(Parallel(n_jobs=n_jobs)(delayed(measure)(seed) for seed in steps(seeds)))
 
 
 class Mean(NamedTuple):
-    """Mean over splits, half the width of its confidence interval, and that of the prediction interval."""
+    """Mean over splits with the half-widths of its confidence interval and its prediction interval."""
 
     value: float
     noise: float
@@ -66,11 +66,11 @@ class Mean(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """-1 or 1 beyond noise, 0 within."""
+        """Sign of the mean if it is beyond noise, 0 otherwise."""
         return int(np.sign(self.value)) if abs(self.value) > self.noise else 0
 
     def can_give(self, printed: float) -> bool:
-        """Whether a single split can give ``printed``."""
+        """Return whether a single split can give the value ``printed``."""
         return abs(printed - self.value) <= self.reach
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Mean(NamedTuple):
 
 
 def mean_over_splits(values: np.ndarray) -> Mean:
-    """Mean of one value for each split.
+    """Average one value per split.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def mean_over_splits(values: np.ndarray) -> Mean:
 def mean_verdict(
     row: str, values: np.ndarray, why: str, sign: int = 1, judge: Judge = signed_verdict
 ) -> Verdict:
-    """Verdict on the mean of one value for each split, which should have that sign; ``{}`` in ``why`` is the mean.
+    """Return the verdict on whether the mean over splits has the given sign; ``{}`` in ``why`` stands for the mean.
 
     Examples
     --------
@@ -107,12 +107,12 @@ def mean_verdict(
 
 
 def standard_error(values: np.ndarray) -> np.ndarray:
-    """Standard errors of the means over the first axis, one row for each split."""
+    """Standard errors of the means over the first axis, which has one row per split."""
     return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
 def spread(values: np.ndarray) -> dict[str, np.ndarray]:
-    """Columns of a tidy table: means over the first axis, standard deviations and standard errors, flattened.
+    """Return means, standard deviations and standard errors over the first axis as flat columns of a tidy table.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def spread(values: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def mq2008_folds(hint: str = "") -> list[Fold]:
-    """Folds of MQ2008 from ``$APEXRANK_DATA/letor/MQ2008``; ``hint`` ends the message when it is not there."""
+    """Read the folds of MQ2008 from ``$APEXRANK_DATA/letor/MQ2008``; ``hint`` ends the error if it is missing."""
     folder = data_path("letor", "MQ2008")
     if folder is None:
         raise MissingDataError(
@@ -139,7 +139,7 @@ def mq2008_folds(hint: str = "") -> list[Fold]:
 def over_folds(
     function: Callable[[Any, Fold], Any], methods: Iterable[Any], folds: list[Fold], n_jobs: int | None
 ) -> list[list[Any]]:
-    """``function(method, fold)`` for all methods and folds, a list of folds for each method.
+    """Call ``function(method, fold)`` for all methods and folds, and return a list over folds for each method.
 
     Examples
     --------
@@ -153,14 +153,14 @@ def over_folds(
 
 
 def labels_of_tests(folds: list[Fold]) -> tuple[np.ndarray, np.ndarray]:
-    """Relevance and query of the test rows of all folds, queries named by fold and group."""
+    """Return relevance and query of the test rows of all folds; queries are named by fold and group."""
     y = np.concatenate([fold.test.target for fold in folds])
     groups = np.concatenate([[f"{i}:{g}" for g in fold.test.groups] for i, fold in enumerate(folds)])
     return y, groups
 
 
 def gap_text(row: dict[str, Any]) -> str:
-    """Difference from the baseline with its interval, of a row of `apexrank.metrics.compare`; empty for the baseline.
+    """Format the difference from the baseline in a row of `apexrank.metrics.compare`, or "" for the baseline itself.
 
     Examples
     --------

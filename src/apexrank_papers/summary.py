@@ -1,6 +1,6 @@
-"""Summary of many experiments: one entry for each, the machine, and a page of Markdown.
+"""Summary of many experiments: one entry per experiment, the machine, and a Markdown page.
 
-Everything here is made of dictionaries, lists, text and numbers, so that it goes through JSON and back unchanged.
+All data are dictionaries, lists, text and numbers, which JSON stores without loss.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from apexrank.errors import ApexrankError, MissingDataError, MissingExtraError
 from apexrank_papers import record
 from apexrank_papers.result import Experiment, Result, Verdict
 
-WORDS = ("differs", "within noise", "agrees")  # the first that a verdict has is the experiment's
-ANSWERED, NO_VERDICT = "answered", "no verdict"  # questions of ours alone, and not even these
+WORDS = ("differs", "within noise", "agrees")  # an experiment gets the first that one of its verdicts has
+ANSWERED, NO_VERDICT = "answered", "no verdict"  # our own questions only, or no rows at all
 ORDER = ("agrees", "within noise", "differs", "yes", "cannot tell", "no")
 UNFINISHED = ("failed", "skipped")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
@@ -33,7 +33,7 @@ def finished(
     files: Sequence[str],
     options: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The entry of an experiment that came to its end; ``options`` are those that were given.
+    """Return the entry of a finished experiment that was given these ``options``.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def finished(
 
 
 def stopped(experiment: Experiment, seconds: float, error: Exception) -> dict[str, Any]:
-    """The entry of an experiment that raised an error: "skipped" when something it needs is not there.
+    """Return the entry of an experiment that raised an error, "skipped" if something it needs is missing.
 
     Examples
     --------
@@ -81,15 +81,15 @@ def stopped(experiment: Experiment, seconds: float, error: Exception) -> dict[st
 
 
 def _ran(seconds: float) -> dict[str, Any]:
-    """Each entry has its own: a run that is resumed may go on on another day, and on another machine."""
+    """Return date, machine and duration per entry, because a run may be resumed on another day and machine."""
     return {"seconds": round(seconds, 2), "date": today(), "machine": machine()}
 
 
 def earlier(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Entries, by name, that came to their end in an earlier run; older ones have the date and machine of their file.
+    """Return the finished entries of an earlier run by name; old formats get the date and machine of their file.
 
-    Everything that is read of an entry later is looked at here. What is missing or of another kind raises one of
-    ``KeyError``, ``TypeError``, ``ValueError`` and ``AttributeError``.
+    All fields of an entry that are used later are checked here. A missing field or one of another type raises
+    ``KeyError``, ``TypeError``, ``ValueError`` or ``AttributeError``.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _check(entry: Mapping[str, Any]) -> None:
 
 
 def today() -> str:
-    """The day, in UTC, as text that sorts.
+    """Return today's date in UTC in ISO format.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def today() -> str:
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Versions of apexrank, Python and those of the ``packages`` that are installed.
+    """Return the versions of apexrank, Python and the installed ones of ``packages``.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Description of the machine without its name: system, processor, cores and memory.
+    """Describe the machine without its name: system, processor, cores and memory.
 
     Examples
     --------
@@ -176,12 +176,12 @@ def _processor() -> str:
 def _memory() -> float | None:
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, OSError, ValueError):  # Windows does not say
+    except (AttributeError, OSError, ValueError):  # not available on Windows
         return None
 
 
 def counts(entry: Mapping[str, Any]) -> str:
-    """Count of each kind of verdict of an entry, or the reason why it has none.
+    """Count the verdicts of each kind in an entry, or give the reason why it has none.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def counts(entry: Mapping[str, Any]) -> str:
 
 
 def totals(entries: Sequence[Mapping[str, Any]]) -> str:
-    """One line: experiments, verdicts on claims of the papers, and answers to questions of ours.
+    """Count experiments, verdicts on the papers' claims, and answers to our own questions in one line.
 
     Examples
     --------
@@ -222,12 +222,12 @@ def _listed(numbers: Counter[str]) -> str:
 
 
 def markdown(summary: Mapping[str, Any]) -> str:
-    """One table of all experiments, then what failed, changed or differs, each with its reason.
+    """Format a table of all experiments, then those that failed, changed or differ, each with its reason.
 
-    ``summary`` has ``date``, ``versions``, ``machine`` and ``experiments``, a list of entries.
+    ``summary`` has the keys ``date``, ``versions``, ``machine`` and ``experiments`` (a list of entries).
     """
     entries = summary["experiments"]
-    lines = ["# Tables and figures run again", "", f"{totals(entries)}.", "", origin(summary), ""]
+    lines = ["# Reproduced tables and figures", "", f"{totals(entries)}.", "", origin(summary), ""]
     lines += experiment_table(entries)
     for title, reasons in (
         ("Failed or changed", changed(entries)),
@@ -238,7 +238,7 @@ def markdown(summary: Mapping[str, Any]) -> str:
 
 
 def origin(summary: Mapping[str, Any]) -> str:
-    """One line: when, where and with which versions; of experiments on several days, the last and the first.
+    """Describe date, machine and versions in one line; for experiments on several days, the last and first date.
 
     Examples
     --------
@@ -263,13 +263,13 @@ def _described(machine: Mapping[str, Any]) -> str:
 
 
 def experiment_table(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines of the table of experiments in Markdown."""
+    """Format the table of experiments as lines of Markdown."""
     cells = [(f"`{e['name']}`", e["title"], counts(e), f"{e['seconds']:.1f}") for e in entries]
     return markdown_table(("experiment", "what", "verdicts", "seconds"), cells)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    r"""Lines of a table in Markdown; bars inside of cells stay bars.
+    r"""Format a table as lines of Markdown, with bars inside cells escaped.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
 
 def differing(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every verdict "differs" with what was seen and, in brackets, the recorded reason.
+    """List every verdict "differs" with the observation and the recorded reason.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def differing(entries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def changed(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every experiment that failed, and every paper verdict that is not the recorded one.
+    """List every failed experiment and every paper verdict that differs from the record.
 
     Examples
     --------

@@ -168,7 +168,7 @@ def test_ranks_and_wins():
 @pytest.mark.parametrize("line", ["{", "[1]", '{"table": "heart", "split": 0, "ranker": "LightGBM"}'])
 def test_a_line_that_is_no_cell_is_named(folder, line):
     (folder / "cells.jsonl").write_text(line + "\n")
-    with pytest.raises(InputError, match=r"cells\.jsonl line 1 is no cell of this study"):
+    with pytest.raises(InputError, match=r"cells\.jsonl line 1 is not a cell of this study"):
         run(folder, cells=str(folder / "cells.jsonl"))
 
 
@@ -191,4 +191,4 @@ def test_the_command_line_takes_the_tables_and_the_cells(folder):
         (folder / f"{name}.parquet").touch()
     found = CliRunner().invoke(app, [*command, "--data", str(folder)])
     assert found.exit_code == 2
-    assert "cells.jsonl line 1 is no cell" in found.stderr
+    assert "cells.jsonl line 1 is not a cell" in found.stderr

@@ -327,7 +327,7 @@ def test_resume_refuses_an_entry_with_a_part_missing_or_of_another_kind(register
     run()
     change_entries(tmp_path, **{key: value})
     result = run("--resume", code=2)
-    assert "is not the file of an earlier run" in result.stderr
+    assert "was not written by an earlier run" in result.stderr
     assert result.stderr.count("\n") == 1
     assert runs == ["one"]
 
@@ -341,7 +341,7 @@ def test_resume_refuses_a_file_of_something_else(register, runs, tmp_path, text)
     register("one", AGREES)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "reproduce.json").write_text(text)
-    assert "is not the file of an earlier run" in run("--resume", code=2).stderr
+    assert "was not written by an earlier run" in run("--resume", code=2).stderr
     assert (tmp_path / "out" / "reproduce.json").read_text() == text
     assert not runs
 
