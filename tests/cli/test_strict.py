@@ -66,6 +66,15 @@ def test_guesses_are_notes_or_errors(command, words, remedy):
         run(f"{command} {remedy} --strict")
 
 
+def test_weights_in_another_unit_are_noted():
+    table = pl.read_csv("t.csv")
+    for factor, noted in ((1, False), (5, False), (400, True), (0.001, True)):
+        table.with_columns(w=pl.lit(float(factor))).write_csv("weighted.csv")
+        for engine in ("", " --engine blocks"):
+            told = run(f"fit weighted.csv --target y --id name --weight w{engine}").stderr
+            assert (f"so these 60 rows stand for {60 * factor:,.6g}" in told) == noted
+
+
 def test_strict_is_an_option_of_every_verb_that_reads():
     for verb in (
         "fit",

@@ -27,7 +27,7 @@ from apexrank import (
     push_path,
 )
 from apexrank.prices import Custom
-from apexrank.rankers import CollapsedWarning, SeparableWarning
+from apexrank.rankers import CollapsedWarning, LetorRanker, SeparableWarning
 from apexrank.rankers.base import balanced_threshold, p_classification_intercept
 from apexrank.solvers import LBFGS
 from tests.oracles import push_objective
@@ -441,3 +441,10 @@ def test_an_infinite_push_of_a_lasso_says_that_its_coefficients_are_zero():
             rng.normal(size=(200, 2)), np.arange(200) % 2
         )
     assert not ranker.coef_.any()
+
+
+@pytest.mark.parametrize("ranker", [PNormPush(), LetorRanker(parts=["linear"])], ids=str)
+def test_columns_of_text_are_refused_by_our_own_error(ranker):
+    X = pd.DataFrame({"amount": np.arange(20.0), "city": ["Rome", "Oslo"] * 10})
+    with pytest.raises(InputError, match=r"column of text.*'Rome'.*TableRanker"):
+        ranker.fit(X, np.arange(20) % 2)

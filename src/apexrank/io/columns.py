@@ -261,6 +261,24 @@ def target_counts(table: Table, target: str, values: pl.Series | None = None) ->
     return dict(counts.iter_rows())
 
 
+def weight_notes(weight: np.ndarray | None) -> list[str]:
+    """Return a note if the weights are in a unit that repetitions of rows would hardly have.
+
+    Examples
+    --------
+    >>> weight_notes(np.array([100.0, 500.0, 0.0]))
+    ['weights count as repetitions, so these 2 rows stand for 600: divide the weights by 300 if only ratios matter']
+    """
+    used = np.count_nonzero(weight) if weight is not None else 0
+    if weight is None or not used or 0.1 <= weight.sum() / used <= 10:
+        return []
+    total = weight.sum()
+    return [
+        f"weights count as repetitions, so these {used:,} rows stand for {total:,.6g}: divide the weights by "
+        f"{total / used:.4g} if only ratios matter"
+    ]
+
+
 def negative_notes(table: Table, target: str, positive: str | None) -> list[str]:
     """Return a note about the values that count as negative, if there are several.
 

@@ -189,7 +189,7 @@ def default_measures(
     rows = len(y) if sample_weight is None else float(sample_weight.sum())
     names: tuple[str, ...] = MANY_LISTS
     if groups is None and len(np.unique(y)) <= 2:
-        names = tuple(name for name in ONE_LIST if find_measure(name).options.get("k", 1) <= rows)
+        names = tuple(name for name in ONE_LIST if find_measure(name).options.get("k", 0) <= rows)
     return measurable(names, sample_weight)
 
 

@@ -12,7 +12,14 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import choose_positive, grades, labelled_rows, row_weights, target_counts
+from apexrank.io.columns import (
+    choose_positive,
+    grades,
+    labelled_rows,
+    row_weights,
+    target_counts,
+    weight_notes,
+)
 from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
@@ -208,7 +215,7 @@ def fit_table_blocks(
     judged, mean = _judge(ranker, mapped(tables, _score, ranker))
     tables.check_unchanged()
     ranker.learn_from(judged, mean)
-    return ranker, judged._replace(notes=(*notes, *prepared.notes))
+    return ranker, judged._replace(notes=(*notes, *weight_notes(judged.weight), *prepared.notes))
 
 
 def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:

@@ -29,6 +29,7 @@ from apexrank.io.columns import (
     read_target,
     row_weights,
     target_values,
+    weight_notes,
 )
 from apexrank.io.drift import Profile, binned, psi
 from apexrank.io.encode import Encoder, Number, check_encoding, parse_columns
@@ -461,6 +462,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
         raise InputError(
             f"{table.source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
         )
+    notes += weight_notes(weight)
     prepared = prepare(table, recipe, weight)
     encoder, X = Encoder.fit_transform(
         table, prepared.columns, impute=recipe.imputation, scale=scale, sample_weight=weight

@@ -132,9 +132,16 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
     if hasattr(estimator, "_as_numbers"):
         X = estimator._as_numbers(X, options.get("reset", True))
         options = {**estimator._checks, **options}
-    found = validate_data(
-        estimator, X, y, **{"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
-    )
+    options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
+    try:
+        found = validate_data(estimator, X, y, **options)
+    except ValueError as error:
+        if "string to float" not in str(error):
+            raise
+        raise InputError(
+            f"X has a column of text ({error}): encode it, for example with scikit-learn's OneHotEncoder, or fit an "
+            "apexrank.io.TableRanker, which does"
+        ) from None
     rows, *rest = found if isinstance(found, tuple) else (found,)
     if sparse.issparse(rows):
         rows = rows.astype(np.float64, copy=False)
