@@ -128,6 +128,7 @@ TABLES = {
 }
 READERS = TABLES | {
     "table.parquet": read_table,
+    "table.xyz": read_table,
     "rows.txt": read_letor,
     "edges.csv": edges_of_file,
     "edges.adjlist": edges_of_file,
@@ -159,7 +160,7 @@ def test_no_reader_takes_another_format_for_its_own(tmp_path, kind):
         message = str(caught.value)
         # a model file is recognised by its name, and damage to it has messages of its own
         known = words in message or (name, kind) == ("model.apex", "model")
-        packed = name.endswith(("parquet", "apex")) and kind in (
+        packed = name.endswith(("parquet", "apex", "xyz")) and kind in (
             "truncated gzip",
             "page in gzip",
             "gzip twice",

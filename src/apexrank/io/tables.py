@@ -24,7 +24,7 @@ import polars as pl
 
 from apexrank.atomic import replacing
 from apexrank.errors import InputError, MissingExtraError, near_name, quoted
-from apexrank.foreign import seems
+from apexrank.foreign import HEAD, seems
 from apexrank.io.parquet_size import check_size
 from apexrank.textfile import (
     any_content,
@@ -155,8 +155,15 @@ def read_table(
         If the file is missing, unreadable, empty, ragged or has a repeated column name.
     """
     path = Path(path)
-    read = _by_suffix(path, _READERS)
     check_readable(path)
+    try:
+        read = _by_suffix(path, _READERS)
+    except InputError:
+        with path.open("rb") as file:
+            what = seems(file.read(HEAD), ours=True, but=["packed by gzip"])
+        if what is None:
+            raise
+        raise InputError(f"{path} seems to be {what}") from None
     check_polars_threads("tables are read")
     if read is _read_csv:
         table = _read_csv(path, index, _checked_encoding(encoding), _checked_separator(separator))
