@@ -1,10 +1,10 @@
 """The shape of every effect
 =========================
 
-Card payments are riskier at night, and a customer whose age nobody knows is a risk as well. Large payments are risky at
-home in Spain, small ones abroad, where stolen cards are tried. A linear score can say none of this. ``AdditivePush``
-puts every column through a function of its own, and here one pair of columns. ``ShapeDisplay`` draws them: each with a
-band of refits to rows drawn with replacement, the rows beneath, and missing values apart.
+Card payments are riskier at night, and a customer of unknown age is a risk as well. Large payments are risky in
+Spain, and small ones abroad, where thieves test stolen cards. A linear score cannot express any of this.
+``AdditivePush`` fits a function for each column and, here, for one pair of columns. ``ShapeDisplay`` plots each
+function with a bootstrap band, the distribution of the rows, and a separate marker for missing values.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ from apexrank.plot import ShapeDisplay
 
 
 # %%
-# 8,000 payments, of which a few in a hundred are frauds.
+# There are 8,000 payments, a few percent of them fraudulent.
 def payments(rng: np.random.Generator, n: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Amount, hour, age of the customer and country, and which payments are frauds."""
+    """Simulate amount, hour, customer age and country of payments, and fraud labels."""
     amount, hour = np.exp(rng.normal(4, 1, n)), rng.uniform(0, 24, n)
     age = np.where(rng.random(n) < 0.1, np.nan, rng.integers(18, 90, n))
     country = rng.choice(["Chile", "Kenya", "Nepal", "Spain"], n, p=[0.1, 0.2, 0.2, 0.5])
@@ -33,23 +33,24 @@ rng = np.random.default_rng(0)
 print(f"{y.sum()} frauds among {len(y):,} payments")
 
 # %%
-# The additive ranker takes text and missing values as they are; for the linear one they are made into numbers.
+# The additive ranker accepts text and missing values directly; the linear ranker needs them encoded as numbers.
 dummies = [pd.get_dummies(part.fillna({"age": 40}), dtype=float) for part in (X, X_new)]
 linear = PNormPush(alpha=1e-3).fit(dummies[0], y)
 additive = AdditivePush(alpha=1e-2, n_pairs=1).fit(X, y)
 found = {"linear": linear.decision_function(dummies[1]), "additive": additive.decision_function(X_new)}
 for name, scores in found.items():
     first = metrics.precision_at(y_new, scores, k=100)
-    print(f"{name:9} AUC {metrics.auc(y_new, scores):.3f}, frauds among the first 100: {100 * first:.0f}")
+    print(f"{name:9} AUC {metrics.auc(y_new, scores):.3f}, frauds in the top 100: {100 * first:.0f}")
 
 # %%
-# Effects are 0 on average over the training rows, and all panels have one scale, so that heights can be compared.
+# Effects average 0 over the training rows, and all panels share one scale, so heights are comparable.
 display = ShapeDisplay.from_estimator(additive, X, y, n_bootstrap=20, random_state=0)
 night = display.effects.columns[0]
 print(f"most important: {night.name}, from {night.effect[0].min():.2f} to {night.effect[0].max():+.2f}")
 
 # %%
-# A score is the sum of what the columns add, and a constant. What lifts the first payment of the new list?
+# A score is a constant plus the contributions of the columns. What raises the score of the top-ranked new
+# payment?
 top = int(np.argmax(found["additive"]))
 for name, value, part in zip(X_new, X_new.iloc[top], additive.contributions(X_new)[top], strict=True):
     print(f"{name:8} {value!s:>20.7}  {part:+.2f}")

@@ -1,10 +1,10 @@
 """A push inside LightGBM
 ======================
 
-Does a push help boosted trees? ``PushObjective`` gives LightGBM the P-Norm Push as its objective. Ten small
-trees cannot rank everything well, and a push decides what they spend their leaves on: with p = 4 they find far
-more frauds among the first false alarms than with p = 1. A hundred large trees rank the whole list so well that
-p hardly matters. Without LightGBM this page shows the linear rankers alone.
+Does a push help boosted trees? ``PushObjective`` lets LightGBM minimise the P-Norm Push. Ten small trees cannot
+rank everything well, so the push decides how they spend their leaves: with p = 4 they find far more frauds at a
+low false positive rate than with p = 1. A hundred large trees rank the whole list so well that p hardly
+matters. Without LightGBM, this page shows only the linear rankers.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ ps = [1, 2, 4, 8, 16]
 train, test = slice(0, 2000), slice(2000, 6000)
 payments = [datasets.make_push_example(6000, random_state=seed, return_X_y=True) for seed in range(4)]
 if not find_spec("lightgbm"):
-    print('LightGBM is not installed, its trees are left out: pip install "apexrank[boosting]"')
+    print('LightGBM is not installed, so its trees are omitted: pip install "apexrank[boosting]"')
 
 
 # %%
-# The same object would serve ``LGBMRegressor(objective=...)``, ``xgboost.train(obj=...)`` and
+# The same object works with ``LGBMRegressor(objective=...)``, ``xgboost.train(obj=...)`` and
 # ``XGBRegressor(objective=...)``.
 def trees(X: np.ndarray, y: np.ndarray, p: float, leaves: int, rounds: int, rate: float) -> Callable:
-    """Give the function from rows to scores."""
+    """Fit boosted trees and return their predict function."""
     import lightgbm as lgb
 
     options = {"objective": PushObjective(p=p), "num_leaves": leaves, "learning_rate": rate}
@@ -42,7 +42,7 @@ if find_spec("lightgbm"):
     rankers["100 trees of 31 leaves"] = lambda X, y, p: trees(X, y, p, 31, 100, 0.1)
 
 # %%
-# Means over four sets of 2,000 payments to learn from and 4,000 to rank.
+# Average over four data sets of 2,000 training and 4,000 test payments.
 measures = {"AUC": "auc", "TPR at 1 % FPR": "tpr_at_fpr_0.01"}
 found = {name: np.zeros((len(ps), len(measures))) for name in rankers}
 for name, fit in rankers.items():

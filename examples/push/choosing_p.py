@@ -1,10 +1,10 @@
 """Choosing p by cross-validation
 ==============================
 
-How hard should one push? ``PNormPushCV`` chooses p by a measure on held-out rows, and the measure decides:
-the AUC asks for p = 1, the share of frauds caught at one false alarm in a hundred for a large p. Among the
-large ones the curve is flat, so that it hardly matters which of them is chosen. With 200 rows, about twenty
-of them frauds, cross-validation often stops too early, yet even then its choice beats p = 1 on average.
+How large should p be? ``PNormPushCV`` chooses p by a measure on held-out rows, and the choice depends on the
+measure: AUC favours p = 1, and the true positive rate at 1 % false positives favours a large p. The curve is
+flat for large p, so the exact value hardly matters. With 200 rows, about twenty of them frauds,
+cross-validation often chooses too small a p, yet its choice still beats p = 1 on average.
 """
 
 import matplotlib.pyplot as plt
@@ -19,15 +19,15 @@ new = [datasets.make_push_example(4000, random_state=seed, return_X_y=True) for 
 
 
 def on_new_payments(X: np.ndarray, y: np.ndarray, measure: str) -> np.ndarray:
-    """Measure rankers fitted on the given rows: three sets of new payments x powers."""
+    """Evaluate rankers fitted on the given rows; return an array of new data sets × powers."""
     rankers = [PNormPush(p=p, alpha=1e-3).fit(X, y) for p in ps]
     scorer = metrics.get_scorer(measure)
     return np.array([[scorer(ranker, *rows) for ranker in rankers] for rows in new])
 
 
 # %%
-# Two searches on the same 2,000 payments, one for each measure, beside what the same rankers reach on new
-# payments. Bands are one standard error, over folds and over sets.
+# Run two searches on the same 2,000 payments, one per measure, and compare with the performance of the same
+# rankers on new payments. Bands are one standard error, over folds and over data sets.
 X, y = datasets.make_push_example(2000, return_X_y=True)
 held_out, reached = {}, {}
 for scoring, label in (("tpr_at_fpr_0.01", "TPR at 1 % FPR"), ("auc", "AUC")):
@@ -41,7 +41,7 @@ PTradeoffDisplay.from_values(ps, reached, name="new payments", axes=display.axes
 display.figure_.set_size_inches(9, 3.8)
 
 # %%
-# Fewer rows: five training sets of each size.
+# Repeat with fewer rows: five training sets of each size.
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 means = {}
 for place, n in enumerate((200, 2000)):
@@ -71,4 +71,4 @@ print("\nTPR at 1 % FPR on new payments, means:  p = 1  chosen p  best p in hind
 for n, (first, got, best) in means.items():
     print(f"{n:4} rows {first:36.3f} {got:9.3f} {best:20.3f}")
 lost = [1 - got / best for _, got, best in means.values()]
-print(f"The choice gives away {lost[0]:.0%} of the best rate with 200 rows, and {lost[1]:.0%} with 2,000.")
+print(f"The chosen p loses {lost[0]:.0%} of the best rate with 200 rows and {lost[1]:.0%} with 2,000.")

@@ -1,9 +1,9 @@
 """Fraud triage: fifty cases a day
 ===============================
 
-A bank can look at fifty card payments a day. Which ranker fills those fifty places with frauds? On this
-made-up set the one with the best AUC does not: a few honest big spenders look most suspicious of all, and
-they take the first places. A push (p = 16) clears them away, and pays with frauds that lie further down,
+A bank can review fifty card payments a day. Which ranker finds the most frauds among those fifty? On this
+synthetic data set it is not the one with the best AUC: a few honest big spenders look most suspicious of all
+and take the top places. A push (p = 16) removes them from the top, at the cost of frauds further down the list,
 where nobody looks anyway.
 """
 
@@ -15,8 +15,7 @@ from apexrank import PNormPush, datasets, metrics
 from apexrank.plot import BumpDisplay, RocTopDisplay
 
 # %%
-# Rankers for the whole list (p = 1) and for its top (p = 16), fitted on 2,000 payments and asked about 2,000
-# others.
+# Fit rankers for the whole list (p = 1) and for its top (p = 16) on 2,000 payments, and score 2,000 others.
 payments = datasets.make_push_example(4000)
 X, y, kind = payments.data, payments.target, payments.segment
 train, today = slice(0, 2000), slice(2000, 4000)
@@ -24,7 +23,7 @@ rankers = {f"p = {p}": PNormPush(p=p).fit(X[train], y[train]) for p in (1, 16)}
 scores = {name: ranker.decision_function(X[today]) for name, ranker in rankers.items()}
 
 # %%
-# Who stands among the first fifty?
+# Which payments are in the top fifty?
 found = {}
 for name, s in scores.items():
     first = np.argsort(-s)[:50]
@@ -33,11 +32,11 @@ for name, s in scores.items():
     print(f"{name:6}: {found[name]} frauds in 50 cases ({kinds})")
 
 # %%
-# The first twenty places, from one ranker to the other: hollow markers are honest customers.
+# Show the top twenty places of both rankers; hollow markers are honest customers.
 BumpDisplay.from_scores(scores, y_true=y[today], names=kind[today], top=20)
 
 # %%
-# Is it luck? Intervals from rows drawn anew, and a test of the difference on the same rows.
+# Is the difference due to chance? Compute bootstrap intervals over rows, and a paired test on the same rows.
 table = metrics.compare(rankers, X[today], y[today], measures=["precision_at_50", "auc"])
 print("ranker  measure            value  95 % interval    difference")
 for row in table.iter_rows(named=True):
@@ -47,9 +46,11 @@ for row in table.iter_rows(named=True):
     print(line)
 
 # %%
-# Both sides of the trade: the right panel is the left edge of the left one.
+# The ROC curves show both sides of the trade-off; the right panel enlarges the left edge of the left panel.
 RocTopDisplay.from_scores(scores, y[today])
 
 # %%
 lost = table.filter(measure="auc")["difference"][1]
-print(f"The push finds {found['p = 16']} frauds a day instead of {found['p = 1']}, for {-lost:.3f} of AUC.")
+print(
+    f"The push finds {found['p = 16']} frauds a day instead of {found['p = 1']}, at a cost of {-lost:.3f} in AUC."
+)

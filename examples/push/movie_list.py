@@ -1,11 +1,11 @@
-"""What a swap costs, on a list of eight movies
+"""The cost of a swap in a list of eight movies
 ============================================
 
-Is it worse to swap two movies at the top of a recommendation, or at its bottom? For the AUC both swaps cost
-one pair. The P-Norm Push gives every bad movie the price ``height ** p``, its height being the number of good
-movies below it, and the swap at the top becomes the dear one. The pattern of the list and its prices are
-those of C. Rudin's talk *Ranking with a P-Norm Push* (Snowbird 2006) and of Table 1 of her paper of 2009. The
-titles are the talk's, too, but which one stands where is our choice.
+Is it worse to swap two movies at the top of a recommendation list or at its bottom? For the AUC, both swaps
+cost one pair. The P-Norm Push gives every bad movie the price ``height ** p``, where the height is the number
+of good movies below it, so the swap at the top costs more. The pattern of the list and its prices are from C.
+Rudin's talk *Ranking with a P-Norm Push* (Snowbird 2006) and Table 1 of her 2009 paper. The titles are also
+from the talk, but their positions are our choice.
 """
 
 import matplotlib.pyplot as plt
@@ -16,23 +16,23 @@ from apexrank.plot import PairContributionDisplay
 from apexrank.plot.style import COLOURS, light
 
 # %%
-# The list, best first; 1 is a movie that she likes. The scores only have to fall.
+# The list is sorted from best to worst; 1 marks a movie that she likes. Only the order of the scores matters.
 titles = ["Amelie", "Big Fish", "Waterworld", "True Lies", "Spiderman", "Boogeyman", "Hitch", "Titanic"]
 liked = np.array([1, 1, 0, 0, 1, 0, 1, 0])
 scores = np.arange(8, 0, -1) / 2
 
 
 def swapped(upper: int) -> np.ndarray:
-    """Scores after the movies at two neighbouring places have changed places."""
+    """Return the scores after swapping the movies at two neighbouring places."""
     new = scores.copy()
     new[[upper, upper + 1]] = scores[[upper + 1, upper]]
     return new
 
 
-lists = {"as it is": scores, "swap at the bottom": swapped(6), "swap at the top": swapped(1)}
+lists = {"original": scores, "swap at the bottom": swapped(6), "swap at the top": swapped(1)}
 
 # %%
-# Heights of the four bad movies, and the price of the whole list, R_p, for growing p.
+# Print the heights of the four bad movies, and the price of the whole list, R_p, for increasing p.
 bad = [title for title, good in zip(titles, liked, strict=True) if not good]
 print("heights            ", "  ".join(bad))
 for name, s in lists.items():
@@ -46,8 +46,8 @@ for name, s in lists.items():
     print(f"{name:20}{metrics.auc(liked, s):6.3f}{risks}")
 
 # %%
-# The price of each bad movie: with p = 1 the two swaps cost the same, with p = 4 the one at the top triples
-# the price.
+# Plot the price of each bad movie. With p = 1 the two swaps cost the same; with p = 4 the swap at the top
+# triples the price.
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for ax, p in zip(axes, (1, 4), strict=True):
     left = np.zeros(len(lists))
@@ -64,16 +64,16 @@ axes[1].tick_params(labelleft=False)
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
 
 # %%
-# What is minimised is smooth, with ``exp(-z)`` for each pair instead of 0 or 1. The share of each pair in it
-# shows where a fit would look first: with p = 4 at the highest bad movie.
+# The objective is smooth, with ``exp(-z)`` for each pair instead of 0 or 1. The share of each pair shows where
+# a fit concentrates: with p = 4, on the highest bad movie.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for ax, p in zip(axes, (1, 4), strict=True):
     display = PairContributionDisplay.from_predictions(liked, scores, p=p, name=f"p = {p}", ax=ax)
-    print(f"p = {p}: {bad[0]} has {display.contributions[:, 0].sum():.0%} of the objective")
+    print(f"p = {p}: {bad[0]} accounts for {display.contributions[:, 0].sum():.0%} of the objective")
 
 # %%
 for p in (1, 4):
     before, bottom, top = (metrics.p_norm_risk(liked, s, p=p) for s in lists.values())
     print(
-        f"With p = {p} the swap at the bottom costs {bottom - before:.0f}, the one at the top {top - before:.0f}."
+        f"With p = {p} the swap at the bottom costs {bottom - before:.0f}, the swap at the top {top - before:.0f}."
     )

@@ -1,11 +1,10 @@
-"""How coefficients move with p
-============================
+"""Coefficients along the path over p
+==================================
 
-What does a harder push change in the model? ``push_path`` fits one ranker for each p, each started from the
-one before it. On the card payments weight moves from the amount, which ranks most pairs right, to the
-unfamiliarity, which tells frauds from honest big spenders at the top. The other four features are noise. A
-warm start saves iterations where neighbours on the path are close, and none where p doubles from one to the
-next.
+How does a larger p change the model? ``push_path`` fits one ranker for each p, each warm-started from the
+previous one. On the card payments, weight moves from the amount, which ranks most pairs correctly, to the
+unfamiliarity, which separates frauds from honest big spenders at the top. The other four features are noise. A
+warm start saves iterations if neighbouring values of p are close, but not if p doubles from one to the next.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +14,7 @@ from apexrank import PNormPush, datasets, metrics, push_path
 from apexrank.plot.style import curve_style, light
 
 # %%
-# A path of 25 powers from 1 to 64, on standardised features, so that coefficients compare.
+# Fit a path of 25 powers from 1 to 64 on standardised features, so that coefficients are comparable.
 payments = datasets.make_push_example(4000)
 y, train, test = payments.target, slice(0, 2000), slice(2000, 4000)
 X = (payments.data - payments.data[train].mean(axis=0)) / payments.data[train].std(axis=0)
@@ -23,7 +22,7 @@ ps = np.geomspace(1, 64, 25)
 path = push_path(X[train], y[train], ps)
 
 # %%
-# The scale of the scores does not matter for a ranking: only directions compare between different p.
+# The scale of the scores does not affect a ranking, so only directions are comparable between different p.
 directions = np.array([ranker.coef_[0] / np.linalg.norm(ranker.coef_) for ranker in path])
 names = payments.feature_names
 print("   p   " + "  ".join(names) + "    AUC  precision at 50")
@@ -40,15 +39,15 @@ for number, name in enumerate(names):
 ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
 ax.set_xscale("log", base=2)
 ax.set_xticks(ps[::4], [f"{p:.0f}" for p in ps[::4]])
-ax.set(xlabel="p", ylabel="coefficient, the vector of length 1", title="Direction of the ranker against p")
+ax.set(xlabel="p", ylabel="coefficient (unit norm)", title="Direction of the ranker against p")
 light(ax)
 ax.legend(frameon=False, handlelength=3.2, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 # %%
-# Does the warm start pay? The minimum is the same either way.
+# Does the warm start help? The minimum is the same either way.
 def iterations(powers: np.ndarray) -> tuple[int, int, float]:
-    """Iterations along the path and from zero each time, and how far the objectives are apart."""
+    """Return iterations with warm and cold starts, and the largest difference of the objectives."""
     warm = push_path(X[train], y[train], powers)
     cold = [PNormPush(p=p).fit(X[train], y[train]) for p in powers]
     apart = max(abs(a.objective_ - b.objective_) for a, b in zip(warm, cold, strict=True))
@@ -62,6 +61,7 @@ for powers in (ps, ps[::4]):
 # %%
 first, last = directions[0], directions[-1]
 print(
-    f"From p = 1 to p = 64 the amount goes from {first[0]:.2f} to {last[0]:.2f} and the unfamiliarity from "
-    f"{first[1]:.2f} to {last[1]:.2f}; no noise feature gets beyond {np.abs(directions[:, 2:]).max():.2f}."
+    f"From p = 1 to p = 64 the coefficient of the amount changes from {first[0]:.2f} to {last[0]:.2f} and that of the "
+    f"unfamiliarity from {first[1]:.2f} to {last[1]:.2f}; no noise feature exceeds "
+    f"{np.abs(directions[:, 2:]).max():.2f}."
 )

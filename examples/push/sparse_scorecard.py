@@ -1,10 +1,10 @@
 """A sparse scorecard on the breast cancer data
 ============================================
 
-How few of the 30 features can rank the top of the list? An L1 share in the penalty makes coefficients exactly
-zero. From the smallest alpha that leaves no feature (``alpha_max``) downwards features come in, and the table
-shows what each size of scorecard gives on held-out rows. On this split nine features have the best partial
-AUC, and six a better one than twenty-eight.
+How few of the 30 features are enough to rank the top of the list? An L1 term in the penalty sets coefficients
+exactly to zero. As alpha decreases from ``alpha_max``, the smallest value that selects no feature, features
+enter one after the other, and the table shows the performance of each scorecard size on held-out rows. On this
+split, nine features have the best partial AUC, and six have a better one than twenty-eight.
 """
 
 import matplotlib.pyplot as plt
@@ -16,14 +16,14 @@ from apexrank import PNormPush, metrics
 from apexrank.plot.style import light, line_style
 
 # %%
-# Malignant tumours are the positives. Points are per standard deviation of a feature.
+# Malignant tumours are the positive class. Points are per standard deviation of a feature.
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y == 0, test_size=0.5, random_state=0)
 scaler = StandardScaler().set_output(transform="pandas").fit(X_train)
 X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
 
 # %%
-# One ranker, warm-started from alpha to alpha. The duality gap certifies each fit.
+# Fit one ranker, warm-started from one alpha to the next. The duality gap certifies each fit.
 ranker = PNormPush(p=8, l1_ratio=0.95, warm_start=True)
 highest = ranker.alpha_max(X_train, y_train)
 print("alpha / alpha_max   features     AUC   partial AUC 10%   TPR at 1% FPR   duality gap")
@@ -46,12 +46,16 @@ for share in (0.8, 0.5, 0.3, 0.1, 0.03, 0.01):
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for number, (name, values) in enumerate(table.items()):
     ax.plot(sizes, values, label=name, **line_style(number))
-ax.set(xlabel="features in the scorecard", ylabel="held-out rows", title="What each size of scorecard gives")
+ax.set(
+    xlabel="features in the scorecard",
+    ylabel="value on held-out rows",
+    title="Performance against scorecard size",
+)
 light(ax)
 ax.legend(frameon=False, handlelength=3.2)
 
 # %%
-# The smallest scorecard of the table with five features or more.
+# Print the smallest scorecard in the table with at least five features.
 print("\nscorecard (points per standard deviation)")
 for name, points in sorted(card.items(), key=lambda item: -abs(item[1])):
     print(f"{points:+8.2f}  {name}")
