@@ -95,6 +95,10 @@ OURS = (
     ),
     (rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+\S+[ \t]+\S+\s", "a TREC run: use evaluate with --qrels"),
     (
+        rb"(?:\S+[ \t]+0[ \t]+(?=\S*[A-Za-z])\S+[ \t]+-?\d+\r?\n){3}",
+        "TREC relevance judgements (qrels): use evaluate with --qrels",
+    ),
+    (
         rb"# (?:FILE NAME|TITLE|NUMBER ALTERNATIVES|ALTERNATIVE NAME \d+):",
         "a PrefLib file of ballots: give it to aggregate or cluster, under a name such as .soc or .toi",
     ),

@@ -264,3 +264,12 @@ def test_parquet_of_one_long_text_is_bounded(tmp_path):
     assert (tmp_path / "t.parquet").stat().st_size < 1 << 20
     with pytest.raises(InputError, match=r"column .text. holds 1\.00 GB of repeated text"):
         read_table(tmp_path / "t.parquet")
+
+
+def test_judgements_are_no_adjacency_list(tmp_path):
+    path = tmp_path / "edges.adjlist"
+    path.write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d7 1\n")
+    with pytest.raises(InputError, match="relevance judgements"):
+        edges_of_file(path)
+    path.write_text("1 0 5 7\n2 0 6 8\n3 0 4 9\n")  # vertices that all link to 0
+    assert edges_of_file(path).sources.size == 9
