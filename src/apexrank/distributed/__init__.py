@@ -1,9 +1,9 @@
-"""Rankers on Dask collections: rows stay where they are, coefficients travel.
+"""Rankers on Dask collections; rows stay in their partitions, and only coefficients and sums are sent.
 
-Every linear estimator fits Dask arrays and data frames. A pass sends the coefficients to the blocks and brings back a
-few sums, or the scores of all rows (:mod:`apexrank.problem`). ``predict`` and ``decision_function`` of a Dask
-collection are lazy Dask arrays; measures are in :mod:`.metrics`. :func:`collection_blocks` chooses whether blocks are
-kept in memory between passes.
+Every linear estimator fits Dask arrays and data frames. A pass sends the coefficients to the blocks and returns a few
+sums, or the scores of all rows (:mod:`apexrank.problem`). ``predict`` and ``decision_function`` of a Dask collection
+return lazy Dask arrays; measures are in :mod:`.metrics`. :func:`collection_blocks` controls whether blocks are kept in
+memory between passes.
 """
 
 from typing import TYPE_CHECKING

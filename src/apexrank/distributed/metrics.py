@@ -1,8 +1,8 @@
-"""Measures of scores that are Dask collections.
+"""Ranking measures for Dask collections.
 
-Without groups the scores and labels of all rows come to the caller: two columns, 16 bytes a row, and about as much
-again three times while they are sorted; 100 million rows take some 6 GB. With groups every partition measures
-its own groups, and one number per group and measure comes back.
+Without groups the scores and labels of all rows are collected at the caller: two columns, 16 bytes per row, plus about
+three times as much while they are sorted; 100 million rows need about 6 GB. With groups every partition evaluates its
+own groups, and one number per group and measure is returned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def evaluate(
     y_true: Any, scores: Any, measures: str | Iterable[str], *, groups: Any = None, **options: Any
 ) -> dict[str, float]:
-    """:func:`apexrank.metrics.evaluate` of Dask arrays or series.
+    """Evaluate measures on Dask arrays or series, like :func:`apexrank.metrics.evaluate`.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def evaluate(
     measures : str or iterable of str
         Names such as "auc" or "ndcg_at_10".
     groups : Dask array or series, optional
-        Group ids; every group whole in one partition. The mean is over the groups where a measure is defined.
+        Group ids; each group must be in a single partition. The mean is over the groups where a measure is defined.
     options
         ``ties``, ``relevant`` and ``pos_label`` of :func:`apexrank.metrics.evaluate`.
 
@@ -61,7 +61,7 @@ def evaluate(
 def per_group(
     y_true: Any, scores: Any, measures: str | Iterable[str], *, groups: Any, **options: Any
 ) -> pl.DataFrame:
-    """:func:`apexrank.metrics.per_group` of Dask arrays or series, each partition measuring its own groups.
+    """Evaluate measures by group on Dask arrays or series, like :func:`apexrank.metrics.per_group`.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Numba functions on plain arrays."""
+"""Numba kernels on plain arrays."""

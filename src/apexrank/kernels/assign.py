@@ -1,12 +1,12 @@
-"""The nearest of k centres for each row of a dense matrix, where a row's cost at a centre is linear in the row.
+"""Nearest of k centres for each row of a dense matrix, with costs linear in the row.
 
-Of row x with mean x̄, at centre c, it is ``constant(x) + bias_c − (x − x̄)·slopes_c + pull·(x̄ − level_c)²``. While a row
-is in cache its k products are taken, the smallest cost is found, and the row is added to the sum of its centre: one
-pass over X, and no copy of it. The mean is taken off because rows far from zero would lose the digits that order them.
+The cost of row x with mean x̄ at centre c is ``constant(x) + bias_c − (x − x̄)·slopes_c + pull·(x̄ − level_c)²``. While
+a row is in the cache, its k products are computed, the smallest cost is found, and the row is added to the sum of its
+centre: one pass over X without a copy. The mean is subtracted because rows far from zero would lose precision.
 
-Products are taken of a block of rows at a time, turned so that the rows lie side by side in vector registers. Each is
-summed from the first item to the last, and the rows are cut into chunks whose number does not depend on the number of
-threads: results are the same to the last bit on one core and on many.
+Products are computed for a block of rows at a time, transposed so that the rows lie side by side in vector registers.
+Each is summed from the first item to the last, and the rows are divided into chunks whose number does not depend on the
+number of threads: results are bit-identical for any number of cores.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from apexrank.kernels.jit import kernel
 from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS
 from apexrank.parallel import Threads, n_threads
 
-SIDE_BY_SIDE = 32  # rows of a block: whole vector registers, and the block stays in the nearest cache
-AT_A_TIME = 4  # items whose products are added while a sum is in a register
+SIDE_BY_SIDE = 32  # rows per block: whole vector registers, and the block stays in the L1 cache
+AT_A_TIME = 4  # items added while a sum is in a register
 SMALL = 1_000_000  # products below which threads cost more than they save
 
 
 class Table(NamedTuple):
-    """Rows (row-major), their means, and their constants of the cost."""
+    """Rows (row-major), their means, and their constant terms of the cost."""
 
     X: np.ndarray
     means: np.ndarray
@@ -42,7 +42,7 @@ class Costs(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """Nearest centre of each row, its cost there, and the weighted sum of costs; weight and sum of rows by centre."""
+    """Nearest centre and cost of each row, weighted sum of costs, and weight and sum of rows by centre."""
 
     labels: np.ndarray
     costs: np.ndarray
@@ -52,7 +52,7 @@ class Assignment(NamedTuple):
 
 
 def assign(table: Table, weight: np.ndarray, centres: Costs) -> Assignment:
-    """Give each row to the centre where it costs least, the first of several; costs below 0, by rounding, count as 0.
+    """Assign each row to the centre of lowest cost, the first of tied ones; negative rounding errors are set to 0.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def assign(table: Table, weight: np.ndarray, centres: Costs) -> Assignment:
     ([0, 1, 1], [[1.0, -1.0], [-5.0, 5.0]])
     """
     n, k = len(table.X), len(centres.bias)
-    chunk = max(MIN_CHUNK_ROWS, -(-n // MAX_CHUNKS), 4 * k)  # the chunks' sums take a quarter of X at most
+    chunk = max(MIN_CHUNK_ROWS, -(-n // MAX_CHUNKS), 4 * k)  # the chunks' sums take at most a quarter of X
     n_chunks = -(-n // chunk)
     labels, costs = np.empty(n, np.int32), np.empty(n)
     value, mass, sums = np.zeros(n_chunks), np.zeros((n_chunks, k)), np.zeros((n_chunks, k, table.X.shape[1]))
@@ -74,7 +74,7 @@ def assign(table: Table, weight: np.ndarray, centres: Costs) -> Assignment:
 
 
 def all_costs(table: Table, centres: Costs) -> np.ndarray:
-    """Cost of every row at every centre, the same numbers as in :func:`assign`.
+    """Compute the cost of every row at every centre, identical to the costs in :func:`assign`.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def all_costs(table: Table, centres: Costs) -> np.ndarray:
 
 
 def _padded(centres: Costs) -> Costs:
-    """Centres with items of slope 0 up to the next multiple of ``AT_A_TIME``."""
+    """Pad centres with items of slope 0 to a multiple of ``AT_A_TIME``."""
     more = -centres.slopes.shape[1] % AT_A_TIME
     return centres._replace(slopes=np.pad(centres.slopes, ((0, 0), (0, more))))
 
@@ -141,8 +141,8 @@ def _all_costs(table, centres, first, last, out):
 @kernel()
 def _block_costs(X, means, centres, start, stop, block, out):
     slopes, bias, level, pull = centres
-    # turned: the inner loops below run over rows, whose sums lie side by side in vector registers. Rows beyond
-    # ``stop`` keep an earlier block's values, and nobody reads their sums
+    # transposed: the inner loops below run over rows, whose sums lie side by side in vector registers. Rows beyond
+    # ``stop`` keep values of an earlier block, and their sums are never read
     for i in range(start, stop):
         mean = means[i]
         for j in range(X.shape[1]):
@@ -152,7 +152,7 @@ def _block_costs(X, means, centres, start, stop, block, out):
         for r in range(SIDE_BY_SIDE):
             sums[r] = 0.0
         for j in range(0, slopes.shape[1], AT_A_TIME):
-            # four items a pass: a sum is loaded and stored a quarter as often, always in the same order
+            # four items per pass: sums are loaded and stored a quarter as often, always in the same order
             s0, s1, s2, s3 = slopes[c, j], slopes[c, j + 1], slopes[c, j + 2], slopes[c, j + 3]
             for r in range(SIDE_BY_SIDE):
                 sums[r] += (

@@ -1,9 +1,9 @@
-"""Sums, maxima and norms over the in-links of every vertex of a graph: the inner loop of all graph ranking.
+"""Sums, maxima and norms over the in-links of every vertex of a graph, the inner loop of graph ranking.
 
 Row i of a compressed sparse row (CSR) matrix lists its columns in ``indices[indptr[i]:indptr[i + 1]]``. A graph
-without weights has no values beside them: four bytes a link are all that is read.
+without weights stores no values: only four bytes per link are read.
 
-Threads share out the rows, not the links of a row, so that results do not depend on how many there are.
+Threads divide the rows, not the links of a row, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from apexrank.kernels.jit import kernel
 from apexrank.parallel import PARTS_A_THREAD, Threads, n_threads
 
 NO_WEIGHTS = np.empty(0)
-LINKS_A_THREAD = 200_000  # below, starting a thread costs more than it saves
+LINKS_A_THREAD = 200_000  # with fewer, starting a thread costs more than it saves
 
 
 class LinkSums:
-    """Sums, maxima and norms over the in-links of every vertex: in memory, in shards on disk, or on a device.
+    """Base class of links in memory, in shards on disk or on a device, with sums, maxima and norms over in-links.
 
-    Vectors hold one number for each source, or several (the columns of a matrix); results one row for each target.
-    A subclass has ``_each``, which runs the kernel of a name on all rows.
+    Vectors hold one number for each source, or several (the columns of a matrix); results have one row for each target.
+    A subclass defines ``_each``, which runs the kernel of a given name on all rows.
 
     Attributes
     ----------
     n : int
         Number of rows.
     weighted : bool
-        Whether links have weights; without, all weigh 1.
+        Whether links have weights; without them all weights are 1.
     most_links : int
         Number of links of the longest row.
     weight_range : tuple of two floats
-        The smallest and the largest weight.
+        Smallest and largest weight.
     """
 
     n: int
@@ -47,7 +47,7 @@ class LinkSums:
 
     @property
     def roundings(self) -> int:
-        """Bound on the roundings of one row's sum of non-negative terms, each relative to the sum so far."""
+        """Bound on the number of rounding errors in a row's sum of non-negative terms, relative to the partial sums."""
         k, run = self.most_links, int(RUN)
         return k if k <= run else run + -(-k // run)
 
@@ -58,39 +58,39 @@ class LinkSums:
         pass
 
     def sums(self, x: np.ndarray, power: float = 1.0) -> np.ndarray:
-        """``Σ_j w_ij^power x_j`` of every row i."""
+        """Return ``Σ_j w_ij^power x_j`` for every row i."""
         return self._each("sums", x, power)
 
     def largest(self, x: np.ndarray) -> np.ndarray:
-        """``max_j w_ij x_j`` of every row i, 0 for an empty one; x >= 0."""
+        """Return ``max_j w_ij x_j`` for every row i, 0 for an empty row; x >= 0."""
         return self._each("largest", x)
 
     def norms(self, x: np.ndarray, p: float) -> np.ndarray:
-        """``(Σ_j (w_ij x_j)^p)^{1/p}`` of every row i, whatever p does to the range of numbers; a power a link."""
+        """Return ``(Σ_j (w_ij x_j)^p)^{1/p}`` for every row i without overflow or underflow; one power per link."""
         return self._each("norms", x, 1.0, p)
 
     def top_sums(self, x: np.ndarray, extra: np.ndarray, k: int, power: float = 1.0) -> np.ndarray:
-        """Sum of the k largest of ``w_ij^power x_j`` and ``extra_i`` in every row i; x, extra >= 0."""
+        """Return the sum of the k largest of ``w_ij^power x_j`` and ``extra_i`` for every row i; x, extra >= 0."""
         return self._each("top_sums", x, power, k, own=extra)
 
     def mapped_sums(self, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """``Σ_j f(w_ij x_j)`` of every row i, for one vector x and links with weights."""
+        """Return ``Σ_j f(w_ij x_j)`` for every row i, for one vector x and links with weights."""
         raise NotImplementedError
 
     def _each(self, name: str, x: Any, power: float = 1.0, *args: Any, own: Any = None) -> Any:
-        """Run a kernel with weights to a power; ``own`` has one row for each of the result."""
+        """Run a kernel with weights raised to a power; ``own`` has one row per target."""
         raise NotImplementedError
 
 
 class InLinks(LinkSums):
-    """A CSR pattern, with or without weights, whose rows are summed by all processors.
+    """CSR pattern with optional weights, with rows summed in parallel.
 
     Parameters
     ----------
     indptr, indices : integer arrays
-        The pattern, rows sorted or not.
+        Pattern; rows need not be sorted.
     weights : array of floats, optional
-        One for each link; 1 by default.
+        Weight of each link; 1 by default.
     threads : int, optional
         Number of threads, by default that of :func:`apexrank.parallel.n_threads`; fewer for few links.
 
@@ -108,7 +108,7 @@ class InLinks(LinkSums):
         weights: np.ndarray | None = None,
         threads: int | None = None,
     ) -> None:
-        # unsigned numbers spare the loop the question whether an index counts from the end
+        # unsigned indices spare the loop the check for negative indices
         self.indptr = np.ascontiguousarray(indptr, dtype=np.int64).view(np.uint64)
         self.indices = np.ascontiguousarray(indices)
         self.indices = self.indices.view(f"u{self.indices.itemsize}")
@@ -117,7 +117,7 @@ class InLinks(LinkSums):
         self._powers = {1.0: self.weights}
         links = len(self.indices)
         self.threads = Threads(min(threads or n_threads(), 1 + links // LINKS_A_THREAD))
-        # each part has about the same number of links, not of rows: a few rows may have most of them
+        # parts have about equal numbers of links, not of rows: a few rows may have most links
         cuts = np.linspace(0, links, self.threads.n * PARTS_A_THREAD + 1)[1:-1]
         rows = np.searchsorted(self.indptr, cuts.astype(np.uint64))
         self._bounds = np.unique(np.concatenate([[0], rows, [self.n]])).astype(np.uint64)
@@ -128,7 +128,7 @@ class InLinks(LinkSums):
 
     @property
     def weight_range(self) -> tuple[float, float]:  # type: ignore[override]
-        # a share that has underflowed to 0 stands for the smallest number there is
+        # treat a share that has underflowed to 0 as the smallest positive number
         return (max(self.weights.min(), 5e-324), self.weights.max()) if self.weighted else (1.0, 1.0)
 
     def __enter__(self) -> Self:
@@ -139,7 +139,7 @@ class InLinks(LinkSums):
         self.threads.__exit__(*error)
 
     def divided(self, per: Any) -> InLinks:
-        """The links with weights over ``per``: a number, or one for each source."""
+        """Return the links with weights divided by ``per``, a number or one for each source."""
         if not self.weighted or (np.isscalar(per) and per == 1):
             return self
         weights, other = np.empty_like(self.weights), copy(self)
@@ -154,7 +154,7 @@ class InLinks(LinkSums):
         return other
 
     def weighted_sums(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``Σ_j w_ij x_j`` of every row i, with weights in place of the links' own."""
+        """Return ``Σ_j w_ij x_j`` for every row i, with the given weights instead of the links' own."""
         return self._run("sums", x, weights)
 
     def mapped_sums(self, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -184,17 +184,17 @@ class InLinks(LinkSums):
         return out.reshape(self.n, *x.shape[1:])
 
     def run(self, part: Callable[[Any, Any], None]) -> None:
-        """Call ``part(first, last)`` for ranges of rows that together are all of them, on all processors."""
+        """Call ``part(first, last)`` in parallel for ranges that partition the rows."""
         self.threads.share(part, self._bounds)
 
 
-ONE = np.uint64(1)  # uint64 + int64 would be a float64 in numba
-# Long rows are summed in runs of this many links: k terms lose RUN + k/RUN roundings instead of k, which is what a
-# bound on the error can promise (Higham 2002, sec. 4.2, blocked summation).
+ONE = np.uint64(1)  # in numba, uint64 + int64 would be float64
+# Long rows are summed in runs of this many links: k terms have RUN + k/RUN rounding errors instead of k, which tightens
+# the error bound (Higham 2002, sec. 4.2, blocked summation).
 RUN = np.uint64(512)
 
 
-# terms may be added in any order, several links at a time, but never those of two runs: each run is a call
+# the terms of a run may be reassociated, but never those of two runs, so each run is a separate call
 @kernel(fastmath={"reassoc"})
 def _run(indices, weights, x, first, last):
     total = 0.0
@@ -209,7 +209,7 @@ def _run(indices, weights, x, first, last):
 
 @kernel(fastmath={"reassoc"})
 def _short_sums(indptr, indices, weights, x, out, first, last):
-    """Sums of the rows of one run; a call for each of them would take as long as its sum."""
+    """Sum rows of a single run inline, because a call per row would take as long as its sum."""
     weighted = weights.size > 0
     for i in range(first, last):
         start, end = indptr[i], indptr[i + ONE]
@@ -239,7 +239,7 @@ def _sums(indptr, indices, weights, x, out, first, last):
             out[i] = total
 
 
-# not reassociated: the columns of a row are side by side and fill vector registers by themselves
+# not reassociated: the columns of a row are contiguous and vectorise anyway
 @kernel()
 def _column_sums(indptr, indices, weights, x, out, first, last):
     columns = x.shape[1]
@@ -295,7 +295,7 @@ def _norms(indptr, indices, weights, x, p, out, first, last):
         for c in range(x.shape[1]):
             top = out[i, c]
             if top > 0.0:
-                # powers of shares of the largest term: none overflows, and the sum is at least 1
+                # powers relative to the largest term cannot overflow, and the sum is at least 1
                 total = part = 0.0
                 left = RUN
                 for k in range(indptr[i], indptr[i + ONE]):
@@ -316,7 +316,7 @@ def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):
             for k in range(indptr[i], indptr[i + ONE]):
                 value = (weights[k] if weights.size else 1.0) * x[indices[k], c]
                 if count == size and value <= kept[count - 1]:
-                    continue  # most links end here: k is small, and insertion beats a heap
+                    continue  # most links stop here; k is small, so insertion beats a heap
                 place = count if count < size else count - 1
                 while place > 0 and kept[place - 1] < value:
                     kept[place] = kept[place - 1]
@@ -331,7 +331,7 @@ _OF_COLUMNS = {"sums": _column_sums, "largest": _column_largest, "norms": _norms
 
 
 def reached(indptr: np.ndarray, indices: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """Rows that can be reached from the seeds (a mask) through the pattern, the seeds included.
+    """Return a mask of the rows reachable from the seeds (a mask) through the pattern, inclusive.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Sums, maxima and norms over the in-links of every vertex, for PyTorch tensors on a device.
 
-On a CUDA device with Triton the links are kept in slices (SELL-C-σ, Kreutzer et al. 2014). Rows are sorted by length; a
-slice is 128 of them side by side, so that a warp reads consecutive indices and every thread sums a row of its own.
-Rows of more than 64 links are cut into pieces whose sums are rows of the next level: no thread works longer than the
-others, and few terms are added one after another. Elsewhere the links stay in compressed rows.
+On a CUDA device with Triton the links are stored in slices (SELL-C-σ, Kreutzer et al. 2014). Rows are sorted by length;
+a slice has 128 of them side by side, so that a warp reads consecutive indices and every thread sums its own row. Rows
+of more than 64 links are divided into pieces whose sums are rows of the next level, so that threads have equal work and
+few terms are added sequentially. On other devices the links stay in compressed rows.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from apexrank.kernels.triton import jit, power_of_two, tl, triton
 
 Tensor = Any
 
-SLICE = 128  # rows of a slice
-LONGEST = 64  # links of a row or piece
-WIDEST = 8  # columns of x that a program takes at once
+SLICE = 128  # rows per slice
+LONGEST = 64  # largest number of links of a row or piece
+WIDEST = 8  # columns of x per program
 LAUNCH = {
     1: (8, 4),
     2: (4, 8),
     4: (4, 8),
     8: (4, 8),
-}  # links of a row on their way at once, warps; by columns
-PACKED_AT_ONCE = 2**25  # entries of slices that are filled in one go, which takes some 50 bytes each
+}  # links of a row loaded at once, and warps, by number of columns
+PACKED_AT_ONCE = 2**25  # entries of slices filled at once, which needs about 50 bytes each
 MODES = {"sums": 0, "largest": 1, "powers": 2}
 
 
 class Level(NamedTuple):
-    """Slices of rows that read the vector (the first level) or the sums of pieces (all others)."""
+    """Slices of rows that read the vector (first level) or the sums of pieces (later levels)."""
 
-    starts: Tensor  # of each slice in the arrays of links, and their end
-    rows: Tensor  # where each row's sum goes; -1 fills up the last slice
-    owners: Tensor  # vertex that the row or piece belongs to
-    indices: Tensor  # -1 where a row is shorter than the longest of its slice
+    starts: Tensor  # start of each slice in the arrays of links, and their end
+    rows: Tensor  # position of each row's sum; -1 pads the last slice
+    owners: Tensor  # vertex of the row or piece
+    indices: Tensor  # -1 pads rows shorter than the longest of their slice
     weights: Tensor | None
 
 
 class DeviceLinks(LinkSums):
-    """Links on a device, whose vectors are tensors.
+    """Links on a device, for vectors that are tensors.
 
     Parameters
     ----------
     indptr, indices : integer tensors
-        The pattern, on the device.
+        Pattern, on the device.
     weights : tensor, optional
-        One for each link; 1 by default.
+        Weight of each link; 1 by default.
     dtype : torch.dtype
-        Of vectors: float64 or float32. Sums are accumulated in double precision.
+        Type of vectors, float64 or float32. Sums are accumulated in double precision.
     sliced : bool, optional
-        Whether to keep the links in slices; by default on CUDA devices where Triton is installed.
+        Whether to store the links in slices; by default on CUDA devices if Triton is installed.
 
     Attributes
     ----------
     weights : tensor
-        Weights in the order of storage, where a slice is filled up with zeros; empty without weights.
+        Weights in storage order, with slices padded by zeros; empty without weights.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class DeviceLinks(LinkSums):
         self.n_slots = self.n
         if sliced and self.n:
             self._slice(lengths, None if weights is None else self.weights)
-            self.indptr = self.indices = None  # slices hold all there is to know
+            self.indptr = self.indices = None  # no longer needed, as the slices contain everything
             self.weights = self.weights if weights is None else self.levels[0].weights
         self._powers = {1.0: self.weights}
 
@@ -93,7 +93,7 @@ class DeviceLinks(LinkSums):
             ends = torch.cumsum(cuts, 0)
             first = torch.repeat_interleave(ends - cuts, cuts)
             number = torch.arange(len(first), device=self.device)
-            inside = LONGEST * (number - first)  # where a piece begins in its row
+            inside = LONGEST * (number - first)  # start of a piece in its row
             rest = torch.repeat_interleave(lengths[long], cuts) - inside
             pieces = number + self.n_slots
             level = _pack(
@@ -111,10 +111,10 @@ class DeviceLinks(LinkSums):
 
     @property
     def rounding(self) -> float:
-        """Bound on what a step of a walk loses by rounding, relative to each score.
+        """Bound on the rounding error of a step of a walk, relative to each score.
 
-        Products, powers, quotients and what is stored are rounded to the precision of vectors, some two dozen times
-        with a level each; sums over in-links and over vertices (:func:`blocked_sum`) to double precision.
+        Products, powers, quotients and stored values are rounded to the precision of vectors, about two dozen times
+        plus once per level; sums over in-links and over vertices (:func:`blocked_sum`) to double precision.
         """
         import torch
 
@@ -123,7 +123,7 @@ class DeviceLinks(LinkSums):
         return sums + 0.5 * torch.finfo(self.dtype).eps * (24 + len(self.levels))
 
     def put(self, values: np.ndarray) -> Tensor:
-        """A NumPy array on the device, numbers with a fraction in the precision of vectors."""
+        """Copy a NumPy array to the device, floats in the precision of vectors."""
         import torch
 
         there = torch.from_numpy(np.array(values)).to(self.device)
@@ -133,7 +133,7 @@ class DeviceLinks(LinkSums):
     def weight_range(self) -> tuple[float, float]:  # type: ignore[override]
         if not self.weights.numel():
             return 1.0, 1.0
-        lowest = float(self.weights[self.weights > 0].min())  # zeros fill up slices
+        lowest = float(self.weights[self.weights > 0].min())  # zeros pad slices
         return lowest, float(self.weights.max())
 
     def norms(self, x: Tensor, p: float) -> Tensor:
@@ -146,7 +146,7 @@ class DeviceLinks(LinkSums):
     def _each(
         self, name: str, x: Tensor, power: float = 1.0, *args: Any, own: Tensor | None = None
     ) -> Tensor:
-        """Run a kernel; "powers" sums shares of ``own`` to a power, the argument after that of the weights."""
+        """Run a kernel; "powers" sums shares of ``own`` raised to a power, the argument after that of the weights."""
         import torch
 
         x, p = x.contiguous(), args[0] if args else 1.0
@@ -159,7 +159,7 @@ class DeviceLinks(LinkSums):
         width = min(WIDEST, power_of_two(columns))
         unrolled, warps = LAUNCH[width]
         out = x.new_empty((self.n_slots, *x.shape[1:]))
-        # a float would come in single precision
+        # a Python float would be passed in single precision
         exponent = torch.full((1,), p, dtype=torch.float64, device=x.device)
         for number, level in enumerate(self.levels):
             first = number == 0
@@ -199,7 +199,7 @@ class DeviceLinks(LinkSums):
 def _pack(
     slots: Tensor, owners: Tensor, begins: Tensor, lengths: Tensor, source: Tensor, weights: Tensor | None
 ) -> Level:
-    """Slices of the rows ``source[begins:begins + lengths]``, the longest first."""
+    """Pack the rows ``source[begins:begins + lengths]`` into slices, longest first."""
     import torch
 
     order = torch.argsort(lengths, descending=True, stable=True)
@@ -234,7 +234,7 @@ def _pack(
 
 
 def blocked_sum(x: Tensor) -> Tensor:
-    """Sum over the first axis in double precision, with at most 3·√n + 3 roundings in whatever order a block is."""
+    """Sum over the first axis in double precision, with at most 3·√n + 3 rounding errors in any order of a block."""
     import torch
 
     size = max(1, math.isqrt(len(x)))

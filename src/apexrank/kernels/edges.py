@@ -1,4 +1,4 @@
-"""Links sorted by their ends in time and memory linear in their number, by counting sorts; tables of vertex numbers."""
+"""Counting sorts of links, linear in time and memory, and hash tables of vertex numbers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from apexrank.kernels.jit import kernel
 
-MOST_IN_INT32 = 2**31  # vertices whose numbers fit
+MOST_IN_INT32 = 2**31  # number of vertices that fit
 _NONE = np.empty(0)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplicative hashing: 2^64 over the golden ratio
 
 
 class Links(NamedTuple):
-    """Links by rows: those of row i are ``indices[indptr[i]:indptr[i + 1]]``; no weights when all weigh 1."""
+    """Links by row: those of row i are ``indices[indptr[i]:indptr[i + 1]]``; no weights if all are 1."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -22,7 +22,7 @@ class Links(NamedTuple):
 
 
 def index_type(n: int) -> type[np.signedinteger]:
-    """The narrowest of the two types of vertex numbers."""
+    """Return the narrower integer type that fits n vertex numbers."""
     return np.int32 if n <= MOST_IN_INT32 else np.int64
 
 
@@ -37,30 +37,30 @@ def in_links(
     sign: int = 1,
     n_targets: int | None = None,
 ) -> Links:
-    """Links by target, sources ascending inside one; repeated links stay, next to each other.
+    """Sort links by target and source; repeated links are kept and adjacent.
 
     Parameters
     ----------
     sources, targets : ndarray of int32 or int64
         Ends of each link, from 0 to n − 1.
     weights : ndarray of float64, optional
-        One for each link; without them all weigh 1.
+        Weight of each link; without them all weights are 1.
     n : int
         Number of vertices.
     both_ways : bool
-        Add each link turned round, except self-loops.
+        Add the reverse of each link, except for self-loops.
     drop_loops : bool
-        Leave self-loops out.
+        Drop self-loops.
     sign : {1, -1, 0}
-        Only links with ``sign · weight > 0`` are kept, with that weight; with 0 all links but those of weight 0, with
+        Keep only links with ``sign · weight > 0``, with that weight; with 0 all links except those of weight 0, with
         their absolute weight.
     n_targets : int, optional
-        Number of targets, where these have numbers of their own.
+        Number of targets, if these are numbered separately.
 
     Notes
     -----
-    Two stable counting sorts, by source and then by target, leave the sources of a target in order; links that come
-    sorted by source need the second one alone. The peak is one copy of the result above it.
+    Two stable counting sorts, by source and then by target, leave the sources of a target in order; links already
+    sorted by source need only the second one. Peak memory is one copy of the result in addition to the result.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def in_links(
 
 
 def turned(links: Links, n_columns: int | None = None) -> Links:
-    """Links turned round: by columns (as many as rows, by default), rows ascending inside one.
+    """Transpose links: by column (as many as rows, by default), with rows ascending within a column.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def turned(links: Links, n_columns: int | None = None) -> Links:
 
 
 def merged(links: Links, repeated: str) -> Links:
-    """Make one of repeated links, in place, with the ``"sum"`` of their weights (1 each without) or the ``"largest"``.
+    """Merge repeated links in place, with the ``"sum"`` of their weights (1 each if none) or the ``"largest"``.
 
     Examples
     --------
@@ -113,24 +113,24 @@ def merged(links: Links, repeated: str) -> Links:
     else:
         _merge(indptr, indices, weights, weights, add)
         weights.resize(kept, refcheck=False)
-    # gives the memory back where a slice would keep it
+    # frees memory that a slice would keep
     indices.resize(kept, refcheck=False)
     return Links(indptr, indices, weights if len(weights) else None)
 
 
 def count_repeated(links: Links) -> int:
-    """Count the links that repeat the one before."""
+    """Count the links that repeat the previous one."""
     return int(_repeated(_frozen(links.indptr), _frozen(links.indices))[0])
 
 
 def first_repeated(links: Links) -> tuple[int, int] | None:
-    """Row and column of the first link that follows an equal one."""
+    """Return the row and column of the first repeated link, or None."""
     count, row, position = _repeated(_frozen(links.indptr), _frozen(links.indices))
     return (int(row), int(links.indices[position])) if count else None
 
 
 def column_weights(links: Links, total: np.ndarray | None = None) -> np.ndarray:
-    """Sum of the weights in each column, added to those of ``total`` where other links came before."""
+    """Sum the weights in each column, added to ``total`` if given."""
     total = np.zeros(len(links.indptr) - 1) if total is None else total
     given = _NONE if links.weights is None else links.weights
     _column_weights(_frozen(links.indices), _frozen(given), total)
@@ -138,7 +138,7 @@ def column_weights(links: Links, total: np.ndarray | None = None) -> np.ndarray:
 
 
 def loop_weights(links: Links) -> np.ndarray:
-    """Weight of the self-loop of each vertex, 0 where it has none."""
+    """Weight of the self-loop of each vertex, 0 if it has none."""
     total = np.zeros(len(links.indptr) - 1)
     given = _NONE if links.weights is None else links.weights
     _loop_weights(_frozen(links.indptr), _frozen(links.indices), _frozen(given), total)
@@ -146,7 +146,7 @@ def loop_weights(links: Links) -> np.ndarray:
 
 
 def seen_ids(sources: np.ndarray, targets: np.ndarray, size: int) -> np.ndarray:
-    """Mask of the numbers 0 to size − 1 that occur.
+    """Return a mask of the numbers 0 to size − 1 that occur.
 
     Examples
     --------
@@ -160,14 +160,14 @@ def seen_ids(sources: np.ndarray, targets: np.ndarray, size: int) -> np.ndarray:
 
 
 def looked_up(ids: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """``numbers[ids]``, without a copy of the ids that numpy would make."""
+    """Return ``numbers[ids]`` without the copy of the ids that numpy would make."""
     found = np.empty(len(ids), dtype=numbers.dtype)
     _look_up(_frozen(ids), _frozen(numbers), found)
     return found
 
 
 def has_padded_number(text: np.ndarray) -> bool:
-    """Whether some field of a text, given as bytes, begins with a zero and a digit.
+    """Return whether any field of a text, given as bytes, begins with a zero and a digit.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def has_padded_number(text: np.ndarray) -> bool:
 def _grouped(
     keys: np.ndarray, others: np.ndarray, weights: np.ndarray | None, n: int, n_others: int, rules: tuple
 ) -> Links:
-    """Links by their keys, in the order they have."""
+    """Group links by key, keeping their order."""
     keys, others = _frozen(keys), _frozen(others)
     given = _NONE if weights is None else _frozen(weights)
     indptr = np.zeros(n + 1, dtype=np.int64)
@@ -194,7 +194,7 @@ def _grouped(
 
 
 def _frozen(values: np.ndarray) -> np.ndarray:
-    """A view that cannot be written: kernels are compiled once for arrays that can and those that cannot be."""
+    """Return a read-only view, so that kernels are not compiled twice, for writable and read-only arrays."""
     view = values.view()
     view.flags.writeable = False
     return view
@@ -207,7 +207,7 @@ def _has_padded_number(text):
             j = i - 1
             if j >= 0 and (text[j] == 43 or text[j] == 45):  # a sign
                 j -= 1
-            # at the begin of a field: white space, a quotation mark, a comma or a semicolon stand before it
+            # at the start of a field: after white space, a quotation mark, a comma or a semicolon
             if (
                 j < 0
                 or text[j] == 32
@@ -265,7 +265,7 @@ def _place(keys, others, weights, indptr, indices, placed, both_ways, drop_loops
         if (drop_loops and key == other) or not weight > 0.0:
             continue
         for _ in range(2 if both_ways and key != other else 1):
-            at = indptr[key]  # the row's begin serves as its cursor, and _step_back puts it right again
+            at = indptr[key]  # the row's start serves as its cursor, and _step_back restores it
             indices[at] = other
             if placed.size:
                 placed[at] = weight
@@ -292,7 +292,7 @@ def _turn(indptr, indices, weights, new_indptr, new_indices, placed):
 
 @kernel()
 def _step_back(indptr):
-    """Undo the placing, which moved each row's begin to its end."""
+    """Restore row starts, which the placement has moved to the row ends."""
     for i in range(indptr.size - 1, 0, -1):
         indptr[i] = indptr[i - 1]
     indptr[0] = 0
@@ -305,7 +305,7 @@ def _merge(indptr, indices, weights, out, add):
         last, row_start = indptr[i + 1], kept
         for k in range(first, last):
             weight = weights[k] if weights.size else 1.0
-            # in place: the kept links never overtake those that are read
+            # in place: the write position never passes the read position
             if kept > row_start and indices[kept - 1] == indices[k]:
                 if out.size:
                     out[kept - 1] = out[kept - 1] + weight if add else max(out[kept - 1], weight)
@@ -320,7 +320,7 @@ def _merge(indptr, indices, weights, out, add):
 
 @kernel()
 def _repeated(indptr, indices):
-    """Number of links that repeat the one before; row and position of the first of them."""
+    """Return the number of links that repeat the previous one, and row and position of the first of them."""
     count, row, position = 0, -1, -1
     for i in range(indptr.size - 1):
         for k in range(indptr[i] + 1, indptr[i + 1]):
@@ -346,7 +346,7 @@ def _loop_weights(indptr, indices, weights, total):
 
 
 class NumberTable(NamedTuple):
-    """Numbers by key in an open hash table with linear probing; a free slot has the number -1."""
+    """Open-addressing hash table from keys to numbers with linear probing; a free slot has the number -1."""
 
     keys: np.ndarray
     numbers: np.ndarray
@@ -368,7 +368,7 @@ def number_table(keys: np.ndarray) -> NumberTable | None:
 
 
 def numbers_of(keys: np.ndarray, table: NumberTable) -> np.ndarray:
-    """Look up the numbers of keys, all of which are in the table."""
+    """Look up the numbers of keys, which must all be in the table."""
     numbers = np.empty(len(keys), table.numbers.dtype)
     _find(np.ascontiguousarray(keys, dtype=np.int64), *table, numbers)
     return numbers
@@ -389,7 +389,7 @@ def bucket_rows(targets: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np
     ([0, 2, 4], [1, 3, 0, 2])
     """
     bucket = np.searchsorted(bounds, targets, side="right") - 1
-    # NumPy sorts numbers of 16 bits by radix, in linear time
+    # NumPy sorts 16-bit integers by radix sort, in linear time
     order = np.argsort(bucket.astype(np.uint16) if len(bounds) < 2**16 else bucket, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=len(bounds) - 1))])
     return starts, order

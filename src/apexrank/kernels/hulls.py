@@ -1,8 +1,8 @@
-"""A convex hull of sparse distributions for each of many rows: mixtures, and the nearest point of every hull.
+"""Convex hulls of sparse distributions for many rows: mixtures, and the nearest point of every hull.
 
 Row i has candidates ``t_i^1 … t_i^m``, distributions over the columns. A mixture ``p_i = Σ_k λ_ik t_i^k`` is sparse on
-the union of their columns; with a share 1 − a of a common distribution added it is ``t̂_i = a·p_i + base``. Only columns
-of the union are ever looked at: elsewhere ``t̂_i`` is ``base``.
+the union of their columns; with a share 1 − a of a common distribution it is ``t̂_i = a·p_i + base``. Only columns of
+the union are ever visited: elsewhere ``t̂_i`` equals ``base``.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from apexrank.kernels.edges import Links, in_links
 from apexrank.kernels.jit import kernel
 
 KL, SQUARED, ITAKURA_SAITO, LOGISTIC = range(4)
-TINY = 1e-18  # where log t or 1/t is taken, t below this counts as this
-FLAT = 1e-12  # what is left to gain, relative to the cost, is lost in rounding
-DEPENDENT = 1e-14  # share of a pivot below which it is rounding
-SMALLEST = 1e-300  # weight under a pull, which keeps all of them off 0
-LEAST_INFORMATION = 0.01  # nats: a layer that says less says nothing
-MOST_STEPS = 60  # of Newton's method in a row; a handful is the rule
+TINY = 1e-18  # lower bound of t in log t and 1/t
+FLAT = 1e-12  # possible gain, relative to the cost, that is lost in rounding
+DEPENDENT = 1e-14  # relative size of a pivot that is only a rounding error
+SMALLEST = 1e-300  # smallest weight under a pull, which keeps all weights positive
+LEAST_INFORMATION = 0.01  # nats; layers with less information are uninformative
+MOST_STEPS = 60  # of Newton's method per row; a few are typical
 
 
 class Hulls(NamedTuple):
-    """Candidates of every row, their entries sorted by column and gathered into the columns of the union.
+    """Candidates of every row, with entries sorted by column and grouped by the columns of the union.
 
     Attributes
     ----------
     indptr, indices : ndarray
-        The union: columns of row i are ``indices[indptr[i]:indptr[i + 1]]``, ascending.
+        Union: columns of row i are ``indices[indptr[i]:indptr[i + 1]]``, ascending.
     entries : ndarray of int64
-        Entries of union place u are those from ``entries[u]`` to ``entries[u + 1]``.
+        Entries of position u of the union are ``entries[u]`` to ``entries[u + 1]``.
     candidate, share : ndarray
-        Of each entry: which of the row's candidates it belongs to, from 0, and its share of it.
+        For each entry, its candidate within the row, from 0, and its share of it.
     first : ndarray of int64
-        Candidates of row i are numbers ``first[i]`` to ``first[i + 1]`` in arrays with one value a candidate.
+        Candidates of row i are ``first[i]`` to ``first[i + 1]`` in arrays with one value per candidate.
     layer : ndarray of int32
-        Which layer each candidate is from.
+        Layer of each candidate.
     """
 
     indptr: np.ndarray
@@ -51,12 +51,12 @@ class Hulls(NamedTuple):
 
     @property
     def rows(self) -> tuple[np.ndarray, ...]:
-        """Arrays by which kernels go through the entries of a row."""
+        """Arrays that kernels need to iterate over the entries of a row."""
         return self.indptr, self.indices, self.entries, self.candidate, self.share
 
 
 def stacked(layers: Sequence[Links]) -> Hulls:
-    """Hulls of the rows of several square matrices; a row that is empty in a layer is no candidate.
+    """Build hulls from the rows of several square matrices; an empty row of a layer is not a candidate.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def stacked(layers: Sequence[Links]) -> Hulls:
     n = len(layers[0].indptr) - 1
     sizes = [np.diff(links.indptr) for links in layers]
     opinions = np.stack(sizes, axis=1) > 0
-    number = np.cumsum(opinions, axis=1) - 1  # of a layer among those of the row
+    number = np.cumsum(opinions, axis=1) - 1  # index of a layer among those of the row
     parts = []
     for k, (links, size) in enumerate(zip(layers, sizes, strict=True)):
         row = np.repeat(np.arange(n, dtype=links.indices.dtype), size)
@@ -80,12 +80,12 @@ def stacked(layers: Sequence[Links]) -> Hulls:
 
 
 def gathered(parts: Sequence[tuple[np.ndarray, ...]], sizes: np.ndarray, layer: np.ndarray) -> Hulls:
-    """Hulls of entries in any order: row, column, candidate and share of each, in several parts.
+    """Build hulls from entries in any order: row, column, candidate and share of each, in several parts.
 
     ``sizes`` are the numbers of candidates of the rows, ``layer`` the layer of each candidate.
     """
     row, column, candidate, share = (np.concatenate(each) for each in zip(*parts, strict=True))
-    # counted from 1, since links of weight 0 are left out
+    # numbered from 1, because links of weight 0 are dropped
     links = in_links(column, row, np.arange(1.0, len(row) + 1), len(sizes))
     place = links.weights.astype(np.int64) - 1  # type: ignore[union-attr]
     is_new = np.diff(links.indices, prepend=-1) != 0
@@ -104,7 +104,7 @@ def gathered(parts: Sequence[tuple[np.ndarray, ...]], sizes: np.ndarray, layer: 
 
 @kernel()
 def mix(hull, first, weights, out, low, high):
-    """``p = Σ_k λ_k t^k`` on the places of the union, for rows low to high."""
+    """Compute ``p = Σ_k λ_k t^k`` on the union, for rows low to high."""
     indptr, _, entries, candidate, share = hull
     for i in range(low, high):
         for u in range(indptr[i], indptr[i + 1]):
@@ -127,7 +127,7 @@ def phi(kind, t):
 
 @kernel()
 def slope_of(kind, t):
-    """``φ'``; for KL that of t·log t, 1 included, which counts where coordinates have weights."""
+    """Derivative ``φ'``; for KL that of t·log t with the constant 1, which matters if coordinates have weights."""
     if kind == SQUARED:
         return t
     u = max(t, TINY)
@@ -138,7 +138,7 @@ def slope_of(kind, t):
 
 @kernel()
 def bend_of(kind, t):
-    """``φ''``."""
+    """Second derivative ``φ''``."""
     if kind == SQUARED:
         return 1.0
     u = max(t, TINY)
@@ -149,7 +149,7 @@ def bend_of(kind, t):
 
 @kernel()
 def generated(kind, scale, t, derivative):
-    """``scale·φ(t)`` of each coordinate, or ``scale·φ'(t)``."""
+    """Compute ``scale·φ(t)`` of each coordinate, or ``scale·φ'(t)``."""
     out = np.empty_like(t)
     for j in range(t.size):
         out[j] = scale[j] * (slope_of(kind, t[j]) if derivative else phi(kind, t[j]))
@@ -158,7 +158,7 @@ def generated(kind, scale, t, derivative):
 
 @kernel()
 def convex_costs(kind, scale, indptr, indices, p, base, damping, out, low, high):
-    """``Σ_j scale_j·(φ(t̂_ij) − φ(base_j))`` over the union of each row."""
+    """Compute ``Σ_j scale_j·(φ(t̂_ij) − φ(base_j))`` over the union of each row."""
     for i in range(low, high):
         total = 0.0
         for u in range(indptr[i], indptr[i + 1]):
@@ -169,7 +169,7 @@ def convex_costs(kind, scale, indptr, indices, p, base, damping, out, low, high)
 
 @kernel()
 def _row_cost(kind, scale, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess):
-    """Cost of the weights of a row; its gradient and Hessian too, unless ``grad`` is empty."""
+    """Compute the cost of a row's weights, and its gradient and Hessian unless ``grad`` is empty."""
     indptr, indices, entries, candidate, share = hull
     m, wanted = lam.size, grad.size > 0
     total = 0.0
@@ -200,9 +200,9 @@ def _row_cost(kind, scale, hull, i, lam, linear, prior, base, damping, entropy, 
 
 @kernel()
 def _newton_step(lam, grad, hess, fixed, work, x, y, step):
-    """Newton's step on the weights that are not fixed, which keeps their sum: two solves by Cholesky's method.
+    """Compute the Newton step of the free weights that preserves their sum, by two Cholesky solves.
 
-    Of candidates that are mixtures of one another only as many move as it takes.
+    Among linearly dependent candidates, only as many move as necessary.
     """
     m = lam.size
     size = 0
@@ -223,8 +223,8 @@ def _newton_step(lam, grad, hess, fixed, work, x, y, step):
             for c in range(b):
                 value -= work[a, c] * work[b, c]
             if a == b:
-                # more candidates than dimensions: an infinite pivot leaves this one where it is, as any step of it
-                # is one of the others, and what is left of the pivot is rounding
+                # more candidates than dimensions: an infinite pivot keeps this one fixed, because any step of it can be
+                # made by the others, and the rest of the pivot is rounding error
                 work[a, a] = np.sqrt(value) if value > least else np.inf
             else:
                 work[a, b] = value / work[b, b]
@@ -259,8 +259,8 @@ def _normalise(weights):
 
 @kernel()
 def _stepped_in_logs(weights, step, length, new):
-    """A step of the logarithms of weights, on which a pull acts; none falls below the smallest number."""
-    # the pull's logarithm has no finite slope at 0: in logs a step of any length leaves every weight positive
+    """Step in the logarithms of weights under a pull; no weight falls below the smallest number."""
+    # the pull has no finite slope at 0; in logarithms a step of any length keeps every weight positive
     top = -np.inf
     for k in range(weights.size):
         new[k] = np.log(weights[k]) + length * step[k] / weights[k]
@@ -272,10 +272,10 @@ def _stepped_in_logs(weights, step, length, new):
 
 @kernel()
 def _gap_under_pull(weights, grad, gap, pull):
-    """The first-order gap without weights that are, and would remain, next to nothing.
+    """First-order gap without weights that are, and would remain, negligible.
 
-    Their derivatives are of any size. What counts are the spread of the derivatives (less their mean) by weight, and
-    what the linear cost with the pull can gain: ``pull·log Σ_k λ_k exp(−g_k/pull)``.
+    Their derivatives can be of any size. The gap combines the weighted spread of the derivatives (minus their mean) and
+    the possible gain of the linear cost with the pull: ``pull·log Σ_k λ_k exp(−g_k/pull)``.
     """
     spread = total = 0.0
     for k in range(weights.size):
@@ -307,8 +307,8 @@ def project(
     """Minimise ``entropy·Σ_j scale_j·φ(t̂_j) − <prices, t̂> + pull·KL(λ‖prior)`` over the weights λ of each row.
 
     With prices ``∇φ(ρ)`` and entropy 1 this is the Bregman projection of ρ onto the hull. ``gap`` is the first-order
-    gap of the weights given, ``Σ_k λ_k g_k − min_k g_k``, ``slope`` the derivative from them towards the new ones.
-    Newton's method with an active set; each step is checked to go down.
+    gap of the given weights, ``Σ_k λ_k g_k − min_k g_k``, ``slope`` the derivative from them towards the new ones. It
+    uses Newton's method with an active set; each step is checked for descent.
     """
     indptr, indices, entries, candidate, share = hull
     most = 0
@@ -339,15 +339,15 @@ def project(
                 mean += lam[k] * g[k]
                 least = min(least, g[k])
             for k in range(m):
-                g[k] -= mean  # nothing is lost where one weight is nearly 1
+                g[k] -= mean  # preserves precision if one weight is nearly 1
             if count == 0:
                 gap[i] = mean - least if pull == 0.0 else _gap_under_pull(lam, g, mean - least, pull)
                 for k in range(m):
                     start_grad[k] = g[k]
             if mean - least <= tol:
                 break
-            # active set: a weight at 0 stays there while its slope holds it there; one that the step would drive
-            # below 0 is fixed as well, and the step is taken again, at most m times
+            # active set: a weight at 0 stays fixed while its derivative is non-negative; a weight that the step would
+            # make negative is fixed as well, and the step is recomputed, at most m times
             for k in range(m):
                 fixed[k] = lam[k] <= 0.0 and g[k] >= 0.0
             while True:
@@ -366,8 +366,8 @@ def project(
                 if pull == 0.0 and d[k] < 0.0 and lam[k] + length * d[k] < 0.0:
                     length, hit = -lam[k] / d[k], k
             if not descent < 0.0:
-                break  # rounding alone is left, or nan
-            # what is left to gain is below the rounding of the cost: Newton's step needs no check there
+                break  # only rounding errors are left, or nan
+            # the possible gain is below the rounding error of the cost: accept the Newton step unchecked
             done = -descent <= FLAT * (1.0 + abs(here)) and factor < 0.5
             lost = 1e-15 * (1.0 + abs(here)) if pull > 0.0 else 0.0
             for _ in range(50):
@@ -383,7 +383,7 @@ def project(
                 there = _row_cost(
                     kind, scale, hull, i, trial[:m], lin, p0, base, damping, entropy, pull, g[:0], h
                 )
-                done = there <= here + 1e-4 * length * descent + lost  # Armijo's condition
+                done = there <= here + 1e-4 * length * descent + lost  # Armijo condition
                 if not done:
                     length, hit = 0.5 * length, -1
             if not done:
@@ -399,12 +399,12 @@ def project(
 def corroborate(
     hull, first, weights, prior, ranks, base, damping, far, near, temperature, new, gap, low, high
 ):
-    """Weights of candidates by how well the row's others, before the background of the ranks, bear them out.
+    """Weight candidates by their corroboration by the row's others, against the background of the ranks.
 
-    ``λ_k ∝ prior_k·exp(−D(t̂_k‖r_k)/(temperature·I_k))``, where ``r_k = a·o_k + (1 − a)·ranks``, o_k is the mix of the
-    other candidates, and ``I_k = Σ t̂_k log t̂_k + log n`` is the information of the candidate. ``far`` is what D would
-    be, and ``near`` Σ t̂ log t̂, if all places were as those outside of the row's union. ``gap`` is how far weights
-    move: half of ``|λ_new − λ|₁``.
+    ``λ_k ∝ prior_k·exp(−D(t̂_k‖r_k)/(temperature·I_k))``, where ``r_k = a·o_k + (1 − a)·ranks``, o_k is the mixture of
+    the other candidates, and ``I_k = Σ t̂_k log t̂_k + log n`` is the information of the candidate. ``far`` is the
+    value of D, and ``near`` that of Σ t̂ log t̂, if all columns were like those outside the row's union. ``gap`` is the
+    change of the weights, half of ``|λ_new − λ|₁``.
     """
     indptr, indices, entries, candidate, share = hull
     n = ranks.size

@@ -1,11 +1,11 @@
-"""Pairs of items that two lists put in opposite order, counted or summed in O(n log n) for many lists at once.
+"""Inversions between pairs of lists, counted or summed in O(n log n) for many lists at once.
 
-An inversion is a pair of items of which one list puts the first strictly before the second and the other strictly
-after it; a pair tied in either list is none.
+An inversion is a pair of items that one list ranks strictly in one order and the other strictly in the opposite order;
+a pair tied in either list is not an inversion.
 
-The items are taken in the order of the first list, from the last to the first. A Fenwick tree (Fenwick 1994) holds
-those already taken by their level in the second list, and gives how many of them, or how much weight, lie below the
-level of the next item. All its sums only add, so that weights of any spread lose nothing to cancellation.
+The items are processed in the order of the first list, from the last to the first. A Fenwick tree (Fenwick 1994) holds
+the processed items by their level in the second list, and returns the number of them, or their weight, below the level
+of the next item. Its sums only add, so that weights of any range lose nothing to cancellation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apexrank.kernels.jit import kernel
 class SortedRows(NamedTuple):
     """One list of n items per row, best first.
 
-    ``order`` holds the item at each place, ``new`` whether that place begins a new level: items of one level are tied.
+    ``order`` holds the item at each place, ``new`` whether that place starts a new level; items of one level are tied.
     """
 
     order: np.ndarray
@@ -28,7 +28,7 @@ class SortedRows(NamedTuple):
 
 
 class PairCounts(NamedTuple):
-    """Numbers of pairs of each row; ``tied_first`` and ``tied_second`` include the pairs ``tied_both``."""
+    """Numbers of pairs in each row; ``tied_first`` and ``tied_second`` include the pairs in ``tied_both``."""
 
     inversions: np.ndarray
     tied_first: np.ndarray
@@ -37,7 +37,7 @@ class PairCounts(NamedTuple):
 
 
 def sort_rows(values: np.ndarray, descending: bool = False) -> SortedRows:
-    """Sort each row of an (m, n) array; the best value is the smallest, or the largest where ``descending``.
+    """Sort each row of an (m, n) array; the best value is the smallest, or the largest if ``descending``.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def sort_rows(values: np.ndarray, descending: bool = False) -> SortedRows:
 
 
 def mean_ranks(rows: SortedRows) -> np.ndarray:
-    """Rank of each item, 1 for the best, the mean of their ranks for tied ones.
+    """Rank of each item, 1 for the best; tied items share their mean rank.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def mean_ranks(rows: SortedRows) -> np.ndarray:
 
 
 def mean_over_ties(rows: SortedRows, table: np.ndarray) -> np.ndarray:
-    """Value in ``table`` of each item's place; tied items share the mean of theirs.
+    """Look up the place of each item in ``table``; tied items share the mean of their values.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def mean_over_ties(rows: SortedRows, table: np.ndarray) -> np.ndarray:
 
 
 def count_pairs(first: SortedRows, second: SortedRows) -> PairCounts:
-    """Count the inversions and the ties of each row; a single row is compared with each row of the other.
+    """Count the inversions and ties of each row; a single row is compared with each row of the other.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def count_pairs(first: SortedRows, second: SortedRows) -> PairCounts:
 def sum_inversions(
     first: SortedRows, second: SortedRows, weights: np.ndarray, *, additive: bool = False
 ) -> np.ndarray:
-    """Sum over the inversions of each row of ``w_i·w_j``, or of ``w_i + w_j`` where ``additive``.
+    """Sum ``w_i·w_j``, or ``w_i + w_j`` if ``additive``, over the inversions of each row.
 
     ``weights`` has one row of item weights for all lists, or one for each.
 
@@ -123,7 +123,7 @@ def _mean_over_ties(order, new, table, out):
         while start < n:
             end, more = start + 1, 0.0
             while end < n and not new[r, end]:
-                more += table[end] - table[start]  # an item that is not tied keeps its value to the last bit
+                more += table[end] - table[start]  # an untied item keeps its exact value
                 end += 1
             for i in range(start, end):
                 out[r, order[r, i]] = table[start] + more / (end - start)
@@ -132,7 +132,7 @@ def _mean_over_ties(order, new, table, out):
 
 @kernel()
 def _tie_start(new, end):
-    """First place of the level whose last place is ``end - 1``."""
+    """Return the first place of the level that ends at ``end - 1``."""
     start = end - 1
     while not new[start]:
         start -= 1
@@ -141,7 +141,7 @@ def _tie_start(new, end):
 
 @kernel()
 def _fill_levels(order_1, order_2, new_2, scratch, level):
-    """Write the levels in the second list, from 0 for the best, in the order of the first.
+    """Write the levels in the second list, from 0 for the best, in the order of the first list.
 
     Return the numbers of levels and of tied pairs of the second list.
     """
@@ -162,7 +162,7 @@ def _fill_levels(order_1, order_2, new_2, scratch, level):
 @kernel()
 def _count_pairs(order_1, new_1, order_2, new_2, out):
     n = order_1.shape[1]
-    # int32, enough for 2³¹ items, halves what the cache has to hold: three times as fast for a million items
+    # int32, enough for 2³¹ items, halves cache usage: three times as fast for a million items
     scratch, level = np.empty(n, np.int32), np.empty(n, np.int32)
     tree, met = np.empty(n + 1, np.int32), np.zeros(n, np.int32)
     for r in range(out.shape[1]):
@@ -172,15 +172,15 @@ def _count_pairs(order_1, new_1, order_2, new_2, out):
         inversions, tied_1, both, end = 0, 0, 0, n
         while end > 0:
             start = _tie_start(new_1[r_1], end)
-            # a tie is looked up as a whole before any of it enters the tree
+            # look up all items of a tie before inserting any of them
             for i in range(start, end):
                 k = np.int64(level[i])
-                while k > 0:  # k's bits from the lowest up: the sum over levels 0 … level − 1 in log n steps
+                while k > 0:  # clear the lowest bits: the sum over levels 0 … level − 1 in log n steps
                     inversions += tree[k]
                     k &= k - 1
             for i in range(start, end):
                 k = np.int64(level[i]) + 1
-                while k <= n_levels:  # all nodes whose range holds the level
+                while k <= n_levels:  # all nodes whose range contains the level
                     tree[k] += 1
                     k += k & -k
             if end - start > 1:
@@ -192,7 +192,7 @@ def _count_pairs(order_1, new_1, order_2, new_2, out):
 
 @kernel()
 def _count_equal(levels, met):
-    """Number of pairs of equal levels; ``met`` is zero before and after."""
+    """Count pairs of equal levels; ``met`` is zero before and after."""
     pairs = 0
     for k in levels:
         pairs += met[k]

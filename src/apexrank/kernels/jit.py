@@ -1,4 +1,4 @@
-"""``numba.njit`` wrapper with an on-disk cache, without which every process would compile for a minute."""
+"""``numba.njit`` wrapper with an on-disk cache, which saves a minute of compilation in every process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numba import njit
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function on its first call, to run without the interpreter's lock, and cache it on disk.
+    """Compile a function on its first call, to run without the GIL, and cache it on disk.
 
-    Where nothing can be written (a read-only installation and no home, a full disk) each process compiles anew.
+    If the cache cannot be written (read-only installation without a home, full disk), each process compiles again.
     """
 
     def compile_later(function: Callable[..., Any]) -> Any:
@@ -25,7 +25,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _forgiving(compiled: Any) -> Any:
-    """Ignore errors of writing the cache, such as a full disk: the compiled function is in memory all the same."""
+    """Ignore errors in writing the cache, such as a full disk, because the compiled function is in memory anyway."""
     kept = getattr(compiled, "_cache", None)
     save = getattr(kept, "save_overload", None)
     if kept is None or save is None:

@@ -1,4 +1,4 @@
-"""Parse plain LETOR lines from bytes; whatever is unusual is left to the parser in Python, which knows every rule."""
+"""Fast parser of plain LETOR lines; unusual lines are left to the complete parser in Python."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from apexrank.kernels.jit import kernel
 
-ROW, ENTRY, LINE, HARD = range(4)  # what `state` counts
+ROW, ENTRY, LINE, HARD = range(4)  # indices of the counts in `state`
 _BLANK, _NEWLINE, _HASH, _COLON, _POINT, _PLUS, _MINUS, _E, _UPPER_E = map(ord, " \n#:.+-eE")
-_TEN = 10.0 ** np.arange(23)  # the powers of ten that are exact
-_DIGITS = 10**15  # where a mantissa stops growing
-_EXACT = 2**53  # the last whole number of double precision
+_TEN = 10.0 ** np.arange(23)  # exact powers of ten
+_DIGITS = 10**15  # limit of a mantissa
+_EXACT = 2**53  # integers up to this are exact in double precision
 
 
 @kernel()
@@ -26,30 +26,30 @@ def parse_lines(
     values: np.ndarray,
     hard: np.ndarray,
 ) -> int:
-    """Parse lines from byte ``at`` on until one needs the parser in Python, or the arrays are full; give where.
+    """Parse lines from byte ``at`` until one needs the Python parser or the arrays are full; return the position.
 
-    Every line of ``text`` must end in a newline. A line is taken if it is empty, a comment, or has a relevance, a query
-    id and features, none of them twice. A mantissa up to 2^53 times or over a power of ten up to 10^22 is rounded
-    correctly by one operation (Clinger 1990); the place of any other value is put into ``hard``.
+    Every line of ``text`` must end in a newline. A line is parsed if it is empty, a comment, or has a relevance, a
+    query id and features without duplicates. A mantissa up to 2^53 times or over a power of ten up to 10^22 is rounded
+    correctly by one operation (Clinger 1990); the positions of other values are stored in ``hard``.
 
     Parameters
     ----------
     text : ndarray of uint8
-        Whole lines.
+        Complete lines.
     at : int
-        Where the first of them starts.
+        Position of the first line.
     state : ndarray of 4 int64
-        Number of rows, entries and lines so far, and of values in ``hard``; all are counted on.
+        Number of rows, entries and lines so far, and of values in ``hard``; all are incremented.
     relevance, lines : ndarray
-        Of each row.
+        Relevance and line number of each row.
     spans : ndarray of shape (rows, 4)
-        Start and end of a row's query id and of its comment, which is empty if there is none.
+        Start and end of a row's query id and of its comment, which may be empty.
     ends : ndarray of int64
-        Entries up to the end of each row, from ``ends[1]`` on.
+        Number of entries up to the end of each row, from ``ends[1]`` on.
     columns, values : ndarray
-        Entries: feature number less 1, and value.
+        Feature number minus 1 and value of each entry.
     hard : ndarray of shape (entries, 3)
-        Entry, start and end of values to be read by Python.
+        Entry, start and end of values to be parsed by Python.
     """
     n = len(text)
     while at < n and state[ROW] < len(relevance):
@@ -135,7 +135,7 @@ def _is_null(text: np.ndarray, start: int, stop: int) -> bool:
 
 @kernel()
 def _number(text: np.ndarray, i: int) -> tuple[int, float, bool]:
-    """Where a number ends, its value, and whether it is a whole token whose value is rounded correctly."""
+    """Return the end of a number, its value, and whether it is a complete token with a correctly rounded value."""
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:
         i += 1

@@ -1,21 +1,21 @@
-"""Isotonic regression with bounded steps, ``lower_i ≤ v_{i+1} − v_i ≤ upper_i``: exact, in O(n log n).
+"""Isotonic regression with bounded steps ``lower_i ≤ v_{i+1} − v_i ≤ upper_i``, exact, in O(n log n).
 
-Dynamic programming on the derivative of the prefix cost. Let ``F_i(v)`` be the least cost of rows 0 to i if
-``v_i = v``. Its derivative is piecewise linear and rises through zero at ``u_i``. The next row first spreads it,
+Dynamic programming on the derivative of the prefix cost. Let ``F_i(v)`` be the minimal cost of rows 0 to i with
+``v_i = v``. Its derivative is piecewise linear and crosses zero at ``u_i``. The next row first widens it,
 
-    G(v) = min F_i(v') over lower ≤ v − v' ≤ upper:    what lies left of u moves by ``lower``, right of it by ``upper``,
+    G(v) = min F_i(v') over lower ≤ v − v' ≤ upper:    left of u it moves by ``lower``, right of it by ``upper``,
 
-with a flat piece between, and then adds ``w·(v − y)``. Backwards, ``v_i`` is ``u_i`` clipped to what ``v_{i+1}``
-allows.
+with a flat piece between, and then adds ``w·(v − y)``. Backwards, ``v_i`` is ``u_i`` clipped to the range that
+``v_{i+1}`` allows.
 
-The breakpoints on either side of u are kept in two splay trees (Sleator and Tarjan, 1985), in order of position. A
-node knows the sum of its subtree's slope changes, and of these times the distance to itself, so that the next zero is
-found by descending from the root, and a shift of a whole side is noted at its root. With two plain stacks, whose
-breakpoints move across one by one, the same takes O(n²) where u swings to and fro over many of them.
+The breakpoints on either side of u are kept in two splay trees (Sleator and Tarjan, 1985), ordered by position. A node
+stores the sum of its subtree's slope changes, and of these times the distance to itself, so that the next zero is found
+by descending from the root, and a shift of a whole side is recorded at its root. With two plain stacks, whose
+breakpoints move across one by one, it would take O(n²) if u oscillates over many of them.
 
-Steps are counted from the flattest feasible path, so that every side only ever moves outwards and u stays in the range
-of the data: a bound wider than that range is no bound. The fit is computed once more from its blocks, the runs of rows
-at a bound of the step: each has the weighted mean of its own rows, and no rounding of the others.
+Steps are measured from the flattest feasible path, so that each side only moves outwards and u stays in the range of
+the data; a bound wider than that range has no effect. The fit is then recomputed from its blocks, the runs of rows at a
+bound of the step: each gets the weighted mean of its own rows, without rounding errors of the others.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ LEFT, RIGHT = 0, 1
 def lipschitz_isotonic(
     y: ArrayLike, lower: ArrayLike, upper: ArrayLike, weight: ArrayLike | None = None
 ) -> np.ndarray:
-    """``argmin_v Σ_i w_i (v_i − y_i)²`` subject to ``lower_i ≤ v_{i+1} − v_i ≤ upper_i``.
+    """Isotonic regression with bounded steps: ``argmin_v Σ_i w_i (v_i − y_i)²``, ``lower_i ≤ v_{i+1} − v_i ≤ upper_i``.
 
-    ``lower=0, upper=inf`` is isotonic regression, ``lower=-inf, upper=0`` the falling one; ``lower=0`` and ``upper``
-    L times the distances of sorted points is the best rising function with slope at most L.
+    ``lower=0, upper=inf`` is isotonic regression, ``lower=-inf, upper=0`` its decreasing variant; ``lower=0`` and
+    ``upper`` L times the distances of sorted points give the best increasing function with slope at most L.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ def lipschitz_isotonic(
     lower, upper : float or array-like of shape (n − 1,)
         Bounds of each step; ``lower`` may be −inf and ``upper`` inf.
     weight : array-like of shape (n,), optional
-        Non-negative weights, one by default. A row of weight 0 has no say and takes the flattest step from the row
-        before it that is allowed. Only ratios count, so rows without any weight are fitted with equal weights.
-        The fit is exact to rounding for weights within 16 powers of ten of each other.
+        Non-negative weights, one by default. A row of weight 0 has no influence and takes the flattest allowed step
+        from the row before it. Only ratios count, so rows that all have weight 0 are fitted with equal weights. The fit
+        is exact to rounding for weights within 16 powers of ten of each other.
 
     Returns
     -------
     ndarray of shape (n,)
-        The fit; with ``lower=0`` it never falls, to the last bit.
+        Fitted values; with ``lower=0`` they are exactly monotone.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def lipschitz_isotonic(
     values = _check_values("y", y)
     n = len(values)
     low, high = _check_bound("lower", lower, n), _check_bound("upper", upper, n)
-    has_room = (low <= high) & (low < math.inf) & (high > -math.inf)  # nan has none
+    has_room = (low <= high) & (low < math.inf) & (high > -math.inf)  # false for nan
     if not has_room.all():
         raise InputError("lower must not exceed upper: every step needs room, lower < inf and upper > -inf")
     weights = _check_weight(weight, n)
@@ -95,25 +95,25 @@ def lipschitz_isotonic_link(
     *,
     rounding: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rising function of the scores, of slope at most ``slope``, that is nearest to ``y`` in the mean square.
+    """Least-squares fit of ``y`` by an increasing function of the scores with slope at most ``slope``.
 
-    Rows of equal scores share one value.
+    Rows with equal scores share one value.
 
     Parameters
     ----------
     scores, y : array-like of shape (n,)
-        Where the function is wanted, and what it should be there.
+        Arguments of the function, and target values.
     slope : float
         Largest slope; infinite for isotonic regression.
     weight : array-like of shape (n,), optional
         Non-negative weights, one by default.
     rounding : float
-        Scores that differ by no more than this from their neighbours are taken to be equal.
+        Neighbouring scores that differ by at most this are considered equal.
 
     Returns
     -------
     knots, values : ndarray
-        The different scores, rising, and the function there.
+        Distinct scores, increasing, and the values of the function.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def lipschitz_isotonic_link(
         new = np.diff(knots, prepend=-math.inf) > rounding
         knots, first, number = knots[new], first[new], (np.cumsum(new) - 1)[number]
     mass = np.bincount(number, weights, len(knots))
-    start = values[first]  # sums of distances to a value of the knot keep the digits
+    start = values[first]  # sums of differences from a value of the knot avoid cancellation
     excess = np.bincount(number, weights * (values - start[number]), len(knots))
     mean = start + np.divide(excess, mass, out=np.zeros(len(knots)), where=mass > 0)
     upper = math.inf if math.isinf(slope) else slope * np.diff(knots)
@@ -165,7 +165,7 @@ def _check_weight(weight: ArrayLike | None, n: int) -> np.ndarray:
 
 @kernel()
 def _fit(y, down, up, weight):
-    zero = _prefix_minimisers(y - y[0], down, up, weight)  # far from zero sums would lose digits
+    zero = _prefix_minimisers(y - y[0], down, up, weight)  # values far from zero would lose precision in sums
     v, step = _go_back(zero + y[0], down, up, weight)
     _settle(y, down, up, weight, step, v)
     return v
@@ -173,11 +173,11 @@ def _fit(y, down, up, weight):
 
 @kernel()
 def _prefix_minimisers(y, down, up, weight):
-    """The zeros ``u_i`` of the derivatives."""
+    """Compute the zeros ``u_i`` of the derivatives."""
     n = y.size
-    child = np.zeros((2, 2 * n), np.int32)  # node 0 is no node
-    # of a node: position, shift its children still have to make, change of slope from left to right,
-    # sum of these over the subtree, and their sum times the distance to the node
+    child = np.zeros((2, 2 * n), np.int32)  # 0 means no node
+    # of a node: position, pending shift of its children, change of slope from left to right, sum of these over the
+    # subtree, and their sum times the distance to the node
     pos, shift, jump = np.zeros(2 * n), np.zeros(2 * n), np.zeros(2 * n)
     total, moment = np.zeros(2 * n), np.zeros(2 * n)
     tree, path = (child, pos, shift, jump, total, moment), np.empty(2 * n, np.int32)
@@ -189,20 +189,20 @@ def _prefix_minimisers(y, down, up, weight):
         for side in range(2):
             move = up[i - 1] if side == RIGHT else down[i - 1]
             if math.isinf(move):
-                root[side] = 0  # no bound: the flat piece reaches to infinity, and no breakpoint is left
+                root[side] = 0  # no bound: the flat piece extends to infinity, and no breakpoints are left
                 continue
             if root[side] > 0:
-                # the whole side moves in O(1): the children learn of it when somebody comes by (_hand_down)
+                # the whole side moves in O(1): the shift is propagated to children lazily (_hand_down)
                 pos[root[side]] += move
                 shift[root[side]] += move
             if slope > 0.0:
-                # where the flat piece ends, the derivative begins to rise with the slope it had at u
+                # at the end of the flat piece the derivative continues with the slope it had at u
                 pos[used], jump[used] = u + move, slope if side == RIGHT else -slope
                 child[side, used] = root[side]
                 _sum_up(tree, used)
                 root[side] = used
                 used += 1
-        # on the flat piece around u the derivative is w·(v − y) alone: its zero lies from u towards y
+        # on the flat piece around u the derivative is only w·(v − y): its zero lies from u towards y
         slope = weight[i]
         if slope * (u - y[i]) != 0.0:
             side = RIGHT if y[i] > u else LEFT
@@ -213,7 +213,7 @@ def _prefix_minimisers(y, down, up, weight):
 
 @kernel()
 def _move_zero(tree, path, root, side, u, y, weight):
-    """Go from u towards y until the derivative vanishes; the breakpoints passed on the way change sides."""
+    """Move from u towards y until the derivative vanishes; breakpoints passed on the way change sides."""
     child, pos, _, jump, total, moment = tree
     sign = 1.0 if side == RIGHT else -1.0
     value, slope, at, limit = weight * abs(u - y), weight, u, y
@@ -223,8 +223,8 @@ def _move_zero(tree, path, root, side, u, y, weight):
         path[depth] = node
         depth += 1
         near = child[1 - side, node]
-        # |derivative| at the node, had all breakpoints nearer to u been passed: those of the subtree ``near`` change
-        # it by their slopes times their distances, of which the subtree knows the sums
+        # |derivative| at the node after passing all breakpoints nearer to u: those of the subtree ``near`` change it
+        # by their slopes times their distances, whose sums the subtree stores
         left_over = value - slope * abs(pos[node] - at)
         left_over += moment[near] + total[near] * (pos[near] - pos[node])
         passed = left_over > 0.0
@@ -238,15 +238,15 @@ def _move_zero(tree, path, root, side, u, y, weight):
     if depth > 0:
         _splay(tree, path, depth)
         _change_sides(tree, path, root, side, path[0], passed)
-    slope = max(slope, weight)  # the row itself is in every slope
+    slope = max(slope, weight)  # every slope includes the row itself
     u = at + sign * value / slope
-    # rounding must not carry u past the next breakpoint, or past y
+    # rounding must not move u past the next breakpoint or past y
     return (min(u, limit) if side == RIGHT else max(u, limit)), slope
 
 
 @kernel()
 def _change_sides(tree, path, root, side, top, passed):
-    """Cut the tree of ``side`` at its new root ``top`` and hang what was passed into the tree of the other side."""
+    """Split the tree of ``side`` at its new root ``top`` and attach the passed part to the tree of the other side."""
     child = tree[0]
     near = 1 - side
     if passed:
@@ -263,7 +263,7 @@ def _change_sides(tree, path, root, side, top, passed):
         root[near] = crossed
         return
     node, depth = root[near], 0
-    while node > 0:  # the other side's node next to u
+    while node > 0:  # node of the other side next to u
         _hand_down(tree, node)
         path[depth] = node
         depth += 1
@@ -285,7 +285,7 @@ def _sum_up(tree, node):
 
 @kernel()
 def _hand_down(tree, node):
-    """Move the children by the shift that is still due to them."""
+    """Apply the pending shift to the children."""
     child, pos, shift = tree[:3]
     if shift[node] != 0.0:
         for side in range(2):
@@ -308,7 +308,7 @@ def _lift(tree, node, parent):
 
 @kernel()
 def _splay(tree, path, depth):
-    """Bring the last node of a path of ``depth`` nodes from the root, all handed down, to the root: ``path[0]``."""
+    """Splay the last node of a path of ``depth`` nodes from the root (all shifts applied) to the root, ``path[0]``."""
     child = tree[0]
     node, i = path[depth - 1], depth - 1
     while i > 0:
@@ -320,7 +320,7 @@ def _splay(tree, path, depth):
         above = path[i - 2]
         side = 1 if child[1, above] == parent else 0
         if child[side, parent] == node:
-            # a straight line: lifting the parent first is what makes descents O(log n) on average
+            # zig-zig: rotating the parent first makes descents O(log n) amortised
             _lift(tree, parent, above)
             _lift(tree, node, parent)
         else:
@@ -337,16 +337,16 @@ def _splay(tree, path, depth):
 
 @kernel()
 def _go_back(zero, down, up, weight):
-    """Fit from the last row to the first, and the step at each bound that holds it; nan where none does."""
+    """Compute the fit from the last row to the first, and the active bound of each step, nan if none is active."""
     n = zero.size
-    first = 0  # row with weight
+    first = 0  # first row with weight
     while weight[first] == 0.0:
         first += 1
     v, step = zero.copy(), np.full(n, np.nan)
     for i in range(n - 2, -1, -1):
         lowest, highest = v[i + 1] - up[i], v[i + 1] - down[i]
-        # held by equality, so that rows of one value share it to the last bit: rows before the first weight, steps
-        # without any room, and rows without a say
+        # tie by equality, so that rows of one value share it exactly: rows before the first weight, steps without any
+        # room, and rows without weight
         if i < first or (down[i] == 0.0 and up[i] == 0.0) or (weight[i + 1] == 0.0 and v[i + 1] == zero[i]):
             v[i], step[i] = v[i + 1], 0.0
         elif zero[i] < lowest:
@@ -358,7 +358,7 @@ def _go_back(zero, down, up, weight):
 
 @kernel()
 def _settle(y, down, up, weight, step, v):
-    """Give each block, a run of rows held together by ``step``, the mean of its own rows."""
+    """Set each block, a run of rows connected by ``step``, to the mean of its own rows."""
     n, start = y.size, 0
     while start < n:
         end, offset, mass, excess = start, 0.0, 0.0, 0.0
@@ -370,7 +370,7 @@ def _settle(y, down, up, weight, step, v):
             offset += step[end]
             end += 1
         base = v[start] if mass == 0.0 else y[start] + excess / mass
-        if start > 0:  # rounding must not break a bound
+        if start > 0:  # rounding must not violate a bound
             base = min(max(base, v[start - 1] + down[start - 1]), v[start - 1] + up[start - 1])
         offset = 0.0
         for i in range(start, end + 1):

@@ -1,11 +1,11 @@
-"""Sums over orders and draws of the Lovász–Mallows model (Iyer and Bilmes 2013).
+"""Sums over orders and samplers for the Lovász–Mallows model (Iyer and Bilmes 2013).
 
-* Chains: Gibbs sweeps over scores and Metropolis swaps of orders, where f depends on the size of a set alone.
-* Orders: sums over all n! orders by a dynamic programme over subsets, in 2ⁿ·n steps. Bit i of a set's number says
-  whether item i is in it. Placing item j after the set S weighs ``exp(y_j·(f(S ∪ j) − f(S)))``, so that a whole order
-  weighs ``exp(<y, h_σ>)``.
-* Lattice: sums over all maximal chains of a lattice of subsets, items of one kind counted together. A state says how
-  many items of each kind are in the set: number s has the digits ``s // strides[g] % (counts[g] + 1)``, so larger sets
+* Chains: Gibbs sweeps over scores and Metropolis swaps of orders, for f that depends only on the size of a set.
+* Orders: sums over all n! orders by a dynamic programme over subsets, in 2ⁿ·n steps. Bit i of a set's number tells
+  whether item i is in it. Placing item j after the set S has weight ``exp(y_j·(f(S ∪ j) − f(S)))``, so that an order
+  has weight ``exp(<y, h_σ>)``.
+* Lattice: sums over all maximal chains of a lattice of subsets, with items of one kind counted together. A state is the
+  number of items of each kind in the set: state s has the digits ``s // strides[g] % (counts[g] + 1)``, so larger sets
   have larger numbers. There are ``counts[g] − digit`` ways to add an item of kind g. With
   ``M = diag(−θ·cost) + (ways up)`` on the states, the entry (empty, full) of ``exp(M)`` is the sum over the n! chains
   of the divided differences of exp at the values along each.
@@ -24,10 +24,10 @@ from apexrank.kernels.jit import kernel
 
 @kernel()
 def _truncated_exponential(slope, width, rng):
-    """A draw from [0, width] with density ∝ exp(slope·v)."""
+    """Draw from [0, width] with density ∝ exp(slope·v)."""
     steep = abs(slope) * width
     u = rng.random()
-    if steep < 1e-8:  # uniform to rounding, where the formula below would divide 0 by 0
+    if steep < 1e-8:  # uniform up to rounding; the formula below would be 0/0
         return u * width
     # distance from the heavier end
     away = min(width, -log(1.0 - u * (1.0 - exp(-steep))) / abs(slope))
@@ -36,30 +36,30 @@ def _truncated_exponential(slope, width, rng):
 
 @kernel()
 def _redraw(ends, own_gain, theta, gains, rng, heights, masses):
-    """One score given the others: its log-density ``−θ(f̂ − δ_i v)`` is concave, and linear between them.
+    """Redraw one score given the others; its log-density ``−θ(f̂ − δ_i v)`` is concave and piecewise linear.
 
-    ``ends`` are the others, falling, between 1 and 0.
+    ``ends`` are the others, decreasing, between 1 and 0.
     """
     n = len(gains)
     # heights at the others' scores, from the lowest up, relative to that at 0: between two of them the log-density is
-    # a line, whose slope depends on how many lie above
+    # linear, with a slope that depends on the number of scores above
     heights[n] = 0.0
     highest = 0.0
-    for p in range(n - 1, -1, -1):  # p others lie above the score
+    for p in range(n - 1, -1, -1):  # p other scores lie above
         heights[p] = heights[p + 1] + theta * (own_gain - gains[p]) * (ends[p] - ends[p + 1])
         highest = max(highest, heights[p])
     total = 0.0
     for p in range(n):
         width = ends[p] - ends[p + 1]
         steep = abs(theta * (own_gain - gains[p])) * width
-        # the mass of a piece: width times the higher end's density times (1 − e^−s)/s, which never overflows
+        # mass of a piece: width times the higher density of its ends times (1 − e^−s)/s, which never overflows
         share = 1.0 if steep < 1e-8 else (1.0 - exp(-steep)) / steep
         masses[p] = width * share * exp(max(heights[p], heights[p + 1]) - highest)
         total += masses[p]
     at = rng.random() * total
     chosen = 0
     for p in range(n):
-        if masses[p] > 0.0:  # the last piece with any mass is taken where rounding leaves a rest
+        if masses[p] > 0.0:  # if rounding leaves a remainder, use the last piece with any mass
             chosen = p
             at -= masses[p]
             if at < 0.0:
@@ -70,9 +70,9 @@ def _redraw(ends, own_gain, theta, gains, rng, heights, masses):
 
 @kernel()
 def gibbs_sweeps(scores, theta, gains, sweeps, rng):
-    """Redraw every score of every row ``sweeps`` times, in place; column j has rank j in the order.
+    """Redraw every score of every row ``sweeps`` times in place; column j is the item of rank j.
 
-    Returns the divergence of each row after each sweep, (sweeps, rows).
+    Return the divergence of each row after each sweep, (sweeps, rows).
     """
     rows, n = scores.shape
     found = np.empty((sweeps, rows))
@@ -107,11 +107,11 @@ def gibbs_sweeps(scores, theta, gains, sweeps, rng):
 
 @kernel()
 def swap_chain(order, scores, gains, steps, thin, rng):
-    """Metropolis chain over orders with density ∝ exp(Σ_j gains[j]·scores[order[j]]); ``order`` is where it starts.
+    """Run a Metropolis chain over orders with density ∝ exp(Σ_j gains[j]·scores[order[j]]), starting at ``order``.
 
-    Half of the proposals swap neighbours, half any two ranks, which may be one and the same: a swap changes the parity
-    of an order, so a chain that swapped in every step would see orders of one parity at all even steps. Returns every
-    ``thin``-th order, its log-density relative to the start and the number of steps that changed the order.
+    Half of the proposals swap neighbours, half any two ranks, which may be equal: a swap changes the parity of an
+    order, so a chain that swapped in every step would see only orders of one parity at even steps. Return every
+    ``thin``-th order, its log-density relative to the start and the number of accepted changes.
     """
     n = len(order)
     kept = np.empty((steps // thin, n), dtype=np.int64)
@@ -125,7 +125,7 @@ def swap_chain(order, scores, gains, steps, thin, rng):
         else:
             a = rng.integers(0, n)
             b = rng.integers(0, n)
-        # Σ gains·scores changes in two places only: O(1) a step, whatever n
+        # Σ gains·scores changes in two places only: O(1) per step
         change = (scores[order[b]] - scores[order[a]]) * (gains[a] - gains[b])
         if change >= 0.0 or rng.random() < exp(change):
             order[a], order[b] = order[b], order[a]
@@ -142,7 +142,7 @@ def swap_chain(order, scores, gains, steps, thin, rng):
 
 @kernel()
 def completions(scores, values):
-    """Log of the summed weights of all ways to complete each set; entry 0 is the log normaliser."""
+    """Compute the log of the total weight of all completions of each set; entry 0 is the log normaliser."""
     n = len(scores)
     logs = np.zeros(len(values))
     terms = np.empty(n)
@@ -157,16 +157,18 @@ def completions(scores, values):
                 m += 1
         total = 0.0
         for k in range(m):
-            total += exp(terms[k] - top)  # relative to the largest: no overflow, and the sum is at least 1
+            total += exp(
+                terms[k] - top
+            )  # relative to the largest term: no overflow, and the sum is at least 1
         logs[s] = top + log(total)
     return logs
 
 
 @kernel()
 def order_marginals(scores, values, logs):
-    """P(item j at rank k) as (items, ranks), and P(a before b) as (items, items)."""
+    """Compute P(item j at rank k) as (items, ranks), and P(a before b) as (items, items)."""
     n = len(scores)
-    reach = np.zeros(len(values))  # the chance that the first items of an order are these
+    reach = np.zeros(len(values))  # probability that an order starts with these items
     reach[0] = 1.0
     ranks = np.zeros((n, n))
     before = np.zeros((n, n))
@@ -191,7 +193,7 @@ def order_marginals(scores, values, logs):
 
 @kernel()
 def draw_orders(scores, values, logs, n_samples, rng):
-    """Independent orders, one rank after the other by the completions' shares."""
+    """Draw independent orders, rank by rank, in proportion to the completions."""
     n = len(scores)
     orders = np.empty((n_samples, n), dtype=np.int64)
     for i in range(n_samples):
@@ -218,7 +220,7 @@ def draw_orders(scores, values, logs, n_samples, rng):
 
 @kernel()
 def _step_down(digits, counts):
-    """Digits of the state below."""
+    """Decrement the digits to those of the previous state."""
     for g in range(len(digits)):
         if digits[g] > 0:
             digits[g] -= 1
@@ -228,9 +230,9 @@ def _step_down(digits, counts):
 
 @kernel()
 def resolvent(z, theta, cost, counts, strides, scale, out):
-    """Entry (empty, full) of ``(z − M)⁻¹`` and its first two derivatives in θ, by back substitution.
+    """Compute the entry (empty, full) of ``(z − M)⁻¹`` and its first two derivatives in θ, by back substitution.
 
-    Every way up is multiplied by ``scale``; ``out`` is room for (states, 3) complex numbers.
+    Every transition is multiplied by ``scale``; ``out`` is a buffer of (states, 3) complex numbers.
     """
     digits = counts.copy()
     for s in range(len(cost) - 1, -1, -1):
@@ -244,7 +246,7 @@ def resolvent(z, theta, cost, counts, strides, scale, out):
                 value += left * scale * out[up, 0]
                 slope += left * scale * out[up, 1]
                 bend += left * scale * out[up, 2]
-        # M is upper triangular in the order of the states: from the full set down each entry needs those above it
+        # M is upper triangular in the order of the states, so entries are computed from the full set down
         inverse = 1.0 / (z + theta * cost[s])
         out[s, 0] = value * inverse
         out[s, 1] = (slope - cost[s] * out[s, 0]) * inverse
@@ -255,7 +257,7 @@ def resolvent(z, theta, cost, counts, strides, scale, out):
 
 @kernel()
 def uniformised_powers(theta, rate, cost, counts, strides, n_powers):
-    """``(I + M/rate)^k e_full`` as (states, n_powers + 1), no entry negative where ``rate ≥ θ·max cost``."""
+    """Compute ``(I + M/rate)^k e_full`` as (states, n_powers + 1), non-negative if ``rate ≥ θ·max cost``."""
     states = len(cost)
     powers = np.zeros((states, n_powers + 1))
     powers[states - 1, 0] = 1.0
@@ -267,7 +269,7 @@ def uniformised_powers(theta, rate, cost, counts, strides, n_powers):
                 up = s + strides[g]
                 for k in range(n_powers):
                     powers[s, k + 1] += ways * powers[up, k]
-        stay = max(0.0, 1.0 - theta * cost[s] / rate)  # terms that never cancel: the point of uniformisation
+        stay = max(0.0, 1.0 - theta * cost[s] / rate)  # uniformisation: terms never cancel
         for k in range(n_powers):
             powers[s, k + 1] += stay * powers[s, k]
         _step_down(digits, counts)
@@ -276,10 +278,10 @@ def uniformised_powers(theta, rate, cost, counts, strides, n_powers):
 
 @kernel()
 def draw_levels(theta, rate, cost, counts, strides, powers, lengths, rng):
-    """Kinds of the items from the top down and their scores, for each number of events in ``lengths``.
+    """Draw the kinds of the items from the top down and their scores, for each number of events in ``lengths``.
 
-    A path of ``length`` events goes from the empty set to the full one; events lie at sorted uniform times, and an item
-    that joins at time t has the score 1 − t.
+    A path of ``length`` events leads from the empty set to the full one; events lie at sorted uniform times, and an
+    item that joins at time t has the score 1 − t.
     """
     n = counts.sum()
     kinds = np.empty((len(lengths), n), dtype=np.int64)
@@ -300,12 +302,12 @@ def draw_levels(theta, rate, cost, counts, strides, powers, lengths, rng):
                 if left[g] == 0:
                     continue
                 chance = left[g] / rate * powers[s + strides[g], k - 1]
-                if chance > 0.0:  # rounding must not lead where no path goes on
+                if chance > 0.0:  # rounding must not lead to a dead end
                     chosen = g
                     at -= chance
                     if at < 0.0:
                         break
-            if chosen < 0:  # rounding again: staying was the only way
+            if chosen < 0:  # by rounding; staying was the only option
                 continue
             kinds[i, found] = chosen
             scores[i, found] = 1.0 - times[event]

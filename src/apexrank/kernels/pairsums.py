@@ -1,14 +1,14 @@
 """Sums over all pairs of sources and targets in near-linear time.
 
-For sources x with weights w and targets t these give ``Σ_i w_i ℓ(x_i − t_k)`` and ``Σ_i w_i ℓ'(x_i − t_k)`` for every
-k without visiting the pairs. Rows are sorted by group; ``starts`` holds the first row of each group and the end.
+For sources x with weights w and targets t, compute ``Σ_i w_i ℓ(x_i − t_k)`` and ``Σ_i w_i ℓ'(x_i − t_k)`` for every k
+without visiting all pairs. Rows are sorted by group; ``starts`` holds the first row of each group and the end.
 
-* Hinge and squared hinge: walk through the sorted scores and carry the sums along from gap to gap. Every step adds
-  something positive, so nothing cancels, however far the scores are from zero.
-* Logistic: ``softplus(t − x)`` is analytic in a strip of half-width π around the real line. Scores are put into panels
-  of width 1; each panel's sources become 14 Chebyshev moments, panels act on each other through a fixed 14 x 14 matrix
-  for each distance, and far panels through a line and three exponentials. The result is read off a Chebyshev series at
-  each target: full double precision, no sorting.
+* Hinge and squared hinge: iterate over the sorted scores and update the sums from gap to gap. Every step adds positive
+  terms, so there is no cancellation, however far the scores are from zero.
+* Logistic: ``softplus(t − x)`` is analytic in a strip of half-width π around the real line. Scores are divided into
+  panels of width 1. The sources of each panel become 14 Chebyshev moments, panels interact through a fixed 14 x 14
+  matrix for each distance, and distant panels through a line and three exponentials. The result is a Chebyshev series
+  evaluated at each target: full double precision, without sorting.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _hinge_sums(x, w, x_order, x_starts, t, t_order, t_starts, squared, value, s
         for b in range(t_starts[q], t_starts[q + 1]):
             k = t_order[b]
             reach = t[k] + 1.0
-            # sources below t + 1 have a margin below 1 and cost something; sums are carried from source to source,
-            # H2 += 2δ·H1 + W·δ² before H1 += W·δ, and no term is ever taken away
+            # sources below t + 1 have a margin below 1 and contribute; sums are updated from source to source,
+            # H2 += 2δ·H1 + W·δ² before H1 += W·δ, without any subtraction
             while i < i_end and x[x_order[i]] < reach:
                 gap = x[x_order[i]] - here if weight > 0.0 else 0.0
                 second += gap * (2.0 * first + weight * gap)
@@ -65,7 +65,7 @@ def _hinge_sums(x, w, x_order, x_starts, t, t_order, t_starts, squared, value, s
 class HingeSums:
     """Sums of ``max(0, 1 − z)``, ``z = x_i − t_k``; the slope at the kink z = 1 is 0.
 
-    With ``H1(s) = Σ_{x_i < s} w_i (s − x_i)`` and ``H2`` the sum of squares, a step of δ past no source makes
+    With ``H1(s) = Σ_{x_i < s} w_i (s − x_i)`` and ``H2`` the sum of squares, a step of δ that passes no source is
     ``H2 += 2δ·H1 + W·δ²`` and ``H1 += W·δ``. Forward and backward share one sort of each side.
     """
 
@@ -89,7 +89,7 @@ class HingeSums:
         return cls(*scores, squared=True)
 
     def forward(self, w: np.ndarray) -> PairSums:
-        """Sums over the sources, of weight w, for each target."""
+        """Sum over the sources, with weights w, for each target."""
         value, slope = np.zeros(len(self.t)), np.zeros(len(self.t))
         _hinge_sums(
             self.x, w, self.x_order, self.x_starts,
@@ -99,7 +99,7 @@ class HingeSums:
         return PairSums(value, slope)
 
     def backward(self, m: np.ndarray) -> np.ndarray:
-        """``Σ_k m_k ℓ'(x_i − t_k)`` for each source: the same walk from the other end."""
+        """Compute ``Σ_k m_k ℓ'(x_i − t_k)`` for each source, by the same pass from the other end."""
         value, slope = np.zeros(len(self.x)), np.zeros(len(self.x))
         _hinge_sums(
             -self.t, m, self.t_order[::-1], len(self.t) - self.t_starts[::-1],
@@ -112,23 +112,23 @@ class HingeSums:
 class SmoothHingeSums:
     """Sums of :class:`~apexrank.losses.SmoothHinge`: ``[max(0, 1 − z)² − max(0, 1 − width − z)²]/(2·width)``.
 
-    The difference loses digits as the width falls: about 1e-16 divided by it.
+    The difference loses precision for small widths: its error is about 1e-16 divided by the width.
     """
 
     def __init__(
         self, x: np.ndarray, x_starts: np.ndarray, t: np.ndarray, t_starts: np.ndarray, width: float
     ) -> None:
         self.near, self.width = HingeSums(x, x_starts, t, t_starts, squared=True), width
-        self.far = copy(self.near)  # which shares the sort
+        self.far = copy(self.near)  # shares the sort
         self.far.t = t - width
 
     def forward(self, w: np.ndarray) -> PairSums:
-        """Sums over the sources, of weight w, for each target."""
+        """Sum over the sources, with weights w, for each target."""
         pairs = zip(self.near.forward(w), self.far.forward(w), strict=True)
         return PairSums(*((near - far) / (2 * self.width) for near, far in pairs))
 
     def backward(self, m: np.ndarray) -> np.ndarray:
-        """``Σ_k m_k ℓ'(x_i − t_k)`` for each source."""
+        """Compute ``Σ_k m_k ℓ'(x_i − t_k)`` for each source."""
         return (self.near.backward(m) - self.far.backward(m)) / (2 * self.width)
 
 
@@ -137,14 +137,14 @@ class SmoothHingeSums:
 # softplus is singular at ±iπ: on a panel of width 1 the Bernstein ellipse through these points has the parameter
 # ρ = 2π + √(4π² + 1) ≈ 12.6, and Chebyshev series of degree 13 err by about ρ^−14 < 4e-16
 NODES = 14
-REACH = 14  # panels further apart than this see each other through the far field
-FEW_PAIRS = 64  # a group with fewer pairs than this per row is summed pair by pair
+REACH = 14  # panels further apart than this interact through the far field
+FEW_PAIRS = 64  # groups with fewer pairs per row are summed pair by pair
 NODE = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
-TERMS = 3  # exponentials of the far field: the rest is below e^(−TERMS · REACH) < 1e-18 of the first
+TERMS = 3  # exponentials of the far field: the remainder is below e^(−TERMS · REACH) < 1e-18 of the first
 
 
 def _chebyshev_of_nodes() -> np.ndarray:
-    """Matrix from values at the Chebyshev nodes to Chebyshev coefficients."""
+    """Return the matrix from values at the Chebyshev nodes to Chebyshev coefficients."""
     angle = np.pi * (np.arange(NODES) + 0.5) / NODES
     matrix = 2 / NODES * np.cos(np.outer(np.arange(NODES), angle))
     matrix[0] /= 2
@@ -152,7 +152,7 @@ def _chebyshev_of_nodes() -> np.ndarray:
 
 
 def chebyshev_between(distance: np.ndarray) -> np.ndarray:
-    """Matrices from the moments of a source panel to Chebyshev coefficients ``distance`` panels above it.
+    """Return matrices from the moments of a source panel to Chebyshev coefficients ``distance`` panels above it.
 
     The first axis is the function, softplus and sigmoid; the second the distance.
     """
@@ -163,9 +163,9 @@ def chebyshev_between(distance: np.ndarray) -> np.ndarray:
 
 
 def _tables() -> tuple[np.ndarray, np.ndarray]:
-    """Chebyshev coefficients of softplus and sigmoid between panels, and of exp(±jξ/2) on one.
+    """Compute Chebyshev coefficients of softplus and sigmoid between panels, and of exp(±jξ/2) on one.
 
-    ``near[s, δ, k, l]`` takes the l-th moment of a source panel to the k-th coefficient δ panels above it (s = 0:
+    ``near[s, δ, k, l]`` maps the l-th moment of a source panel to the k-th coefficient δ panels above it (s = 0:
     softplus, s = 1: sigmoid); ``far[j, k]`` are the coefficients of ``exp(j·ξ/2)``, j from −TERMS to TERMS.
     """
     powers = np.arange(-TERMS, TERMS + 1)[:, None]
@@ -178,7 +178,7 @@ _NEAR, _FAR = _tables()
 
 @kernel()
 def _moments(x, w, panel, centre, moments):
-    """Add ``Σ w T_l(ξ)`` of every source to its panel's moments, ξ in [−1, 1] on the panel."""
+    """Add ``Σ w T_l(ξ)`` of every source to the moments of its panel, with ξ in [−1, 1] on the panel."""
     for i in range(x.size):
         p = panel[i]
         xi = 2.0 * (x[i] - centre[p])
@@ -192,7 +192,7 @@ def _moments(x, w, panel, centre, moments):
 
 @kernel()
 def _evaluate(t, panel, centre, series, sign, out):
-    """Sum the Chebyshev series of each target's panel at the target (Clenshaw)."""
+    """Evaluate the Chebyshev series of each target's panel at the target (Clenshaw)."""
     for k in range(t.size):
         p = panel[k]
         xi = 2.0 * (t[k] - centre[p])
@@ -204,7 +204,7 @@ def _evaluate(t, panel, centre, series, sign, out):
 
 @kernel()
 def _panels_to_panels(source, moments, target, near, far, value, slope):
-    """Chebyshev series of softplus and sigmoid sums on each target panel; panel numbers are sorted."""
+    """Compute Chebyshev series of softplus and sigmoid sums on each target panel; panel numbers are sorted."""
     n_source, n_target = source.size, target.size
     first = 0
     for p in range(n_target):
@@ -227,7 +227,7 @@ def _panels_to_panels(source, moments, target, near, far, value, slope):
 
 @kernel()
 def _far_field(source, moments, target, far, side, value, slope):
-    """Sums over sources far below the targets (side = 1) or far above them (side = −1).
+    """Add sums over sources far below the targets (side = 1) or far above them (side = −1).
 
     ``softplus(z) = max(z, 0) + e^{−|z|} − e^{−2|z|}/2 + e^{−3|z|}/3``, sums about the target's centre.
     """
@@ -237,7 +237,7 @@ def _far_field(source, moments, target, far, side, value, slope):
     while 0 <= p < target.size:
         lever += weight * (target[p] - here)
         for j in range(1, TERMS + 1):
-            # the sums are kept relative to the target's panel: each factor is at most 1, none can overflow
+            # sums are relative to the target's panel: factors are at most 1 and cannot overflow
             sums[j] *= math.exp(-j * side * (target[p] - here)) if seen else 0.0
         here = target[p]
         while 0 <= s < source.size and side * (target[p] - source[s]) > REACH:
@@ -265,10 +265,10 @@ def _far_field(source, moments, target, far, side, value, slope):
 
 @kernel()
 def _panels(x):
-    """Numbers of the panels that hold points, in order, and which of them each point is in."""
+    """Return the sorted numbers of the non-empty panels, and the index of each point's panel among them."""
     low, high = np.floor(x.min()), np.floor(x.max())
     index = np.empty(x.size, np.int64)
-    # a table over all panels of the range is linear, unless the scores are spread so thin that it would not fit
+    # a table of all panels in the range takes linear time, unless the scores are too sparse for it to fit
     if high - low > 4.0 * x.size + 64.0:
         numbers = np.unique(np.floor(x))
         index[:] = np.searchsorted(numbers, np.floor(x))
@@ -295,7 +295,7 @@ def _logistic_by_pairs(x, w, t, value, slope):
         v, g = 0.0, 0.0
         for i in range(x.size):
             z = t[k] - x[i]
-            e = math.exp(-abs(z))  # of the negative argument, which never overflows
+            e = math.exp(-abs(z))  # a negative exponent never overflows
             v += w[i] * (max(z, 0.0) + math.log1p(e))
             g += w[i] * (1.0 if z > 0.0 else e) / (1.0 + e)
         value[k] = v
@@ -331,12 +331,12 @@ class LogisticSums:
         self.x, self.t, self.x_starts, self.t_starts = x, t, x_starts, t_starts
 
     def forward(self, w: np.ndarray) -> PairSums:
-        """Sums over the sources, of weight w, for each target."""
+        """Sum over the sources, with weights w, for each target."""
         value, slope = np.empty(len(self.t)), np.empty(len(self.t))
         _logistic_groups(self.x, w, self.x_starts, self.t, self.t_starts, _NEAR, _FAR, value, slope)
         return PairSums(value, slope)
 
     def backward(self, m: np.ndarray) -> np.ndarray:
-        """``Σ_k m_k ℓ'(x_i − t_k)`` for each source."""
+        """Compute ``Σ_k m_k ℓ'(x_i − t_k)`` for each source."""
         mirrored = LogisticSums(-self.t, self.t_starts, -self.x, self.x_starts)
         return mirrored.forward(m).slope

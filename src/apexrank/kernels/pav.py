@@ -1,11 +1,11 @@
-"""Many segments at once: isotonic regression by pooling adjacent violators (PAV), running sums, sorting.
+"""Segmented operations: isotonic regression by pooling adjacent violators (PAV), running sums, sorting.
 
-Rows are sorted by group: segment ``q`` is the rows ``indptr[q]:indptr[q + 1]``. A block is a run of rows that share one
-fitted value, their weighted mean. Each row starts a block, and a block that does not rise above the one before it
-is pooled with it. Ties are pooled too, so blocks are the level sets of the fit.
+Rows are sorted by group: segment ``q`` has the rows ``indptr[q]:indptr[q + 1]``. A block is a run of rows that share
+one fitted value, their weighted mean. Each row starts a block, and a block that is not above the previous one is pooled
+with it. Ties are pooled too, so blocks are the level sets of the fit.
 
-Sums are taken of distances to the block's first value, never of the values themselves: scores far from zero lose no
-digits, and a row alone in its block keeps its value to the last bit.
+Sums are taken of differences from the block's first value, never of the values themselves, so that scores far from zero
+keep their precision, and a row alone in its block keeps its exact value.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
 
 NO_WEIGHTS = np.empty(0)
-FEW = 32  # values that are sorted by insertion
+FEW = 32  # segments up to this length are sorted by insertion
 
 
 class Blocks(NamedTuple):
-    """The fitted value of each row, and the number of its block, counted from 0 over all segments."""
+    """Fitted value of each row and the number of its block, counted from 0 over all segments."""
 
     fitted: np.ndarray
     block: np.ndarray
@@ -41,18 +41,18 @@ def pav(
 ) -> np.ndarray:
     """Isotonic regression of segments: ``argmin_v Σ_i w_i (v_i − y_i)²`` over ``lower ≤ v_1 ≤ v_2 ≤ … ≤ upper``.
 
-    The bounded fit is the free one, clipped.
+    The bounded fit is the unbounded one, clipped.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Values. Infinite ones stand for their limits (a block with −∞ in it is at −∞); NaN makes its block NaN.
+        Values. Infinite values are treated as limits (a block that contains −∞ is −∞); NaN makes its block NaN.
     indptr : array-like of shape (n_segments + 1,), optional
-        Bounds of the segments, which may be empty; by default all rows are one segment.
+        Bounds of the segments, which may be empty; by default all rows form one segment.
     weight : array-like of shape (n,), optional
-        Non-negative weights, one by default. A row of weight 0 has no say: it joins the block of the row before it,
-        or the first block where no row before it has weight. Only ratios inside a segment count, so a segment
-        without any weight is fitted with equal weights.
+        Non-negative weights, one by default. A row of weight 0 has no influence: it joins the block of the row before
+        it, or the first block if no row before it has weight. Only ratios within a segment count, so a segment whose
+        weights are all 0 is fitted with equal weights.
     increasing : bool
         False fits ``v_1 ≥ v_2 ≥ …``.
     lower, upper : float, optional
@@ -61,7 +61,7 @@ def pav(
     Returns
     -------
     ndarray of shape (n,)
-        The fit, monotone to the last bit.
+        Fitted values, exactly monotone.
 
     Examples
     --------
@@ -80,9 +80,9 @@ def pav_blocks(
     *,
     increasing: bool = True,
 ) -> Blocks:
-    """The unbounded fit of :func:`pav` and the blocks it is constant on.
+    """Return the unbounded fit of :func:`pav` and its blocks of equal values.
 
-    Where the blocks stay as they are, the fit is linear in ``y``: row i's derivative with respect to ``y_j`` is
+    While the blocks do not change, the fit is linear in ``y``: the derivative of row i with respect to ``y_j`` is
     ``w_j / Σ_{k in block} w_k`` for j in its block, and 0 elsewhere.
 
     Examples
@@ -102,7 +102,7 @@ def pav_blocks(
 
 
 def clip(values: np.ndarray, lower: float | None, upper: float | None) -> np.ndarray:
-    """``values`` between the bounds that are given."""
+    """Clip ``values`` to the given bounds."""
     if lower is None and upper is None:
         return values
     low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
@@ -112,7 +112,7 @@ def clip(values: np.ndarray, lower: float | None, upper: float | None) -> np.nda
 
 
 def check_indptr(indptr: ArrayLike | None, n: int) -> np.ndarray:
-    """Return the bounds of the segments as an array; raise InputError unless they cut n rows into segments."""
+    """Return the bounds of the segments as an array; raise InputError unless they partition n rows."""
     if indptr is None:
         return np.array([0, n], dtype=np.intp)
     bounds = np.asarray(indptr)
@@ -144,7 +144,7 @@ def _fit_segments(y, indptr, weight, sign, fitted, block):
     n_blocks = 0
     for q in range(indptr.size - 1):
         first, last = indptr[q], indptr[q + 1]
-        # only ratios of weights count inside a segment: one without any weight is fitted with equal weights
+        # only ratios of weights count within a segment: if all are 0, fit it with equal weights
         weighted = False
         for i in range(first, min(last, weight.size)):
             weighted = weighted or weight[i] > 0.0
@@ -159,24 +159,24 @@ def _fit_segments(y, indptr, weight, sign, fitted, block):
 
 @kernel()
 def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):
-    """Cut rows first:last into blocks and return their number; ``moment`` is ``Σ w·(y − y[start])`` of a block."""
+    """Pool rows first:last into blocks and return their number; ``moment`` is ``Σ w·(y − y[start])`` of a block."""
     count = 0
     for i in range(first, last):
         w = weight[i] if weighted else 1.0
         if w == 0.0:
-            continue  # the row before it, or the first block, takes it in: blocks are bounded by their starts
+            continue  # absorbed by the block before it, or the first one, because only starts bound blocks
         begin, total, value = i, 0.0, y[i]
-        # each row enters a block once and each block is pooled once, so the two loops together are linear
+        # each row enters a block once and each block is pooled once, so both loops together take linear time
         while count > 0 and sign * mean[count - 1] >= sign * value:
             count -= 1
             if math.isfinite(mean[count] + value):
-                # the moment is taken about the pooled block's own first value: Σ w·(y − y₀) loses no digits
+                # the moment is relative to the first value of the pooled block: Σ w·(y − y₀) keeps its precision
                 # however far y is from zero
                 total += moment[count] + w * (y[begin] - y[start[count]])
                 w += mass[count]
                 value = y[start[count]] + total / w
             else:
-                value += mean[count]  # an infinite value wins over finite ones, and ∞ − ∞ is nan
+                value += mean[count]  # an infinite value dominates finite ones, and ∞ − ∞ is nan
             begin = start[count]
         start[count], mass[count], moment[count], mean[count] = begin, w, total, value
         count += 1
@@ -186,9 +186,9 @@ def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):
 
 
 def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over the segment's values before each one, and up to it.
+    """Compute running sums within each segment, exclusive and inclusive.
 
-    A segment's sums see nothing of the others, however large their values are.
+    The sums of a segment are not affected by rounding errors of the others, however large their values are.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np
 
 
 def sort_inside(values: np.ndarray, indptr: np.ndarray, *, stable: bool = True) -> np.ndarray:
-    """Positions that sort the values inside each segment, lowest first; equal ones keep their order if ``stable``.
+    """Return positions that sort the values within each segment, lowest first; ties keep their order if ``stable``.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def sort_inside(values: np.ndarray, indptr: np.ndarray, *, stable: bool = True) 
     [1, 0, 3, 2]
     """
     if len(indptr) == 2 and not stable:
-        return np.argsort(values)  # the faster one for a long segment
+        return np.argsort(values)  # faster for a long segment
     order = np.empty(len(values), dtype=np.intp)
     _sort_inside(values, indptr, order)
     return order
@@ -236,7 +236,7 @@ def _running_sums(values, indptr, before, through):
 def _sort_inside(values, bounds, order):
     for q in range(bounds.size - 1):
         first, last = bounds[q], bounds[q + 1]
-        # mergesort is numba's stable sort; insertion is faster on lists of a few rows, which most queries are
+        # mergesort is numba's stable sort; insertion is faster for short lists, which most queries are
         if last - first > FEW:
             order[first:last] = first + np.argsort(values[first:last], kind="mergesort")
             continue

@@ -1,12 +1,12 @@
-"""Projection onto the permutahedron of y, the convex hull of all orders of its values: one sort and one PAV.
+"""Projection onto the permutahedron of y, the convex hull of all permutations of its values, by one sort and one PAV.
 
 For z in increasing order and y sorted upwards, ``argmin_{v in P(y)} |v − z|² = z − PAV(z − y↑)`` (the mirror image of
-the usual form with decreasing orders). On a block of PAV that is ``v = z − mean z + mean y↑``, and in this form it is
-computed: a row alone in its block gets its y to the last bit, however large z is.
+the usual form with decreasing orders). On a block of PAV it is ``v = z − mean z + mean y↑`` and is computed in this
+form: a row alone in its block gets exactly its y, however large z is.
 
-A row of weight c stands for c equal rows, also where c is not whole. Copies of a row are tied in z, so PAV pools them:
-it is enough to give a row the mean of the values its copies would have, which is the mean of the staircase of y (each
-value as wide as its row's weight) over the row's own stretch of cumulated weight.
+A row of weight c represents c equal rows, also for fractional c. Copies of a row are tied in z, so PAV pools them: it
+is enough to give a row the mean of the values its copies would have, the mean of the step function of y (each value as
+wide as its row's weight) over the row's interval of cumulative weight.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from apexrank.kernels.pav import check_indptr, pav_blocks, sort_inside
 
 
 class PermutahedronFit(NamedTuple):
-    """The projection of each row, and the number of its block, which holds the rows that move together."""
+    """Projection of each row, and the number of its block of rows that move together."""
 
     values: np.ndarray
     block: np.ndarray
@@ -35,7 +35,7 @@ class SortedFit(NamedTuple):
     order: np.ndarray  # positions of the rows in the staircase
     theta: np.ndarray
     values: np.ndarray  # v
-    # lowest and highest value of y that a row's weight covers: both y↑ itself without weights
+    # lowest and highest value of y in a row's interval of weight; both are y↑ itself without weights
     low: np.ndarray
     high: np.ndarray
     block: np.ndarray
@@ -44,14 +44,14 @@ class SortedFit(NamedTuple):
 def onto_permutahedron(
     z: ArrayLike, y: ArrayLike, indptr: ArrayLike | None = None, weight: ArrayLike | None = None
 ) -> PermutahedronFit:
-    """Project every segment: ``argmin_v Σ_i c_i (v_i − z_i)²`` over the permutahedron of the segment's y.
+    """Project each segment onto the permutahedron of its y: ``argmin_v Σ_i c_i (v_i − z_i)²``.
 
     Parameters
     ----------
     z, y : array-like of shape (n,)
         Finite numbers.
     indptr : array-like of shape (n_segments + 1,), optional
-        Bounds of the segments, which may be empty; by default all rows are one segment.
+        Bounds of the segments, which may be empty; by default all rows form one segment.
     weight : array-like of shape (n,), optional
         Weights c > 0; a row of weight 2 counts as two rows, in z and in y.
 
@@ -77,16 +77,16 @@ def onto_permutahedron(
 
 
 class Staircase:
-    """The values of y sorted upwards inside each segment, ready for many projections.
+    """Values of y sorted upwards within each segment, prepared for repeated projections.
 
     Parameters
     ----------
     y : array of shape (n,)
-        Sorted upwards inside each segment.
+        Values sorted upwards within each segment.
     indptr : array of shape (n_segments + 1,)
         Bounds of the segments.
     weight : array of shape (n,), optional
-        Weight above 0 of each value.
+        Positive weight of each value.
 
     Examples
     --------
@@ -99,11 +99,13 @@ class Staircase:
         self.weight = None if weight is None or np.all(weight == 1.0) else weight
 
     def project(self, theta: np.ndarray, s: float = 1.0) -> SortedFit:
-        """Projection of ``theta/s``, theta in the order of the rows of y.
+        """Project ``theta/s``, with theta in the order of the rows of y.
 
-        With s = 0 it is the limit: y in the order of theta, rows of equal theta sharing the mean of their values.
+        With s = 0 it is the limit: y in the order of theta, where rows of equal theta share the mean of their values.
         """
-        order = sort_inside(theta, self.indptr, stable=False)  # ties are pooled, in whatever order
+        order = sort_inside(
+            theta, self.indptr, stable=False
+        )  # ties are pooled, so their order does not matter
         theta = theta[order]
         mean = low = high = self.y
         c = None
@@ -133,7 +135,7 @@ def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
 
 @kernel()
 def _share_out(y, width, c, indptr, mean, low, high):
-    """Mean, lowest and highest value of the steps (y, width) over the stretches c, both from a segment's start."""
+    """Compute mean, minimum and maximum of the step function (y, width) over consecutive intervals of lengths c."""
     for q in range(indptr.size - 1):
         first, last = indptr[q], indptr[q + 1]
         step = first
@@ -144,7 +146,7 @@ def _share_out(y, width, c, indptr, mean, low, high):
                 left = width[step]
             wanted, begin, moment = c[i], step, 0.0
             while True:
-                # the last step takes what rounding of the cumulated weights has left over
+                # the last step absorbs rounding errors of the cumulative weights
                 part = min(wanted, left) if step < last - 1 else wanted
                 moment += part * (y[step] - y[begin])
                 wanted -= part
@@ -158,7 +160,7 @@ def _share_out(y, width, c, indptr, mean, low, high):
 
 @kernel()
 def _move_blocks(theta, mean, c, block, s, values):
-    """``v = (θ − mean θ)/s + mean y`` on each block, by distances to the block's first row."""
+    """Compute ``v = (θ − mean θ)/s + mean y`` on each block, by differences from the block's first row."""
     n, start = theta.size, 0
     while start < n:
         end, mass, of_theta, of_mean = start, 0.0, 0.0, 0.0
@@ -171,6 +173,6 @@ def _move_blocks(theta, mean, c, block, s, values):
         centre = of_theta / mass
         for i in range(start, end):
             moved = (theta[i] - theta[start]) - centre
-            # at s = 0 a block holds equal thetas: they share its mean, and 0/0 does not arise
+            # at s = 0 all thetas of a block are equal: they share its mean, and 0/0 does not occur
             values[i] = mean[start] + of_mean / mass + (moved / s if moved != 0.0 else 0.0)
         start = end

@@ -1,11 +1,11 @@
-"""Sums over rows that are kept as places between knots.
+"""Sums over rows stored as positions between knots.
 
-A row's place in a column is a slot k and a fraction t: of any function with the values v at the slots it takes
-``(1 − t)·v[k] + t·v[k + 1]``. Of a pair of columns it takes the four corners of its cell. So a score costs one gather a
-column, however many knots there are.
+A row's position in a column is a slot k and a fraction t: a piecewise linear function with values v at the slots has
+the value ``(1 − t)·v[k] + t·v[k + 1]`` there. A pair of columns uses the four corners of its cell. So a score costs one
+gather per column, whatever the number of knots.
 
-Rows are cut into chunks whose number does not depend on the number of threads, and chunks are added in order: sums are
-the same to the last bit on one core and on many.
+Rows are divided into chunks whose number does not depend on the number of threads, and chunks are added in order: sums
+are bit-identical for any number of cores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from apexrank.kernels.jit import kernel
 
 @kernel()
 def find_places(X, knots, bounds, first, last, code, fraction):
-    """Slot and fraction of every value; column j has ``knots[bounds[j]:bounds[j + 1]]``, and NaN comes after them."""
+    """Find slot and fraction of every value; column j has ``knots[bounds[j]:bounds[j + 1]]``, followed by NaN."""
     for i in range(first, last):
         for j in range(X.shape[1]):
             x, low, high = X[i, j], bounds[j], bounds[j + 1] - 1
@@ -35,13 +35,13 @@ def find_places(X, knots, bounds, first, last, code, fraction):
                 else:
                     b = middle
             code[i, j] = a - low
-            # halves, as the difference of two large numbers of different signs may overflow
+            # halved, because the difference of two large numbers of opposite signs may overflow
             fraction[i, j] = (0.5 * x - 0.5 * knots[a]) / (0.5 * knots[b] - 0.5 * knots[a])
 
 
 @kernel()
 def gather(code, fraction, starts, v, first, last, out):
-    """Add to ``out`` the values of v at the places of each row."""
+    """Add the values of v at the positions of each row to ``out``."""
     for i in range(first, last):
         total = 0.0
         for j in range(code.shape[1]):
@@ -52,7 +52,7 @@ def gather(code, fraction, starts, v, first, last, out):
 
 @kernel()
 def scatter(code, fraction, starts, r, chunk, first, last, out):
-    """Add r of each row to the slots at its places, in ``out[b]`` for chunk b."""
+    """Add r of each row to the slots of its positions, in ``out[b]`` for chunk b."""
     n = code.shape[0]
     for b in range(first, last):
         for i in range(b * chunk, min(n, (b + 1) * chunk)):
@@ -64,7 +64,7 @@ def scatter(code, fraction, starts, r, chunk, first, last, out):
 
 @kernel()
 def gather_pairs(code, fraction, pairs, widths, starts, v, first, last, out):
-    """Add to ``out`` the values of v, grids one after the other, at the places of each row in pairs of columns."""
+    """Add the values of v (concatenated grids) at the positions of each row in pairs of columns to ``out``."""
     for i in range(first, last):
         total = 0.0
         for q in range(pairs.shape[0]):
@@ -97,7 +97,7 @@ def scatter_pairs(code, fraction, pairs, widths, starts, r, chunk, first, last, 
 
 @kernel()
 def nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, slot, value):
-    """Fill in the slots and values of row i; returns how many there are."""
+    """Fill in the slots and values of row i; return their number."""
     n = 0
     for j in range(code.shape[1]):
         slot[n], value[n] = starts[j] + code[i, j], 1 - fraction[i, j]
@@ -121,7 +121,7 @@ def nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, s
 
 @kernel()
 def gram(code, fraction, starts, two_code, two_fraction, pairs, widths, weight, chunk, first, last, out):
-    """Add ``Σ weight·x·xᵀ`` of the rows x to the upper triangle of ``out[b]`` for chunk b."""
+    """Add ``Σ weight·x·xᵀ`` over the rows x to the upper triangle of ``out[b]`` for chunk b."""
     most = 2 * code.shape[1] + 4 * pairs.shape[0]
     slot, value = np.empty(most, dtype=np.int64), np.empty(most)
     for b in range(first, last):
@@ -137,7 +137,7 @@ def gram(code, fraction, starts, two_code, two_fraction, pairs, widths, weight, 
 
 @kernel()
 def block_grams(code, fraction, starts, two_code, two_fraction, pairs, widths, weight, places, out):
-    """Add ``Σ weight·x·xᵀ`` of the rows x, of each column and pair alone, to the square from ``out[places[b]]`` on.
+    """Add ``Σ weight·x·xᵀ`` over the rows x, for each column and pair separately, to the square at ``out[places[b]]``.
 
     Only the upper triangles are filled.
     """
@@ -158,7 +158,7 @@ def block_grams(code, fraction, starts, two_code, two_fraction, pairs, widths, w
 
 @kernel()
 def expand(code, fraction, starts, two_code, two_fraction, pairs, widths, out):
-    """Fill ``out``, rows by slots, with the values of each row."""
+    """Expand rows to a dense matrix ``out`` of rows by slots."""
     most = 2 * code.shape[1] + 4 * pairs.shape[0]
     slot, value = np.empty(most, dtype=np.int64), np.empty(most)
     for i in range(code.shape[0]):
@@ -169,7 +169,7 @@ def expand(code, fraction, starts, two_code, two_fraction, pairs, widths, out):
 
 @kernel()
 def cell_sums(code, r, weight, pairs, widths, first, last, sums, counts):
-    """Sums of r and of the weights in the cells between knots of each pair of columns; ``code`` has a row a column."""
+    """Sum r and the weights in the cells of each pair of columns; ``code`` has one row per column."""
     for q in range(first, last):
         a, b = pairs[q, 0], pairs[q, 1]
         for i in range(code.shape[1]):

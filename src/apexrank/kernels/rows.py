@@ -1,10 +1,10 @@
-"""Sums over the rows of a dense matrix, weighted by a function of each row's score, in one pass over memory.
+"""Sums over the rows of a dense matrix, weighted by a function of each row's score, in one pass.
 
-A row's score ``s = x·w`` decides its weight, and while the row is still in cache it is added to the weighted
-sum. A linear model's value and gradient so cost one pass over X, where ``X @ w`` followed by ``X.T @ r`` costs two.
+A row's score ``s = x·w`` determines its weight, and while the row is still in the cache it is added to the weighted
+sum. So value and gradient of a linear model need one pass over X, whereas ``X @ w`` followed by ``X.T @ r`` needs two.
 
-The rows are cut into chunks whose number does not depend on the number of threads, and the chunks' sums are
-added in order: the result is the same to the last bit on one core and on many.
+The rows are divided into chunks whose number does not depend on the number of threads, and the chunks' sums are added
+in order: the result is bit-identical for any number of cores.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from apexrank.kernels.jit import kernel
 from apexrank.parallel import Threads, n_threads
 
 MAX_CHUNKS, MIN_CHUNK_ROWS = 64, 1024
-SMALL = 200_000  # entries of X below which threads cost more than they save
+SMALL = 200_000  # number of entries of X below which threads cost more than they save
 NO_WEIGHTS = np.empty(0)
-HEADROOM = 30.0  # an exponent may pass the running maximum by this much before the sums are rescaled
+HEADROOM = 30.0  # an exponent may exceed the running maximum by this much before the sums are rescaled
 BOTH = (True, True)
 
 
 class RowSums(NamedTuple):
-    """Value, total weight and weighted sum of rows of each class."""
+    """Value, and total weight and weighted sum of rows of each class."""
 
     value: np.ndarray
     mass: np.ndarray
@@ -34,10 +34,10 @@ class RowSums(NamedTuple):
 
 
 class RowSummer:
-    """The two sums of an objective's :meth:`stream`, over the rows of X with scores ``s = X·w``.
+    """Sums for an objective's :meth:`stream`, over the rows of X with scores ``s = X·w``.
 
-    ``label`` says for each row which of two classes, 0 or 1, it is in; ``log_weight`` is the logarithm of its
-    weight u. Only the rows of ``active`` classes count.
+    ``label`` is the class of each row, 0 or 1; ``log_weight`` is the logarithm of its weight u. Only rows of ``active``
+    classes count.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RowSummer:
         self.threads = 1 if n * d < SMALL else min(n_threads(), self.n_chunks)
 
     def log_sum_exp(self, slope: ArrayLike, active: ArrayLike = BOTH) -> RowSums:
-        """Value ``log Σ u·exp(t)`` of the exponents ``t = slope_c·s``; rows weighted by ``softmax(t + log u)``."""
+        """Compute ``log Σ u·exp(t)`` with ``t = slope_c·s``, with rows weighted by ``softmax(t + log u)``."""
         top, (mass, rows) = np.full((self.n_chunks, 2), -np.inf), self._zeros()
         parameters = *self.data, np.asarray(slope), np.asarray(active), self.log_u, self.chunk
         with Threads(self.threads) as threads:
@@ -62,7 +62,7 @@ class RowSummer:
         return merge_log_sums(top, mass, rows)
 
     def softplus(self, slope: ArrayLike, shift: float, active: ArrayLike = BOTH) -> RowSums:
-        """Value ``Σ u·ln(1 + exp(t))`` with ``t = slope_c·s + shift``; rows weighted by ``u·sigmoid(t)``."""
+        """Compute ``Σ u·ln(1 + exp(t))`` with ``t = slope_c·s + shift``, with rows weighted by ``u·sigmoid(t)``."""
         value, (mass, rows) = np.zeros((self.n_chunks, 2)), self._zeros()
         parameters = *self.data, np.asarray(slope), np.asarray(active), shift, self.log_u, self.chunk
         with Threads(self.threads) as threads:
@@ -72,13 +72,13 @@ class RowSummer:
         return RowSums(value.sum(0), mass.sum(0), rows.sum(0))
 
     def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
-        """Room for the mass and the rows of each chunk and class."""
+        """Allocate the mass and the sum of rows of each chunk and class."""
         return np.zeros((self.n_chunks, 2)), np.zeros((self.n_chunks, 2, self.data[0].shape[1]))
 
 
 def merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
-    """Merge the sums of chunks, each relative to its ``top``, of both classes."""
-    # chunks are merged in their order, never in that of the threads: the same bits for any number of them
+    """Merge the sums of chunks of both classes, each relative to its ``top``."""
+    # chunks are merged in order, regardless of the threads, so that results are bit-identical
     highest = top.max(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         rescale = np.where(top > -np.inf, np.exp(top - highest), 0.0)
@@ -87,7 +87,7 @@ def merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSu
         return RowSums(highest + np.log(total), np.ones(2), mean)
 
 
-# reassociation lets the dot product use vector registers; infinities and nans keep their meaning
+# reassociation lets the dot product vectorise; infinities and nans are preserved
 _FAST = {"reassoc", "contract", "nsz"}
 
 
@@ -100,7 +100,7 @@ def _log_sum_exp_rows(X, w, label, slope, active, log_u, chunk, first, last, top
             c, x, s = label[i], X[i], 0.0
             for j in range(d):
                 s += x[j] * w[j]
-            # after the dot product, because memory is read fastest without gaps
+            # after the dot product, because memory is read fastest sequentially
             if not active[c]:
                 continue
             t = slope[c] * s
@@ -108,8 +108,8 @@ def _log_sum_exp_rows(X, w, label, slope, active, log_u, chunk, first, last, top
                 t += log_u[i]
                 if t == -np.inf:
                     continue
-            # in one pass the largest exponent is not known beforehand: sums are relative to a running maximum, which
-            # moves only when it is passed by HEADROOM, far from overflow at e^709, as rescaling costs d products
+            # in a single pass the largest exponent is unknown: sums are relative to a running maximum, which is updated
+            # only if exceeded by HEADROOM (far from overflow at e^709), as rescaling costs d products
             if t > top[b, c] + HEADROOM:
                 shrink = math.exp(top[b, c] - t)
                 mass[b, c] *= shrink
@@ -135,7 +135,7 @@ def _softplus_rows(X, w, label, slope, active, shift, log_u, chunk, first, last,
                 continue
             t = slope[c] * s + shift
             u = math.exp(log_u[i]) if weighted else 1.0
-            e = math.exp(-abs(t))  # ln(1 + e^t) = max(t, 0) + ln(1 + e^−|t|), which never overflows
+            e = math.exp(-abs(t))  # ln(1 + e^t) = max(t, 0) + ln(1 + e^−|t|) never overflows
             value[b, c] += u * (max(t, 0.0) + math.log1p(e))
             q = u * (1.0 if t > 0 else e) / (1.0 + e)
             mass[b, c] += q

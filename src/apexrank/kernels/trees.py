@@ -7,7 +7,7 @@ from apexrank.kernels.jit import kernel
 
 @kernel()
 def leaf_sums(X, feature, threshold, left, right, value, roots, out):
-    """Add to ``out`` the value of each row's leaf in the trees that begin at ``roots``; a leaf has no ``left`` (-1)."""
+    """Add the value of each row's leaf in the trees with the given ``roots`` to ``out``; a leaf has ``left`` -1."""
     for i in range(X.shape[0]):
         for root in roots:
             node = root
@@ -18,7 +18,7 @@ def leaf_sums(X, feature, threshold, left, right, value, roots, out):
 
 @kernel()
 def path_sums(X, feature, threshold, left, right, mean, roots, out):
-    """Add to ``out`` (rows by features) how the mean changes with each question on the way to a row's leaf."""
+    """Add the change of the mean at each split on the path to a row's leaf to ``out`` (rows by features)."""
     for i in range(X.shape[0]):
         for root in roots:
             node = root

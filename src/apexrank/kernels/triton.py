@@ -1,4 +1,4 @@
-"""Triton, where it is installed; without it its kernels are plain functions that nothing calls."""
+"""Optional Triton; without it, Triton kernels are plain functions that are never called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def jit(function: Any) -> Any:
 
 
 def power_of_two(n: int) -> int:
-    """Smallest power of two that is at least n.
+    """Return the smallest power of two that is at least n.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Total-variation denoising of sequences, exactly and in linear time, by dynamic programming (Johnson 2013).
+"""Exact total-variation denoising of sequences in linear time, by dynamic programming (Johnson 2013).
 
-Let ``m_i(b)`` be the least cost of x_1 … x_i with ``x_i = b``. Its derivative is piecewise linear and increasing, and
+Let ``m_i(b)`` be the minimal cost of x_1 … x_i with ``x_i = b``. Its derivative is piecewise linear and increasing, and
 
     m_{i+1}'(b) = clip(m_i'(b), −t, t) + b − y_{i+1}:
 
-x_i is b wherever ``|m_i'(b)| ≤ t`` and the point where m_i' is ∓t elsewhere. Clipping removes knots from both ends and
-adds one at each, so all steps together take linear time. Back from the end, each x is its successor clipped to the
+x_i is b if ``|m_i'(b)| ≤ t``, and the point where m_i' is ∓t otherwise. Clipping removes knots from both ends and adds
+one at each, so all steps together take linear time. Backwards from the end, each x is its successor clipped to the two
 points of its step.
 """
 
@@ -20,7 +20,7 @@ from apexrank.validation import check_finite
 
 
 def total_variation(y: ArrayLike, strength: float) -> np.ndarray:
-    """``argmin_x ½ Σ_i (x_i − y_i)² + strength·Σ_i |x_i − x_{i+1}|`` for each row of y.
+    """Denoise each row of y: ``argmin_x ½ Σ_i (x_i − y_i)² + strength·Σ_i |x_i − x_{i+1}|``.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def total_variation(y: ArrayLike, strength: float) -> np.ndarray:
     rows = np.ascontiguousarray(np.atleast_2d(values))
     if strength == 0:
         return values.copy()
-    # sums are taken of distances to the first value: sequences far from zero lose no digits
+    # sums of differences from the first value preserve precision for sequences far from zero
     out = np.empty(rows.shape)
     _denoise(rows - rows[:, :1], float(strength), out)
     return (out + rows[:, :1]).reshape(values.shape)
@@ -50,7 +50,7 @@ def total_variation(y: ArrayLike, strength: float) -> np.ndarray:
 @kernel()
 def _denoise(y, t, out):
     n = y.shape[1]
-    # knots, and how slope and offset of the derivative change to their right; n places for each direction
+    # knots, and changes of the derivative's slope and offset to their right; n entries for each direction
     at, slope, offset = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
     lower, upper = np.empty(n), np.empty(n)
     for r in range(y.shape[0]):
@@ -60,11 +60,11 @@ def _denoise(y, t, out):
 @kernel()
 def _denoise_one(y, t, at, slope, offset, lower, upper, x):
     n = y.size
-    first, last = n, n - 1  # the knots first … last
-    left_slope, left_offset = 1.0, -y[0]  # the derivative left of all knots, and right of them
+    first, last = n, n - 1  # knots first … last
+    left_slope, left_offset = 1.0, -y[0]  # the derivative left and right of all knots
     right_slope, right_offset = 1.0, -y[0]
     for i in range(n - 1):
-        # where the derivative is below −t it is clipped: its knots are dropped for good, so all steps are linear
+        # the derivative is clipped at −t: knots below are dropped permanently, so all steps together are linear
         while first <= last and left_slope * at[first] + left_offset <= -t:
             left_slope += slope[first]
             left_offset += offset[first]
@@ -81,7 +81,7 @@ def _denoise_one(y, t, at, slope, offset, lower, upper, x):
         at[last], slope[last], offset[last] = upper[i], -right_slope, t - right_offset
         left_slope, left_offset = 1.0, -t - y[i + 1]
         right_slope, right_offset = 1.0, t - y[i + 1]
-    # the last x is where the derivative of the whole cost vanishes
+    # the last x is the zero of the derivative of the total cost
     while first <= last and left_slope * at[first] + left_offset <= 0.0:
         left_slope += slope[first]
         left_offset += offset[first]

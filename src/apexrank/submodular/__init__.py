@@ -1,6 +1,6 @@
-"""Submodular set functions as atoms: each gives the gains along an order (Iyer and Bilmes 2013).
+"""Submodular set functions, each defined by its gains along an order (Iyer and Bilmes 2013).
 
-``"sqrt"`` and ``Sqrt()`` mean the same: :func:`set_function` makes an atom of a name.
+``"sqrt"`` and ``Sqrt()`` are equivalent: :func:`set_function` creates an atom from a name.
 """
 
 from typing import TYPE_CHECKING

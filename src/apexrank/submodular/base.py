@@ -1,8 +1,8 @@
 """Base class of set functions, their sums, and user-defined set functions.
 
 Along an order σ (the item at each rank, best first) a set function gains ``f({σ(1..j)}) − f({σ(1..j−1)})`` at rank j.
-Handed to the items, these are the extreme subgradients h_σ of its Lovász extension (Iyer and Bilmes 2013, Lemma 2.2).
-A constant f(∅) never shows, because only gains are used.
+Assigned to the items, these are the extreme subgradients h_σ of its Lovász extension (Iyer and Bilmes 2013, Lemma 2.2).
+A constant f(∅) has no effect, because only gains are used.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.validation import check_count
 
-SMALL = 12  # 2^12 subsets at most are listed: of a user's items, and of a block of tied items
-ROUNDING = 1e-12  # relative size below which a difference of computed values is taken for rounding
+SMALL = 12  # largest number of items, or of tied items, for which all subsets are enumerated
+ROUNDING = 1e-12  # relative difference below which computed values are considered equal
 
 
 @dataclass(frozen=True)
 class SetFunction:
-    """Base class. A new atom needs ``_gains``; the rest follows from it, exactly but not always fast.
+    """Base class of set functions. A new atom must define ``_gains``; everything else has a correct default.
 
     Attributes
     ----------
     n : int or None
-        Number of items, where the function fixes it.
+        Number of items, if the function fixes it.
     monotone : bool
-        Whether f is known to be non-decreasing, whatever the number of items; :meth:`is_monotone` decides it for
-        a given number.
+        Whether f is known to be non-decreasing for every number of items; :meth:`is_monotone` decides it for a given
+        number.
     """
 
     name: ClassVar[str]
-    __array_ufunc__: ClassVar[None] = None  # so that a numpy number times f is f times the number
+    __array_ufunc__: ClassVar[None] = None  # lets f handle multiplication by numpy scalars
 
     @property
     def n(self) -> int | None:
@@ -54,16 +54,16 @@ class SetFunction:
         Parameters
         ----------
         orders : array-like of int, shape (..., n)
-            Each lists the item at each rank, best first.
+            Item at each rank, best first.
         """
         return self._gains(check_orders(orders, self.n))
 
     def subgradient(self, y: ArrayLike) -> np.ndarray:
-        """Subgradient of the Lovász extension at the score vectors y, by item: the mean of h_σ over all orders σ of y.
+        """Subgradient of the Lovász extension at the scores y, by item: the mean of h_σ over all orders σ of y.
 
-        Without ties there is one such order; with ties there is a product of factorials of them (eq. 16), and their
-        mean is in closed form. An atom that knows no closed form lists the subsets of a block of tied items, of
-        which there must be at most 12.
+        Without ties there is one such order; with ties their number is a product of factorials (eq. 16), and their mean
+        has a closed form. An atom without a closed form enumerates the subsets of a block of tied items, which may have
+        at most 12.
 
         Parameters
         ----------
@@ -77,19 +77,19 @@ class SetFunction:
         return self._extension(check_scores(x, self.n))
 
     def is_monotone(self, n: int) -> bool:
-        """Whether f is non-decreasing on n items: by submodularity, whether no ``f(V) − f(V∖j)`` is negative."""
+        """Return whether f is non-decreasing on n items, that is, whether no ``f(V) − f(V∖j)`` is negative."""
         last = self.last_gains(n)
         size = max(float(np.abs(last).max()), float(np.abs(self._gains(np.arange(n))).max()))
         return bool(last.min() >= -ROUNDING * size)
 
     def last_gains(self, n: int) -> np.ndarray:
-        """``f(V) − f(V∖j)`` for each of n items j, the least gain it can have."""
+        """Return ``f(V) − f(V∖j)`` for each of n items j, its smallest possible gain."""
         items = np.arange(n)
         ends_with = (items[:, None] + items[None, :] + 1) % n
         return self._gains(ends_with)[:, -1]
 
     def __call__(self, subset: ArrayLike) -> float:
-        """``f(subset) − f(∅)`` for a mask of n booleans, or for a list of items where n is known."""
+        """Return ``f(subset) − f(∅)`` for a mask of n booleans, or for a list of items if n is known."""
         return float(self._values(as_mask(subset, self.n)[None, :])[0])
 
     def __add__(self, other: Any) -> Combination:
@@ -98,7 +98,7 @@ class SetFunction:
         return Combination(terms=terms_of(self) + terms_of(other))
 
     def __radd__(self, other: Any) -> SetFunction:
-        # sum() starts from 0, the function that gains nothing
+        # sum() starts from 0, which acts as the zero function
         return self if isinstance(other, Real) and other == 0 else NotImplemented
 
     def __mul__(self, factor: Any) -> Combination:
@@ -149,14 +149,14 @@ class SetFunction:
         return np.einsum("...j,...j->...", np.take_along_axis(x, orders, axis=-1), self._gains(orders))
 
     def _values(self, masks: np.ndarray) -> np.ndarray:
-        """Values less f(∅) of each row of a table of masks: the first gains of an order that starts with the subset."""
+        """Compute f minus f(∅) for each row of masks, by the first gains of an order that starts with the subset."""
         orders = np.argsort(~masks, axis=1, kind="stable")
         return np.sum(self._gains(orders), axis=1, where=np.take_along_axis(masks, orders, axis=1))
 
 
 @dataclass(frozen=True)
 class Combination(SetFunction):
-    """``Σ c_i f_i`` with c ≥ 0: what sums and non-negative multiples of set functions are.
+    """Non-negative combination ``Σ c_i f_i`` of set functions, the result of sums and multiples.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class Combination(SetFunction):
 
 @dataclass(frozen=True)
 class Modular(SetFunction):
-    """``f(X) = Σ_{i in X} w_i``, weights of any sign: it shifts a set function and leaves its divergence as it is.
+    """Modular function ``f(X) = Σ_{i in X} w_i``; adding it to a set function does not change the divergence.
 
     Examples
     --------
@@ -231,22 +231,22 @@ class Modular(SetFunction):
 
 
 def terms_of(f: SetFunction) -> tuple[tuple[float, SetFunction], ...]:
-    """Terms of f: pairs of a coefficient and an atom."""
+    """Return the terms of f as pairs of a coefficient and an atom."""
     return f.terms if isinstance(f, Combination) else ((1.0, f),)
 
 
 @dataclass(frozen=True, eq=False)
 class Custom(SetFunction):
-    """A function of subsets of n items, given as a Python function.
+    """Set function of n items, given as a Python function.
 
     With n ≤ 12 all 2^n values are computed at once and ``f(S) + f(T) ≥ f(S ∪ T) + f(S ∩ T)`` is checked. With more
-    items the function is *believed* to be submodular, and is called n + 1 times for each order; divergences of one that
-    is not mean nothing.
+    items the function is *assumed* to be submodular, and is called n + 1 times for each order; if it is not
+    submodular, its divergences are meaningless.
 
     Parameters
     ----------
     function : callable
-        Takes a frozenset of items 0 … n − 1, gives a finite number.
+        Maps a frozenset of items 0 … n − 1 to a finite number.
     n : int
         Number of items.
 
@@ -308,7 +308,7 @@ class Custom(SetFunction):
 
 
 def _check_submodular(table: np.ndarray, n: int) -> None:
-    """Refuse a table of values in which an item gains more after another one has come."""
+    """Raise InputError if an item gains more after another one has been added."""
     slack = ROUNDING * float(np.abs(table).max())
     sets = np.arange(len(table))
     for i, j in combinations(range(n), 2):
@@ -332,7 +332,7 @@ def _show(items: Collection[int]) -> str:
 
 
 def check_orders(orders: ArrayLike, n: int | None = None) -> np.ndarray:
-    """Orders as an array of int; refuse what does not list each of the items 0 … n − 1 once.
+    """Convert orders to an integer array; raise InputError unless each lists the items 0 … n − 1 once.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def check_orders(orders: ArrayLike, n: int | None = None) -> np.ndarray:
 
 
 def check_scores(scores: ArrayLike, n: int | None = None, name: str = "scores") -> np.ndarray:
-    """Score vectors as an array of float; refuse a wrong number of items and what is not finite.
+    """Convert score vectors to a float array; raise InputError for a wrong number of items or non-finite scores.
 
     Examples
     --------
@@ -386,7 +386,7 @@ def check_scores(scores: ArrayLike, n: int | None = None, name: str = "scores") 
 
 
 def orders_of(scores: np.ndarray) -> np.ndarray:
-    """Orders of score vectors, best first; tied items in the order of their numbers.
+    """Return the orders of score vectors, best first; tied items are in the order of their numbers.
 
     Examples
     --------
@@ -397,19 +397,19 @@ def orders_of(scores: np.ndarray) -> np.ndarray:
 
 
 def by_item(ranked: np.ndarray, orders: np.ndarray) -> np.ndarray:
-    """Values by rank handed to the items at these ranks: ``out[..., σ(j)] = ranked[..., j]``."""
+    """Convert values by rank to values by item: ``out[..., σ(j)] = ranked[..., j]``."""
     out = np.empty(orders.shape, dtype=ranked.dtype)
     np.put_along_axis(out, orders, ranked, axis=-1)
     return out
 
 
 def all_subsets(n: int) -> np.ndarray:
-    """All subsets of n items as rows of masks; row s holds item i where bit i of s is set."""
+    """Return all subsets of n items as masks; row s contains item i if bit i of s is set."""
     return (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
 
 
 def as_mask(subset: ArrayLike, n: int | None) -> np.ndarray:
-    """A subset as a mask, from a mask of n booleans or, where n is known, from a list or set of items."""
+    """Convert a subset to a mask, from a mask of n booleans or, if n is known, from a list or set of items."""
     found = np.asarray(sorted(subset) if isinstance(subset, (set, frozenset)) else subset)
     if found.dtype == bool and found.ndim == 1 and found.size:
         if n is not None and found.size != n:

@@ -1,10 +1,10 @@
-"""Submodular set functions by name: functions of the size of a set, and cuts of graphs (Iyer and Bilmes 2013).
+"""Named submodular functions: functions of the size of a set, and graph cuts (Iyer and Bilmes 2013).
 
-* Functions of the number of items, ``f(X) = g(|X|)`` with g concave: the gains are ``δ(j) = g(j) − g(j − 1)``, whatever
-  the order (eq. 18 to 20 and all rows of Table 1 but the fifth).
+* Functions of the number of items, ``f(X) = g(|X|)`` with g concave: the gains are ``δ(j) = g(j) − g(j − 1)`` for every
+  order (eq. 18 to 20 and all rows of Table 1 except the fifth).
 * Cuts of weighted graphs, ``f(X) = Σ_{i in X, j outside} d_ij`` (eq. 17 and Table 1, row 5). The extension is
-  ``f̂(x) = Σ_ij d_ij·max(0, x_i − x_j)``, so a link i → j gives d_ij to i and takes it from j wherever i stands above j,
-  and half of it where they are tied.
+  ``f̂(x) = Σ_ij d_ij·max(0, x_i − x_j)``, so a link i → j adds d_ij to i and subtracts it from j if i is above j, and
+  half of it if they are tied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from apexrank.validation import Registry, check_count
 
 # ---------------------------------------------------------------- functions of the size
 
-# differences of g in a form that loses no digits
+# differences of g, computed without cancellation
 NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sqrt": lambda j: 1 / (np.sqrt(j) + np.sqrt(j - 1)),
     "log": lambda j: np.log1p(1 / j),
@@ -34,10 +34,10 @@ NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class BySize(SetFunction):
-    """Base class of the functions of ``|X|``: what they need is ``deltas(n)``."""
+    """Base class of functions of ``|X|``, which define ``deltas(n)``."""
 
     def deltas(self, n: int) -> np.ndarray:
-        """``δ(1) ≥ δ(2) ≥ … ≥ δ(n)`` on n items."""
+        """Gains ``δ(1) ≥ δ(2) ≥ … ≥ δ(n)`` on n items."""
         raise NotImplementedError
 
     def last_gains(self, n: int) -> np.ndarray:
@@ -53,13 +53,13 @@ class BySize(SetFunction):
         return np.r_[0.0, np.cumsum(self.deltas(masks.shape[1]))][masks.sum(axis=1)]
 
     def _subgradient(self, y: np.ndarray) -> np.ndarray:
-        """Means of δ inside each block of tied items."""
+        """Average δ within each block of tied items."""
         rows = y.reshape(-1, y.shape[-1])
         return mean_over_ties(sort_rows(-rows), self.deltas(y.shape[-1])).reshape(y.shape)
 
 
 def is_by_size(f: SetFunction) -> bool:
-    """Whether f is a function of the size, or a sum of such functions: its gains are then the same along all orders.
+    """Return whether f is a function of the size or a sum of such, with the same gains along all orders.
 
     Examples
     --------
@@ -72,15 +72,15 @@ def is_by_size(f: SetFunction) -> bool:
 
 @dataclass(frozen=True)
 class Cardinality(BySize):
-    """``f(X) = g(|X|)`` for a concave g, or ``min{g(|X|), g(m)}``, which looks at the first m ranks only (eq. 19).
+    """Function ``f(X) = g(|X|)`` of a concave g, or ``min{g(|X|), g(m)}``, where only the first m ranks count (eq. 19).
 
     Parameters
     ----------
     g : {"sqrt", "log", "linear"}, callable or array-like
         ``√|X|``, ``log(1 + |X|)``, ``|X|``, a concave function of an array of sizes 0, 1, …, n, or the gains
-        ``δ(1) ≥ δ(2) ≥ …`` themselves. Gains fix the number of items, unless m says that those beyond it are 0.
+        ``δ(1) ≥ δ(2) ≥ …`` themselves. Gains fix the number of items, unless m is given and later gains are 0.
     m : int, optional
-        Gains after rank m are 0. Gains before it must not be negative.
+        Gains after rank m are 0. Earlier gains must not be negative.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Cardinality(BySize):
 
     @property
     def monotone(self) -> bool:
-        """True for a named g and wherever m is given; of any other function it is not known without n."""
+        """True for a named g or if m is given; for other functions it is unknown without n."""
         return isinstance(self.g, str) or self.m is not None or super().monotone
 
     def deltas(self, n: int) -> np.ndarray:
@@ -145,7 +145,7 @@ class Cardinality(BySize):
 
 @dataclass(frozen=True)
 class Sqrt(Cardinality):
-    """``f(X) = √|X|``, as in the figures of Iyer and Bilmes (2013); with m, only the first m ranks count.
+    """Square root ``f(X) = √|X|``, as in the figures of Iyer and Bilmes (2013); with m, only the first m ranks count.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class Sqrt(Cardinality):
 
 @dataclass(frozen=True)
 class Log(Cardinality):
-    """``f(X) = log(1 + |X|)``; with m, only the first m ranks count.
+    """Logarithm ``f(X) = log(1 + |X|)``; with m, only the first m ranks count.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class Log(Cardinality):
 
 @dataclass(frozen=True)
 class Top(Cardinality):
-    """``f(X) = min(|X|, m)``: its divergence compares the sums of the first m scores (eq. 20).
+    """Truncation ``f(X) = min(|X|, m)``; its divergence compares the sums of the first m scores (eq. 20).
 
     Examples
     --------
@@ -192,7 +192,7 @@ class Top(Cardinality):
 
 @dataclass(frozen=True)
 class Product(BySize):
-    """``f(X) = |X||V∖X|``, the cut of the complete graph: ``f̂(x) = Σ_{i<j} |x_i − x_j|``.
+    """Cut of the complete graph ``f(X) = |X||V∖X|``, with ``f̂(x) = Σ_{i<j} |x_i − x_j|``.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class Product(BySize):
 
 @dataclass(frozen=True)
 class Indicator(BySize):
-    """``f(X) = 1`` for ``1 ≤ |X| ≤ n − 1`` and 0 otherwise: ``f̂(x) = max x − min x``.
+    """Indicator ``f(X) = 1`` for ``1 ≤ |X| ≤ n − 1`` and 0 otherwise, with ``f̂(x) = max x − min x``.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def _check_falling(gains: np.ndarray, slack: float) -> None:
 
 @dataclass(frozen=True)
 class ByPairs(SetFunction):
-    """Base class of the functions whose subgradient is a sum over pairs: the gains are that of the ranks."""
+    """Base class of functions whose subgradient is a sum over pairs; gains are the subgradient at the ranks."""
 
     def _gains(self, orders: np.ndarray) -> np.ndarray:
         n = orders.shape[-1]
@@ -254,15 +254,15 @@ class ByPairs(SetFunction):
 
 @dataclass(frozen=True, eq=False)
 class Cut(ByPairs):
-    """``f(X) = Σ_{i in X, j outside} d_ij``: one pass over the links for each order.
+    """Graph cut ``f(X) = Σ_{i in X, j outside} d_ij``, evaluated in one pass over the links for each order.
 
-    The divergence is the sum of ``d_ij·|x_i − x_j|`` over all i and j in opposite order in x and σ: with symmetric
-    weights a pair counts twice, which eq. 17 forgets. One-way weights make partial orders and AUC.
+    The divergence is the sum of ``d_ij·|x_i − x_j|`` over all i and j in opposite order in x and σ. With symmetric
+    weights a pair counts twice, which eq. 17 omits. Directed weights give partial orders and AUC.
 
     Parameters
     ----------
     weights : array-like or scipy sparse matrix of shape (n, n)
-        ``d_ij ≥ 0`` from i to j, symmetric or not. The diagonal cuts nothing and is left out.
+        ``d_ij ≥ 0`` from i to j, symmetric or not. The diagonal has no effect and is ignored.
 
     Examples
     --------
@@ -306,10 +306,10 @@ class Cut(ByPairs):
 
 @dataclass(frozen=True)
 class Chain(ByPairs):
-    """``f(X) = Σ_i |1[i in X] − 1[i + 1 in X]|``, the cut of a path.
+    """Cut of a path ``f(X) = Σ_i |1[i in X] − 1[i + 1 in X]|``.
 
-    ``f̂(x) = Σ_i |x_i − x_{i+1}|`` is the total variation. The items have a natural order, say in time, and
-    neighbours are compared.
+    ``f̂(x) = Σ_i |x_i − x_{i+1}|`` is the total variation. The items have a natural order, such as time, and neighbours
+    are compared.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class Chain(ByPairs):
 
     def last_gains(self, n: int) -> np.ndarray:
         last = np.full(n, -2.0)
-        np.add.at(last, [0, -1], 1.0)  # an only item is at both ends
+        np.add.at(last, [0, -1], 1.0)  # a single item is at both ends
         return last
 
     def _subgradient(self, y: np.ndarray) -> np.ndarray:
@@ -354,15 +354,15 @@ SET_FUNCTIONS: Registry[SetFunction] = Registry(
 
 
 def set_function(f: str | SetFunction = "sqrt", **arguments: Any) -> SetFunction:
-    """The set function ``f`` itself, or the one it names, made with the arguments given.
+    """Return the set function ``f`` itself, or create the one it names with the given arguments.
 
     Parameters
     ----------
     f : {"sqrt", "log", "top", "cardinality", "product", "indicator", "chain", "cut"} or SetFunction
         A name or an atom.
     **arguments
-        What the named atom takes: ``m`` for ``"top"``, ``"sqrt"``, ``"log"`` and ``"cardinality"``, ``g`` for
-        ``"cardinality"``, ``weights`` for ``"cut"``. An argument that the atom does not know is refused.
+        Arguments of the named atom: ``m`` for ``"top"``, ``"sqrt"``, ``"log"`` and ``"cardinality"``, ``g`` for
+        ``"cardinality"``, ``weights`` for ``"cut"``. Unknown arguments raise an error.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""``argmin_x ½|x − v|² + t·(f̂(x) − <x, h>)``: the prox of a Lovász extension, less a linear term.
+"""Proximal operator of a Lovász extension minus a linear term: ``argmin_x ½|x − v|² + t·(f̂(x) − <x, h>)``.
 
-One sort and one PAV for functions of the size, total variation for the chain; a decomposition for anything else with
-few items. All are exact.
+It takes one sort and one PAV for functions of the size, total-variation denoising for the chain, and a decomposition
+for other functions of few items. All are exact.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def prox_extension(f: SetFunction, v: np.ndarray, strength: float, h: np.ndarray
     Parameters
     ----------
     f : SetFunction
-        A function of the size, a chain, or any function of at most 12 items; each plus modular terms.
+        Function of the size, a chain, or any function of at most 12 items, each plus modular terms.
     v : ndarray of shape (..., n)
         Finite numbers.
     strength : float
         At least 0.
     h : ndarray of shape (n,) or that of v, optional
-        A linear term, 0 by default.
+        Linear term, 0 by default.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def prox_extension(f: SetFunction, v: np.ndarray, strength: float, h: np.ndarray
     elif all(isinstance(g, Chain) for _, g in rest):
         found = total_variation(rows + strength * linear, strength * sum(c for c, _ in rest))
     elif n <= SMALL:
-        # a shift of v shifts the solution: rows far from zero lose no digits
+        # the solution shifts with v: shifting preserves precision for rows far from zero
         level = rows.min(axis=1, keepdims=True)
         z = rows - level + strength * (linear + weights)
         found = level + np.array([_decompose(f, row, strength) for row in z]).reshape(rows.shape)
@@ -60,9 +60,9 @@ def prox_extension(f: SetFunction, v: np.ndarray, strength: float, h: np.ndarray
 
 
 def _by_size(v: np.ndarray, h: np.ndarray, deltas: np.ndarray) -> np.ndarray:
-    """``PAV↓(sort(z) − δ)`` for ``z = v + h``, handed back to the items: the solution has the order of z."""
+    """Compute ``PAV↓(sort(z) − δ)`` for ``z = v + h`` by item; the solution has the order of z."""
     orders = np.lexsort((-v, -(v + h)), axis=-1)
-    # h and δ cancel wherever the order agrees, so they meet first: a large strength costs v no digits
+    # h and δ cancel wherever the order agrees, so subtract them first: a large strength costs v no precision
     moved = np.take_along_axis(v, orders, axis=1) + (np.take_along_axis(h, orders, axis=1) - deltas)
     r, n = v.shape
     fitted = pav(moved.ravel(), np.arange(0, r * n + 1, n), increasing=False).reshape(r, n)
@@ -70,7 +70,7 @@ def _by_size(v: np.ndarray, h: np.ndarray, deltas: np.ndarray) -> np.ndarray:
 
 
 def _decompose(f: SetFunction, z: np.ndarray, strength: float) -> np.ndarray:
-    """Split the items by the level sets of the solution (Groenevelt 1991), all subsets listed."""
+    """Split the items by the level sets of the solution (Groenevelt 1991), enumerating all subsets."""
     masks = all_subsets(len(z))
     cost = strength * f._values(masks) - masks @ z
     out = np.empty(len(z))
@@ -79,10 +79,10 @@ def _decompose(f: SetFunction, z: np.ndarray, strength: float) -> np.ndarray:
 
 
 def _split(cost: np.ndarray, low: int, high: int, out: np.ndarray) -> None:
-    """Solve for the items in ``high`` and not in ``low``: they share one value unless a set between is below the line.
+    """Solve for the items in ``high`` but not in ``low``; they share one value unless a set between splits them.
 
-    Of ``cost`` between the two sets the straight line through its ends is taken off. Where nothing lies below 0, the
-    items share the slope; otherwise the lowest set separates larger values from smaller ones.
+    The straight line through the ends of ``cost`` between the two sets is subtracted. If no set lies below 0, the items
+    share the slope; otherwise the lowest set separates larger values from smaller ones.
     """
     free = [i for i in range(len(out)) if (high & ~low) >> i & 1]
     if not free:
