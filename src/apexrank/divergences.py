@@ -59,7 +59,7 @@ class Divergence:
     domain_text: ClassVar[str] = "finite"
 
     def phi(self, x: ArrayLike) -> np.ndarray:
-        """φ(x)."""
+        """Generating function φ(x)."""
         raise NotImplementedError
 
     def grad(self, x: ArrayLike) -> np.ndarray:

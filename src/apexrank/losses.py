@@ -27,17 +27,17 @@ class Loss:
     reaches_zero: ClassVar[bool] = False
 
     def value(self, z: np.ndarray) -> np.ndarray:
-        """ℓ(z)."""
+        """Loss ℓ(z)."""
         raise NotImplementedError
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        """ℓ'(z)."""
+        """Derivative ℓ'(z)."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Exponential(Loss):
-    """ℓ(z) = exp(−z), the loss of RankBoost and the P-Norm Push.
+    """Exponential loss ℓ(z) = exp(−z) of RankBoost and the P-Norm Push.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Exponential(Loss):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """ℓ(z) = ln(1 + exp(−z)), with the natural logarithm as in the papers' Tables 1 and 2.
+    """Logistic loss ℓ(z) = ln(1 + exp(−z)), with the natural logarithm as in the papers' Tables 1 and 2.
 
     It bounds the 0-1 loss only after division by ln 2.
     """
@@ -73,7 +73,7 @@ class Logistic(Loss):
 
 @dataclass(frozen=True)
 class Hinge(Loss):
-    """ℓ(z) = max(0, 1 − z); its slope at the kink z = 1 is taken as 0."""
+    """Hinge loss ℓ(z) = max(0, 1 − z), with slope 0 at the kink z = 1."""
 
     name: ClassVar[str] = "hinge"
     reaches_zero: ClassVar[bool] = True
@@ -112,7 +112,7 @@ class SmoothHinge(Loss):
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
-    """ℓ(z) = max(0, 1 − z)²."""
+    """Squared hinge loss ℓ(z) = max(0, 1 − z)²."""
 
     name: ClassVar[str] = "squared_hinge"
     least_elasticity: ClassVar[float] = 0.5
@@ -127,7 +127,7 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class ZeroOne(Loss):
-    """ℓ(z) = 1[z ≤ 0]: a tie counts as a misrank, as in the papers. For evaluation only."""
+    """0-1 loss ℓ(z) = 1[z ≤ 0], for evaluation only; a tie counts as a misrank, as in the papers."""
 
     name: ClassVar[str] = "zero_one"
     least_elasticity: ClassVar[float] = np.inf

@@ -17,7 +17,7 @@ from apexrank.validation import Registry
 
 
 def softplus(t: np.ndarray) -> np.ndarray:
-    """ln(1 + exp(t)) without overflow."""
+    """Compute ln(1 + exp(t)) without overflow."""
     return np.logaddexp(0.0, t)
 
 
@@ -41,11 +41,11 @@ class Price:
         return 1.0
 
     def log_value(self, log_r: np.ndarray) -> np.ndarray:
-        """Log g(r)."""
+        """Logarithm of g(r)."""
         raise NotImplementedError
 
     def log_slope(self, log_r: np.ndarray) -> np.ndarray:
-        """Log g'(r)."""
+        """Logarithm of g'(r)."""
         raise NotImplementedError
 
     def elasticity(self, log_r: np.ndarray) -> np.ndarray:
@@ -69,19 +69,19 @@ class Price:
         return -np.inf if self.falls() else float(np.min(steps[~np.isnan(steps)], initial=np.inf))
 
     def value(self, r: np.ndarray) -> np.ndarray:
-        """g(r)."""
+        """Price g(r)."""
         with np.errstate(divide="ignore"):
             return np.exp(self.log_value(np.log(r)))
 
     def slope(self, r: np.ndarray) -> np.ndarray:
-        """g'(r)."""
+        """Derivative g'(r)."""
         with np.errstate(divide="ignore"):
             return np.exp(self.log_slope(np.log(r)))
 
 
 @dataclass(frozen=True)
 class Power(Price):
-    """g(r) = r**p. The larger p, the harder the push at the top (JMLR 2009, sec. 2).
+    """Power price g(r) = r**p; a larger p pushes harder at the top (JMLR 2009, sec. 2).
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Power(Price):
 
 @dataclass(frozen=True)
 class Identity(Price):
-    """g(r) = r: no push, RankBoost's objective."""
+    """Identity price g(r) = r, without a push, as in RankBoost."""
 
     name: ClassVar[str] = "identity"
     log_convex: ClassVar[bool] = True
@@ -133,7 +133,7 @@ class Identity(Price):
 
 @dataclass(frozen=True)
 class Exponential(Price):
-    """g(r) = exp(r), steeper than any power."""
+    """Exponential price g(r) = exp(r), steeper than any power."""
 
     name: ClassVar[str] = "exponential"
     log_convex: ClassVar[bool] = True
@@ -150,7 +150,7 @@ class Exponential(Price):
 
 @dataclass(frozen=True)
 class Log1p(Price):
-    """g(r) = ln(1 + r), the discount of the IR Push (JMLR 2009, sec. 7); convex with the exponential loss."""
+    """Logarithmic price g(r) = ln(1 + r) of the IR Push (JMLR 2009, sec. 7); convex with the exponential loss."""
 
     name: ClassVar[str] = "log1p"
 

@@ -242,7 +242,7 @@ class BallotStream(Profile):
 
     @property
     def voters(self) -> None:
-        """None: names of the voters are not kept."""
+        """None, because names of the voters are not kept."""
 
     def support(self) -> np.ndarray:
         return self.seen.support

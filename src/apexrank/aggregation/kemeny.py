@@ -44,7 +44,7 @@ class Kemeny(NamedTuple):
     optimal : bool
         Whether the order is proven optimal.
     circle : int
-        Number of items of the largest group that beat each other in a circle; 0 if there is none. A proof needs
+        Number of items of the largest group that beat each other in a cycle; 0 if there is none. A proof needs
         ``max_exact`` of at least this size.
     late : bool
         Whether the time limit stopped an exact solution.
@@ -103,7 +103,7 @@ def kemeny(
 
 
 def _groups(margin: np.ndarray) -> list[np.ndarray]:
-    """Return groups of items that beat or draw with each other in a circle, starting with the group that beats all."""
+    """Return groups of items that beat or draw with each other in a cycle, starting with the group that beats all."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

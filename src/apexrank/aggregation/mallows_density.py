@@ -62,7 +62,7 @@ class Lattice:
 
     @classmethod
     def of_gains(cls, gains: np.ndarray) -> Lattice:
-        """Create the lattice of a function of the size of a set, with these gains."""
+        """Create the lattice of a function of the size of a set from its gains."""
         kind, counts = _kinds(gains)
         strides = np.concatenate([[1], np.cumprod(counts + 1)[:-1]])
         size, own = np.zeros(1, dtype=np.int64), np.zeros(1)

@@ -76,7 +76,7 @@ def aggregate(
         "borda"             sum of n − place (de Borda 1781)
         "copeland"          number of majorities won, draws one half (Copeland 1951); needs all pairs of items
         "kemeny"            fewest contradicted preferences; needs all pairs of items. Proven optimal for groups of up
-                            to ``max_exact`` items that beat each other in a circle, local search beyond
+                            to ``max_exact`` items that beat each other in a cycle, local search beyond
         "median"            median place
         "combsum"           sum of scores (Fox and Shaw 1994)
         "combmnz"           sum of scores times the number of voters who scored the item
@@ -113,8 +113,8 @@ def aggregate(
     time_limit : float
         Time limit of ``kemeny`` for the exact solution of a group, in seconds.
     min_support : float
-        Items scored by voters of less total weight rank after all others, in the order of their scores, so that a
-        single good rating does not win. They stay in the result, and scores do not change.
+        Minimum total weight of the voters who scored an item. Items below it rank after all others, in the order of
+        their scores, so that a single good rating does not win. They stay in the result, and scores do not change.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Compare rankers by the top of the list, with confidence intervals and a verdict.
+"""Comparison of rankers at the top of the list, with confidence intervals and a verdict.
 
 `compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear and an additive push, and
-boosted trees on repeated splits of the rows and measure the top of the list on rows that no fit has seen.
-`apexrank.report.build` makes a page of the result.
+boosted trees on repeated splits of the rows and measure the top of the list on held-out rows.
+`apexrank.report.build` makes a report of the result.
 """
 
 from typing import TYPE_CHECKING

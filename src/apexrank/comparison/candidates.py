@@ -1,7 +1,7 @@
-"""The rankers that a comparison tries: logistic regression, a linear and an additive push, and boosted trees.
+"""Candidate rankers of a comparison: logistic regression, a linear and an additive push, and boosted trees.
 
-A candidate is a family of settings. It fits all of them on the training rows at once, because neighbours help each
-other: a path over p starts each fit from the one before, and trees of 50 rounds are the beginning of those of 200.
+A candidate is a family of settings. It fits all of them on the training rows at once, because they share work: a path
+over p starts each fit from the previous one, and trees of 50 rounds are the first part of those of 200.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ Setting = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A family of rankers that differ in their settings.
+    """Family of rankers that differ in their settings.
 
     Parameters
     ----------
     name : str
-        What it is called in tables and verdicts.
+        Name in tables and verdicts.
     """
 
     name: str
-    form: ClassVar[str] = ""  # what there is to read
-    in_threads: ClassVar[bool] = False  # whether fits may run in several threads at once
+    form: ClassVar[str] = ""  # description of the model's readable form
+    in_threads: ClassVar[bool] = False  # whether fits may run in parallel threads
 
     @property
     def settings(self) -> list[Setting]:
-        """What is chosen from, the strongest penalty and the weakest push first: of equals the first is taken."""
+        """Settings to choose from, strongest penalty and weakest push first; the first of tied ones is chosen."""
         return [{}]
 
     def scores(
         self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
     ) -> np.ndarray:
-        """Fit every setting on the training rows; scores of the test rows, shape (n_settings, n_test)."""
+        """Fit every setting on the training rows; return scores of the test rows, shape (n_settings, n_test)."""
         fits = (self.fit(X, y, weight, setting) for setting in self.settings)
         return np.array([class_scores(fitted, X_test) for fitted in fits])
 
     def estimator(self, setting: Setting) -> Any:
-        """Estimator of a setting, not fitted."""
+        """Create the unfitted estimator of a setting."""
         raise NotImplementedError
 
     def fit(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, setting: Setting) -> Any:
@@ -66,9 +66,9 @@ class Candidate:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Leave out warnings of fits that stop early: a setting that does not converge loses the comparison by itself.
+    """Suppress convergence warnings: settings that do not converge lose the comparison anyway.
 
-    Filters of warnings are those of all threads: in a pool the thread that started it has set them.
+    Warning filters are global to all threads; in a pool, the thread that started it has set them.
     """
     if in_pool():
         yield
@@ -80,7 +80,7 @@ def quietly() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Estimator(Candidate):
-    """A ranker of the user's, any scikit-learn classifier with ``decision_function`` or ``predict_proba``."""
+    """User-defined ranker: any scikit-learn classifier with ``decision_function`` or ``predict_proba``."""
 
     given: Any = None
 
@@ -90,7 +90,7 @@ class Estimator(Candidate):
 
 @dataclass(frozen=True)
 class Logistic(Candidate):
-    """Logistic regression with a ridge, whose strength is chosen."""
+    """Logistic regression with a ridge penalty of selected strength."""
 
     name: str = "logistic regression"
     form = "a coefficient a feature"
@@ -106,14 +106,14 @@ class Logistic(Candidate):
 
 @dataclass(frozen=True)
 class LinearPush(Candidate):
-    """P-Norm Push, whose p and penalty are chosen."""
+    """P-Norm Push with selected p and penalty."""
 
     name: str = "linear push"
     form = "a coefficient a feature"
     in_threads = True
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3)
-    # enough to tell which setting does better; the model that is kept is exact
+    # accurate enough to select a setting; the final model is fitted to full accuracy
     search: Setting = field(default_factory=lambda: {"max_iter": 200, "tol": 1e-4})
 
     @property
@@ -134,7 +134,7 @@ class LinearPush(Candidate):
 
 @dataclass(frozen=True)
 class Additive(Candidate):
-    """P-Norm Push of additive scores, whose p, penalty and number of pairs of columns are chosen."""
+    """P-Norm Push of additive scores with selected p, penalty and number of column pairs."""
 
     name: str = "additive push"
     form = "a curve a feature"
@@ -142,7 +142,7 @@ class Additive(Candidate):
     ps: Sequence[float] = (4.0,)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
     pairs: Sequence[int] = (0, 30)
-    search: Setting = field(default_factory=lambda: {"max_iter": 50, "tol": 1e-3})  # as of the linear push
+    search: Setting = field(default_factory=lambda: {"max_iter": 50, "tol": 1e-3})  # as in the linear push
 
     @property
     def settings(self) -> list[Setting]:
@@ -158,15 +158,15 @@ class Additive(Candidate):
         return np.array([ranker.decision_function(X_test) for ranker in path])
 
     def estimator(self, setting: Setting) -> AdditivePush:
-        given = dict(setting)  # with the names of the command line
+        given = dict(setting)  # uses the names of the command line
         return AdditivePush(n_pairs=given.pop("pairs", 0), **given)
 
 
 @dataclass(frozen=True)
 class Trees(Candidate):
-    """Boosted trees, LightGBM's or where it is not installed scikit-learn's; size and number of trees are chosen.
+    """Boosted trees of LightGBM, or of scikit-learn without it, with selected size and number of trees.
 
-    ``ps`` are powers of a push, None is the log loss.
+    ``ps`` are powers of a push; None is the log loss.
     """
 
     name: str = "boosted trees"
@@ -196,15 +196,15 @@ class Trees(Candidate):
 
 
 def default_candidates() -> list[Candidate]:
-    """The candidates of ``apexrank compare``, the most readable first; trees with a push need LightGBM."""
+    """Return the candidates of ``apexrank compare``, most readable first; trees with a push need LightGBM."""
     pushed = [Trees("pushed trees", ps=(2.0,))] if find_spec("lightgbm") else []
     return [Logistic(), LinearPush(), Additive(), Trees(), *pushed]
 
 
 def model_size(fitted: Any) -> int | None:
-    """How many numbers a model is made of; None where that is not known.
+    """Count the parameters of a model; None if unknown.
 
-    They are coefficients other than 0, values of curves at their knots, and thresholds and leaves of trees.
+    Parameters are non-zero coefficients, values of curves at their knots, and thresholds and leaves of trees.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Compare rankers on arrays or on the rows of a table."""
+"""Comparison of rankers on arrays."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from apexrank.problem.device import to_device, to_host
 from apexrank.rankers.base import blocks_of, class_scores
 from apexrank.validation import check_between, check_count, check_weights, is_device_array
 
-MOST_ROWS = 100_000  # that are compared on; more would tell differences that nobody cares about
-_MOST_DRAWN = 5e7  # rows in all bootstrap samples
+MOST_ROWS = 100_000  # largest number of rows; more would only resolve irrelevant differences
+_MOST_DRAWN = 5e7  # total number of rows in all bootstrap samples
 _DRAWS = 1000
-_MOST_NUMBERS = 1e8  # in the features of all splits that run at once
+_MOST_NUMBERS = 1e8  # feature values of all splits that run in parallel
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Options:
-    """How rankers are compared; see `compare_rankers`."""
+    """Options of a comparison; see `compare_rankers`."""
 
     candidates: Sequence[Candidate | Any] | None = None
     top: Any = None
@@ -52,7 +52,7 @@ class Options:
     tell: Tell | None = None
 
     def checked(self) -> list[Candidate]:
-        """Refuse bad options before anything takes time; returns the candidates."""
+        """Validate the options before any expensive work; return the candidates."""
         check_between("confidence", self.confidence, 0.5, 0.9999)
         check_count("folds", self.folds, 2)
         if self.repeats is not None:
@@ -76,7 +76,7 @@ def _wrapped(estimator: Any) -> Candidate:
 
 @dataclass
 class Data:
-    """Rows to compare on: labels, weights, what keeps them together, and ``rows(train, test)``, their features."""
+    """Data of a comparison: labels, weights, groups, times, and ``rows(train, test)``, which returns features."""
 
     y: np.ndarray
     weight: np.ndarray | None
@@ -85,7 +85,7 @@ class Data:
     row_names: list[str]
     groups: np.ndarray | None = None
     time: np.ndarray | None = None
-    test: np.ndarray | None = None  # which rows are a test set of their own
+    test: np.ndarray | None = None  # mask of a separate test set
     notes: list[str] = field(default_factory=list)
 
 
@@ -102,24 +102,24 @@ def compare_rankers(
     row_names: Sequence[Any] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Find the ranker that puts the most positives on top, and how sure that is.
+    """Compare rankers by the positives at the top of the list, with confidence intervals.
 
     Every candidate is fitted on the training rows of repeated stratified folds and measured on the test rows, with the
-    settings that did best on the other folds. Differences have intervals that allow for the training rows that folds
-    share (`corrected_interval`). In simulations without any difference at most 5 in 100 comparisons claimed one; of
-    differences of more than ``1.5/sqrt(places)`` nearly all are found, of less than ``1/sqrt(places)`` few, where
-    ``places`` are the rows at the top of all rows.
+    settings that did best on the other folds. Intervals of differences account for the training rows shared by folds
+    (`corrected_interval`). In simulations without any difference at most 5 in 100 comparisons claimed one; differences
+    above ``1.5/sqrt(places)`` are nearly always found, those below ``1/sqrt(places)`` rarely, where ``places`` is the
+    number of rows at the top of all rows.
 
     Parameters
     ----------
     X, y : array of numbers, and labels of two classes
-        The larger label is positive. Features are scaled to mean 0 and deviation 1. From Dask collections, blocks
-        (:class:`apexrank.problem.Blocks`, with y=None) and arrays on a device, 100,000 rows are drawn at random where
-        there are more, and only these come into memory; the model learns from them.
+        The larger label is positive. Features are scaled to mean 0 and standard deviation 1. From larger Dask
+        collections, blocks (:class:`apexrank.problem.Blocks`, with y=None) and arrays on a device, 100,000 random rows
+        are drawn and loaded into memory; the model is trained on them.
     X_test, y_test : as X and y, optional
-        Rows to measure on, instead of folds; the folds then only choose settings.
+        Test rows, instead of folds; the folds then only select settings.
     sample_weight : array, optional
-        How many times each row of X counts, in fitting and measuring.
+        Number of times each row of X counts, in fitting and evaluation.
     groups : array, optional
         Rows of one group, such as a customer, are never on both sides of a split.
     time : array, optional
@@ -129,22 +129,22 @@ def compare_rankers(
     candidates : sequence of Candidate or classifiers, optional
         By default logistic regression, a linear and an additive push, and boosted trees without and with a push.
     top : int, float or str, optional
-        What is the top of the list: ``100`` rows of a list as long as this one, or ``"1%"``. By default as many rows as
-        are positive, from 1 to 10 % of all and at least 50.
+        Definition of the top of the list: ``100`` rows of a list as long as this one, or ``"1%"``. By default as many
+        rows as are positive, but from 1 to 10 % of all and at least 50.
     fpr : float, optional
-        Measure the share of the positives that is found at this false positive rate instead.
+        Measure the true positive rate at this false positive rate instead.
     folds, repeats : int
-        Of the cross-validation; repeats by default 5, from 3,000 rows on 3, from 8,000 on 2.
+        Folds and repeats of the cross-validation; repeats are 5 by default, 3 from 3,000 rows, 2 from 8,000.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     random_state : int or None
         Seed of the folds.
     progress : callable, optional
-        Called with the number of fits done, their total, and the name of the ranker.
+        Called with the number of completed fits, their total, and the name of the ranker.
     tell : callable, optional
-        Called with a sentence about what can be told, before the work starts.
+        Called with a sentence about the detectable differences, before the work starts.
     **options
-        The keyword arguments from ``candidates`` on.
+        Keyword arguments from ``candidates`` on.
 
     Returns
     -------
@@ -238,12 +238,12 @@ def compare_rankers(
 
 
 def drawn_note(n: int, total: int) -> str | None:
-    """Sentence that says that only some rows are compared on, None for all of them."""
+    """Return a note if only a sample of the rows is used, else None."""
     return None if n == total else f"compared on {n:,} of the {total:,} rows, drawn at random"
 
 
 class Drawn(NamedTuple):
-    """Rows in memory, their numbers in the data, and how many rows these have."""
+    """Rows in memory, their row numbers in the data, and the total number of rows."""
 
     X: Any
     y: Any
@@ -254,14 +254,14 @@ class Drawn(NamedTuple):
 
     @property
     def note(self) -> str | None:
-        """Sentence that says that these are not all rows."""
+        """Note about the sampling of rows, or None if all rows are used."""
         return drawn_note(len(self.places), self.total)
 
 
 def drawn_rows(
     X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, random_state: int | None = 0
 ) -> Drawn:
-    """Draw at most ``MOST_ROWS`` rows from blocks, Dask collections or a device; rows in memory stay as they are."""
+    """Draw at most ``MOST_ROWS`` rows from blocks, Dask collections or a device; rows in memory are not sampled."""
     blocks = blocks_of(X, y, sample_weight, groups)
     if blocks is None and not is_device_array(X):
         return Drawn(X, y, sample_weight, groups, np.arange(np.size(y)), np.size(y))
@@ -293,7 +293,7 @@ def _take(block: Block, rows: np.ndarray) -> Block:
 
 
 def _contributions(model: Any, X: np.ndarray) -> np.ndarray:
-    """What each feature adds to the scores; the mean of scaled features is 0."""
+    """Contributions of the features to the scores; the mean of scaled features is 0."""
     return model.contributions(X) if hasattr(model, "contributions") else X * np.ravel(model.coef_)
 
 
@@ -305,7 +305,7 @@ def _matrix(name: str, X: Any) -> np.ndarray:
 
 
 def _positives(y: Any, classes: list[Any] | None = None) -> tuple[np.ndarray, list[Any]]:
-    """Which rows are positive, and both labels; those of a test set are the training rows'."""
+    """Return a mask of positives and both labels; a test set uses the labels of the training rows."""
     labels = as_labels(np.asarray(y))
     found = distinct(labels)
     if len(found) != 2:
@@ -316,7 +316,7 @@ def _positives(y: Any, classes: list[Any] | None = None) -> tuple[np.ndarray, li
 
 
 def compare_data(data: Data, candidates: list[Candidate], options: Options) -> Comparison:
-    """Compare candidates on rows that have been read; the result has no model yet."""
+    """Compare candidates on loaded rows; the result has no model yet."""
     y, weight, notes = data.y, data.weight, data.notes
     known = np.arange(len(y)) if data.test is None else np.flatnonzero(~data.test)
     if len(known) > MOST_ROWS:
@@ -345,7 +345,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
         values = np.array([trial.values[setting, numbers] for trial, setting in pairs])
         gains = np.array([trial.gains[setting, numbers] for trial, setting in pairs])
         scores = np.array([trial.scores[trial.best(), listed] for trial in tried])
-        if np.isnan(scores).any():  # rows that no split tests, such as the earliest
+        if np.isnan(scores).any():  # rows that are in no test set, such as the earliest
             tested = ~np.isnan(scores).any(axis=0)
             listed, scores = listed[tested], scores[:, tested]
     else:
@@ -376,7 +376,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
 
 
 def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[trials.Split], str]:
-    """Splits of the known rows, and in words."""
+    """Return splits of the known rows and their description."""
     y, n = data.y[known], len(known)
     if data.time is not None:
         splits = trials.later_rows(y, data.time[known], folds=options.folds)
@@ -386,19 +386,19 @@ def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[trial
         groups = None if data.groups is None else data.groups[known]
         seed, folds = options.random_state, options.folds
         splits = trials.repeated_folds(y, folds=folds, repeats=repeats, groups=groups, seed=seed)
-        # fewer than asked for where a class has fewer rows
+        # fewer than requested if a class has fewer rows
         cut = max(sum(split.repeat == repeat for split in splits) for repeat in range(repeats))
         how = f"{cut} folds, {'once' if repeats == 1 else f'{repeats} times'}"
     return [trials.Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
 
 def _foretell(top: trials.Top, y: np.ndarray, weight: np.ndarray, options: Options, notes: list[str]) -> None:
-    """Say what can be told, before the work starts."""
+    """Report the detectable differences before the work starts."""
     n, positives = len(y), int(y.sum())
     few = too_few(positives, n - positives, top.places(n, positives))
-    # a false positive rate is measured on the positives
+    # with a false positive rate, the measure is over the positives
     counted = weight[y] if top.share is None else weight
-    # rows of unequal weights tell as much as (Σw)²/Σw² rows of equal ones
+    # effective sample size (Σw)²/Σw² of weighted rows
     shares = counted / (counted.sum() or 1.0)
     least = min(1.0, float(np.sqrt((shares @ shares or 1.0) / (top.share or 1.0))))
     points = f"{100 * least:.0f} points at the top"
@@ -413,7 +413,7 @@ def _foretell(top: trials.Top, y: np.ndarray, weight: np.ndarray, options: Optio
 def _tested(
     y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, top: trials.Top, options: Options
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Measures and gains of a test set, and those of bootstrap samples of its rows."""
+    """Compute measures and gains of a test set and of bootstrap samples of its rows."""
     values = np.array([[trials.measures_of(y, row, weight, top)] for row in scores])
     gains = np.array([[trials.gains_of(y, row, weight)] for row in scores])
     rng = np.random.default_rng(options.random_state)

@@ -1,4 +1,4 @@
-"""Profiles of the columns of a comparison, and their contributions to the scores."""
+"""Profiles of the columns of a comparison and their contributions to the scores."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from apexrank.comparison.result import Comparison
     from apexrank.io.encode import Cells, Column
 
-FIRST = 1000  # rows of the list whose values are kept
-SAMPLE = 2000  # rows that the mean effect of a column is taken over
-REFITS = 20  # for the bands around the effects of an additive ranker
-MOST_REFITTED = 100_000  # rows, beyond which bands would take long and be thin
+FIRST = 1000  # number of top rows whose values are kept
+SAMPLE = 2000  # number of rows for the mean effect of a column
+REFITS = 20  # for the confidence bands of the effects of an additive ranker
+MOST_REFITTED = 100_000  # rows, above which bands are slow to compute and narrow
 
 
 class ColumnProfile(NamedTuple):
-    """A column that is used: its kind, the share of the rows in which it is missing, and its number of values."""
+    """Profile of a used column: its kind, share of missing values, and number of distinct values."""
 
     name: str
     kind: str
@@ -33,7 +33,7 @@ class ColumnProfile(NamedTuple):
 
     @classmethod
     def of(cls, column: Column, cells: Cells, weight: np.ndarray | None = None) -> ColumnProfile:
-        """Profile of the parsed values of a table's column."""
+        """Profile the parsed values of a table's column."""
         parsed = cells[column.name]
         missing = column.is_missing(parsed)
         known = parsed.drop_nulls() if column.kind == "category" else pl.Series(parsed[~missing, 0])
@@ -42,16 +42,16 @@ class ColumnProfile(NamedTuple):
 
 @dataclass(frozen=True)
 class Explained:
-    """Some of the tested rows, the values of their columns, and what each column adds to their scores.
+    """Selected test rows, the values of their columns, and the contribution of each column to their scores.
 
     Parameters
     ----------
     rows : array of int
-        Numbers of the rows among those that were tested.
+        Row numbers among the test rows.
     values : polars.DataFrame
-        Their values, a column for each one that is used.
+        Their values in the used columns.
     parts : array of shape (n_rows, n_columns), optional
-        How far each column lifts the score of a row above that of an average row; None where the model cannot tell.
+        Contribution of each column to a row's score, relative to an average row; None if the model has none.
     """
 
     rows: np.ndarray
@@ -59,7 +59,7 @@ class Explained:
     parts: np.ndarray | None
 
     def drivers(self, row: int, n: int = 3) -> list[tuple[str, Any, float]]:
-        """The columns that lift a row most: name, value, and share of all that lifts it; fewer when fewer lift it."""
+        """Return the columns that raise a row's score most: name, value, and share of the total increase; at most n."""
         if self.parts is None:
             return []
         lifts = np.maximum(self.parts[row], 0)
@@ -74,10 +74,10 @@ def explain_rows(
     parsed: Callable[[np.ndarray], pl.DataFrame],
     parts: Callable[[np.ndarray], np.ndarray],
 ) -> Comparison:
-    """Explain the first rows of the list, and a sample of all rows, by the model that was fitted on all rows.
+    """Explain the top rows, and a sample of all rows, by the model fitted on all rows.
 
-    ``values``, ``parsed`` and ``parts`` give the columns of some of the tested rows: as they are, as the model reads
-    them, and what they add to the score.
+    ``values``, ``parsed`` and ``parts`` return columns of selected test rows: as they are, as the model reads them, and
+    their contributions to the score.
     """
     n = len(found.y)
     first = found.standing(found.recommended)[:FIRST]
@@ -90,7 +90,7 @@ def explain_rows(
 
 
 def _told(parts: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray | None:
-    """Contributions, or None of a model that gives none, such as a user's own that is not linear."""
+    """Return contributions, or None for a model without them, such as a nonlinear user-defined one."""
     try:
         return np.asarray(parts(rows))
     except (AttributeError, InputError):
@@ -100,9 +100,9 @@ def _told(parts: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.nda
 def later_effects(
     found: Comparison, model: Any, fit: Callable[[int], Any], X: Any, *given: Any, **options: Any
 ) -> Callable[[], Effects] | None:
-    """Function that gives the effects of the additive ranker, where there is one.
+    """Return a function that computes the effects of the additive ranker, if there is one.
 
-    ``model`` is the recommended ranker, ``fit`` fits another one of the candidates, and the rest are the training rows.
+    ``model`` is the recommended ranker, ``fit`` fits another candidate, and the other arguments are the training rows.
     """
     i = found.additive
     if i is None:
@@ -118,7 +118,7 @@ def later_effects(
 
 
 def as_frame(cells: Cells, columns: Iterable[Column]) -> pl.DataFrame:
-    """Parsed values as a table: numbers, texts, and dates as days since 1970."""
+    """Convert parsed values to a data frame: numbers, texts, and dates as days since 1970."""
     return pl.DataFrame(
         {
             column.name: cells[column.name] if column.kind == "category" else cells[column.name][:, 0]

@@ -1,4 +1,4 @@
-"""Result of a comparison: measures with intervals, a verdict, and the list of the best ranker."""
+"""Result of a comparison: measures with intervals, a verdict, and the ranked list of the best ranker."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from apexrank.comparison.profile import ColumnProfile, Explained
     from apexrank.plot.effects import Effects
 
-FEW = 20  # positives, negatives or places at the top, of all test rows: with fewer nothing is claimed
+FEW = 20  # fewest positives, negatives or top places among the test rows for a claim
 BASELINES = ("logistic regression", "boosted trees")
 
 
 class Part(NamedTuple):
-    """A part of the list: number of its rows, share of positives, and mean probability where scores are log-odds."""
+    """Part of the list: number of rows, share of positives, and mean probability if scores are log-odds."""
 
     rows: int
     positive: float
@@ -36,11 +36,11 @@ class Part(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The recommended ranker.
+    """Recommended ranker with its justification.
 
-    ``kind`` is "better" where the best ranker is clearly better at the top than a baseline, "no difference" where it
-    is not, and "too few to tell". ``text`` says it in two sentences with numbers; each of ``caveats`` is a reason to
-    doubt it. ``costs`` says what each ranker costs beside that: AUC, numbers in the model, and what there is to read.
+    ``kind`` is "better" if the best ranker is clearly better at the top than a baseline, "no difference" if it is not,
+    or "too few to tell". ``text`` states it in two sentences with numbers; ``caveats`` are reasons to doubt it.
+    ``costs`` describes what each ranker costs: loss of AUC, size of the model, and its readable form.
     """
 
     kind: str
@@ -51,48 +51,48 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Result of `compare_rankers` or `compare_table`. Lists of rankers run in the order of ``candidates``.
+    """Result of `compare_rankers` or `compare_table`; lists of rankers are in the order of ``candidates``.
 
     Parameters
     ----------
     candidates : list of Candidate
-        The rankers.
+        Compared rankers.
     settings : list of dict
-        For each the setting that did best on all splits: the one its model is fitted with.
+        Setting of each ranker that did best on all splits, with which its model is fitted.
     sizes : list of int or None
-        For each how many numbers its model is made of (`model_size`).
+        Number of parameters of each model (`model_size`).
     top : Top
-        What counts as the top of the list.
+        Definition of the top of the list.
     values, gains : arrays of shape (n_candidates, n_splits, n_measures) and (n_candidates, n_splits, n_shares)
         Measures, and shares of the positives found in the first ``SHARES`` of the rows, on the test rows of each
         split, with the setting that did best on the other splits.
     draws : array of shape (n_candidates, n_draws, n_measures + n_shares), optional
-        Values and gains of bootstrap samples of the test rows, where there is a test set of its own.
+        Values and gains of bootstrap samples of the test rows, if there is a separate test set.
     ratio : float
-        Test rows over training rows of a split.
+        Ratio of test rows to training rows of a split.
     y, scores, weight : arrays of shape (n,), (n_candidates, n) and (n,)
-        The rows that were tested, their scores by fits that had not seen them, and their weights, if any.
+        Test rows, their scores by models not fitted on them, and their weights, if any.
     rows : array of int
-        Numbers of those rows in the data, where the rows of a test set follow the training rows.
+        Row numbers of the test rows in the data; the rows of a separate test set follow the training rows.
     row_names, feature_names : list of str
-        Names of those rows, and of the features.
+        Names of the test rows and of the features.
     n_train : int
-        Rows that a split learns from, on average.
+        Average number of training rows of a split.
     how : str
-        The splits in words.
+        Description of the splits.
     model : estimator or TableRanker
-        The recommended ranker, fitted on all rows.
+        Recommended ranker, fitted on all rows.
     notes, caveats, left_out
-        What was assumed or done; what speaks against believing any of it; columns that are not used with the reason.
+        Assumptions and actions; reasons to doubt the result; unused columns with the reason.
     columns, first, sample
-        Profile of the columns that are used; values and drivers of the first rows of the list, and of rows drawn at
-        random (`apexrank.comparison.profile`).
+        Profile of the used columns; values and drivers of the first rows of the list, and of randomly drawn rows
+        (`apexrank.comparison.profile`).
     effects : function, optional
-        Gives the effects of the columns in the additive ranker (`additive`), with bands by refits; the page calls it.
+        Computes the effects of the columns in the additive ranker (`additive`), with bands by refits, for the report.
     seconds : float
-        What it took.
+        Duration of the comparison.
     positive : str
-        What a positive row is, such as "fraud = 1".
+        Description of a positive row, such as "fraud = 1".
 
     Examples
     --------
@@ -140,15 +140,15 @@ class Comparison:
 
     @property
     def n_positives(self) -> int:
-        """Number of positive rows among those that were tested."""
+        """Number of positives among the test rows."""
         return int(self.y.sum())
 
     def value(self, i: int, measure: str = "top") -> Interval:
-        """Mean of a measure over the splits, with its interval."""
+        """Mean of a measure over the splits, with its confidence interval."""
         return self._interval(self._row(i, measure), 1)
 
     def difference(self, i: int, j: int, measure: str = "top") -> Interval:
-        """Mean difference of ranker ``i`` to ranker ``j``, with an interval that holds for both baselines at once."""
+        """Mean difference between rankers ``i`` and ``j``, with an interval that holds for both baselines at once."""
         rows = [a - b for a, b in zip(self._row(i, measure), self._row(j, measure), strict=True)]
         return self._interval(rows, min(len(BASELINES), max(1, len(self.candidates) - 1)))
 
@@ -165,15 +165,15 @@ class Comparison:
 
     @cached_property
     def best(self) -> int:
-        """The ranker with the best mean at the top, of equals that with the better average precision."""
+        """Ranker with the best mean at the top; ties are broken by average precision."""
         means = self.values.mean(axis=1)
         return max(range(len(means)), key=lambda i: (round(float(means[i, 0]), 9), means[i, 1]))
 
     @cached_property
     def recommended(self) -> int:
-        """The first ranker that the best is not clearly better than, at the top or by average precision.
+        """First ranker that is not clearly worse than the best, at the top or by average precision.
 
-        Candidates are listed with the most readable first.
+        Candidates are listed from the most readable.
         """
         if self.too_few:
             return 0
@@ -183,24 +183,24 @@ class Comparison:
 
     @cached_property
     def additive(self) -> int | None:
-        """The additive ranker: the recommended one, or the first that is; None where there is none."""
+        """Additive ranker: the recommended one if it is additive, else the first additive one, or None."""
         order = dict.fromkeys([self.recommended, *range(len(self.candidates))])
         are = (i for i in order if isinstance(self.candidates[i].estimator(self.settings[i]), AdditiveFit))
         return next(are, None)
 
     @property
     def too_few(self) -> str | None:
-        """Reason why nothing can be claimed, or None."""
+        """Reason why no claim is possible, or None."""
         n, positives = len(self.y), self.n_positives
         return too_few(positives, n - positives, self.top.places(n, positives))
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict: the ranker with the most positives on top, by how much, and whether that can be trusted."""
+        """Verdict: the ranker with the most positives on top, its margin, and the reliability of the finding."""
         return judge(self)
 
     def standing(self, i: int) -> np.ndarray:
-        """Row numbers of the tested rows in the order of ranker ``i``, best first; ties keep their order."""
+        """Row numbers of the test rows in the order of ranker ``i``, best first; ties keep their order."""
         return np.argsort(-self.scores[i], kind="stable")
 
     def gain(self, i: int) -> list[Interval]:
@@ -212,17 +212,17 @@ class Comparison:
 
     @property
     def base(self) -> int:
-        """The ranker that the others are compared with: logistic regression, or the first one."""
+        """Baseline ranker: logistic regression, or the first one."""
         return self.names.index(BASELINES[0]) if BASELINES[0] in self.names else 0
 
     @property
     def base_rate(self) -> float:
-        """Share of positives among the tested rows."""
+        """Share of positives among the test rows."""
         return float(np.average(self.y, weights=self.weight))
 
     @property
     def measured(self) -> str:
-        """Description of the measurement in a sentence."""
+        """Description of the evaluation in one sentence."""
         if self.draws is not None:
             return f"Trained on {self.n_train:,} rows, evaluated on {len(self.y):,}."
         each = round(self.n_train * self.ratio)
@@ -230,7 +230,7 @@ class Comparison:
         return f"{how}: trained on {self.n_train:,} rows, evaluated on {each:,} each time."
 
     def parts(self, i: int, number: int = 10) -> list[Part]:
-        """Cut the list of ranker ``i`` into parts of about the same length, the top first."""
+        """Divide the list of ranker ``i`` into parts of about equal length, from the top."""
         chosen = self.candidates[i].estimator(self.settings[i])
         log_odds = isinstance(chosen, LogisticRanker) or (isinstance(chosen, TreeRanker) and chosen.p is None)
         order = self.standing(i)
@@ -246,7 +246,7 @@ class Comparison:
         return found
 
     def table(self) -> pl.DataFrame:
-        """Tidy table: a row for each ranker and measure, with the difference to logistic regression."""
+        """Return a tidy table: a row for each ranker and measure, with the difference from logistic regression."""
         import polars as pl
 
         base, rows = self.base, []
@@ -260,7 +260,7 @@ class Comparison:
         return pl.DataFrame(rows, schema=schema, schema_overrides=kinds, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the rows, as plain lists and numbers for JSON."""
+        """Return everything except the rows as plain lists and numbers for JSON."""
         chosen = zip(self.names, self.settings, self.sizes, strict=True)
         return {
             "verdict": self.verdict._asdict(),
@@ -286,7 +286,7 @@ class Comparison:
 
 
 def too_few(positives: float, negatives: float, places: float) -> str | None:
-    """Reason why the rows are too few, or None."""
+    """Describe why there are too few rows, or return None."""
     for number, what in (
         (positives, "positive rows"),
         (negatives, "negative rows"),
@@ -297,13 +297,13 @@ def too_few(positives: float, negatives: float, places: float) -> str | None:
     return None
 
 
-# ---------------------------------------------------------------- the verdict in two sentences
+# ---------------------------------------------------------------- verdict
 
 
 def judge(found: Comparison) -> Verdict:
-    """Compare the best ranker with the baselines, and say which one to take."""
+    """Compare the best ranker with the baselines and recommend one."""
     names, best, few = found.names, found.best, found.too_few
-    # the best of a user's own candidates has no baseline but the first of them
+    # for user-defined candidates, the first one is the baseline
     bases = [names.index(name) for name in BASELINES if name in names] or [0]
     gaps = {base: found.difference(best, base) for base in bases if base != best}
     against = [
@@ -319,7 +319,7 @@ def judge(found: Comparison) -> Verdict:
 
 
 def _costs(found: Comparison) -> str:
-    """For each ranker the AUC it falls short of the best, the numbers in its model, and what there is to read."""
+    """Describe the costs of each ranker: loss of AUC, number of parameters, and readable form."""
     aucs = [found.value(i, "auc").value for i in range(len(found.names))]
     parts = []
     for candidate, auc, size in zip(found.candidates, aucs, found.sizes, strict=True):
@@ -339,7 +339,7 @@ def _of_what(found: Comparison) -> str:
 
 
 def points(gap: Interval) -> str:
-    """A difference in points with its interval.
+    """Format a difference in points with its interval.
 
     Examples
     --------
@@ -369,7 +369,7 @@ def _advice(found: Comparison) -> str:
 
 
 def in_words(setting: Mapping[str, Any]) -> str:
-    """A setting as it stands behind a name.
+    """Format a setting for display after a name.
 
     Examples
     --------

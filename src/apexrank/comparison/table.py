@@ -1,4 +1,4 @@
-"""Compare rankers on the rows of a table, which needs no option for an ordinary one."""
+"""Comparison of rankers on the rows of a table, with sensible defaults for all options."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_g
 from apexrank.io.table_ranker import Recipe, TableRanker, fit_table
 from apexrank.io.tables import Table, as_table
 
-_MANY_REPEATED = 0.5  # share of rows that repeat others, beyond which that is how the table is,
-_AGREE = 0.98  # unless they nearly always repeat the answer as well
+_MANY_REPEATED = 0.5  # share of repeated rows above which repetition is considered normal for the table,
+_AGREE = 0.98  # unless they nearly always repeat the target as well
 
 
 def compare_table(
@@ -41,25 +41,25 @@ def compare_table(
     time: str | None = None,
     **options: Any,
 ) -> Comparison:
-    """Compare rankers on the rows of a table; its encoding, too, is learnt from the training rows of each split.
+    """Compare rankers on the rows of a table; the encoding is learnt from the training rows of each split, too.
 
-    Columns are chosen and read as `apexrank.io.fit_table` does, so that the model, fitted on all rows with the settings
-    that did best, is the one that ``apexrank fit`` gives.
+    Columns are selected and parsed as in `apexrank.io.fit_table`, so that the final model, fitted on all rows with the
+    best settings, is the same as that of ``apexrank fit``.
 
     Parameters
     ----------
     table : data frame, path or Table
-        The rows: a polars or pandas frame, or a CSV, Parquet or LETOR file.
+        Rows: a polars or pandas frame, or a CSV, Parquet or LETOR file.
     recipe : Recipe
-        What each column is for.
+        Roles of the columns.
     test_table : data frame, path or Table, optional
-        Rows to measure on. It needs the columns that are used and the target.
+        Test rows, with the used columns and the target.
     group_split : str, optional
-        Column such as a customer: none is on both sides of a split. Not a feature.
+        Column such as a customer, none of whom is on both sides of a split. Not a feature.
     time : str, optional
         Column of times or numbers: train on the past, test on the future. Not a feature.
     **options
-        Those of `compare_rankers`: ``candidates``, ``top``, ``fpr``, ``folds``, ….
+        Options of `compare_rankers`: ``candidates``, ``top``, ``fpr``, ``folds``, ….
 
     Examples
     --------
@@ -150,7 +150,7 @@ def compare_table(
 
 
 def copied(y: np.ndarray, repeats: np.ndarray) -> bool:
-    """Whether rows that repeat others are copies of them, rather than the few rows that such columns allow.
+    """Return whether repeated rows are copies, rather than a consequence of columns with few distinct values.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def copied(y: np.ndarray, repeats: np.ndarray) -> bool:
 
 
 def _explained(found: Comparison, ranker: TableRanker, table: Table, cells: Cells, before: int) -> Comparison:
-    """Explain rows of the table that was tested; ``before`` rows of the data come before it."""
+    """Explain test rows of a table; ``before`` rows of the data precede it."""
     columns, place = ranker.encoder.columns, found.rows - before
     values = pl.DataFrame([table.column(column.name).alias(column.name) for column in columns])
     return explain_rows(
@@ -175,14 +175,14 @@ def _explained(found: Comparison, ranker: TableRanker, table: Table, cells: Cell
 
 
 def _names(table: Table, id: str | None) -> list[str]:
-    """Names of rows by the id column, or by their place where there is none."""
+    """Return row names from the id column, or row numbers without one."""
     ids: Sequence[str | None] = [None] * len(table) if id is None else texts(table, id).to_list()
     places = np.arange(len(table)) if table.places is None else table.places
     return [name or f"row {row + 1}" for row, name in zip(places, ids, strict=True)]
 
 
 def _times(table: Table, name: str, target: str) -> np.ndarray:
-    """Times of the rows as numbers, written as a feature may be."""
+    """Parse the times of the rows as numbers, in any format of a feature."""
     try:
         (column,) = prepare(table, Recipe(target=target, features=[name])).columns
     except InputError:
@@ -199,7 +199,7 @@ def _times(table: Table, name: str, target: str) -> np.ndarray:
 def _append_test(
     data: Data, test_table: Table, recipe: Recipe, positive: str | None, names: Sequence[str]
 ) -> Table:
-    """Add the rows of a test table to the data; returns those with a target."""
+    """Add the rows of a test table to the data; return those with a target."""
     missing = [name for name in (recipe.target, *names) if name not in test_table.names]
     if missing and test_table.unnamed is None:
         raise InputError(
@@ -223,7 +223,7 @@ def _append_test(
 
 
 def _same_rows(table: Table, tested: Table | None, names: Sequence[str]) -> list[str]:
-    """Caveat about test rows that are training rows; rows that the training table has twice meet by chance."""
+    """Return a caveat about test rows that are also training rows, beyond repetitions within the training table."""
     if tested is None:
         return []
     texts_of = pl.col(list(names)).cast(pl.String, strict=False)

@@ -1,4 +1,4 @@
-"""Splits of the rows, the measures of a list, and the trials of all candidates on all splits, with their intervals."""
+"""Splits of the rows, measures of a list, and trials of all candidates on all splits, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from apexrank.metrics.confidence import Interval
 from apexrank.parallel import Threads
 from apexrank.validation import check_count
 
-_DEFAULT_TOP = (0.01, 0.1)  # least and largest share of the rows
-_FEWEST_PLACES = 10  # of a fold, by default
+_DEFAULT_TOP = (0.01, 0.1)  # smallest and largest share of the rows
+_FEWEST_PLACES = 10  # in a fold, by default
 MEASURES = ("top", "average_precision", "auc")
-# shares of the rows read, dense at the top, at which the share of the positives found is noted
+# shares of the rows, dense at the top, at which the share of the positives found is recorded
 SHARES = np.unique(np.concatenate([np.linspace(0, 0.1, 21), np.linspace(0.1, 1, 37)]))
 
 Rows = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -33,7 +33,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Top:
-    """The top of a list: its first rows, as a ``share`` of all, or those above a false positive rate ``fpr``.
+    """Top of a list: its first rows, as a ``share`` of all, or the rows above a false positive rate ``fpr``.
 
     Examples
     --------
@@ -46,13 +46,13 @@ class Top:
 
     share: float | None = None
     fpr: float | None = None
-    rows: int | None = None  # where the top was asked for as a number of rows
+    rows: int | None = None  # if the top was given as a number of rows
 
     @classmethod
     def of(cls, given: Any, n: float, positives: float, fpr: float | None = None) -> Top:
-        """Read ``100``, ``"100"``, ``"1%"`` or ``0.01``; by default as many rows as are positive.
+        """Parse ``100``, ``"100"``, ``"1%"`` or ``0.01``; by default as many rows as are positive.
 
-        The default is at least 1 % and 50 rows, and at most 10 %, or a third where 50 rows are more.
+        The default is at least 1 % and 50 rows, and at most 10 %, or a third if 50 rows are more than that.
         """
         if fpr is not None:
             if given is not None:
@@ -79,12 +79,12 @@ class Top:
         return cls(share=share, rows=rows)
 
     def places(self, n: float, positives: float) -> float:
-        """Rows at the top of n, or negatives above the false positive rate."""
+        """Number of rows at the top of n, or of negatives allowed by the false positive rate."""
         return self.share * n if self.share is not None else (self.fpr or 0.0) * (n - positives)
 
     @property
     def part(self) -> str:
-        """The first rows in words."""
+        """Description of the first rows."""
         return f"first {100 * (self.share or 0):.3g} %" if self.rows is None else f"first {self.rows:,} rows"
 
     @property
@@ -95,15 +95,15 @@ class Top:
         return f"precision in the {self.part}"
 
     def measure(self, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Precision in the first rows, or share of the positives above the false positive rate."""
+        """Precision in the first rows, or true positive rate at the false positive rate."""
         if self.share is None:
             return float(tpr_at_fpr(y, scores, fpr=self.fpr, sample_weight=weight))
-        # a share that comes to less than one row is one row
+        # at least one row
         return float(precision_at(y, scores, k=max(self.share, 1 / len(y)), sample_weight=weight))
 
 
 class Split(NamedTuple):
-    """Training rows and test rows, and the number of the repeat they belong to."""
+    """Training rows, test rows, and the number of the repeat."""
 
     train: np.ndarray
     test: np.ndarray
@@ -113,9 +113,9 @@ class Split(NamedTuple):
 def repeated_folds(
     y: np.ndarray, *, folds: int, repeats: int, groups: np.ndarray | None = None, seed: int | None = 0
 ) -> list[Split]:
-    """Stratified folds, several times; rows of one group are on one side of a split.
+    """Make repeated stratified folds; all rows of a group are on one side of a split.
 
-    Groups are dealt out like rows, those with a positive row as the positive ones.
+    Groups are stratified like rows; a group with a positive row counts as positive.
     """
     check_count("folds", folds, 2)
     check_count("repeats", repeats)
@@ -140,9 +140,9 @@ def repeated_folds(
 
 
 def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
-    """Train on the past, test on the future: the later half of the rows in parts, each after all its training rows.
+    """Make chronological splits: the later half of the rows in parts, each tested after training on all earlier rows.
 
-    Rows of the same time stay together.
+    Rows with equal times stay together.
     """
     order = np.argsort(time, kind="stable")
     cuts = np.linspace(len(y) / 2, len(y), folds + 1)
@@ -159,12 +159,12 @@ def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
 def corrected_interval(
     values: Sequence[float] | np.ndarray, ratio: float, confidence: float, comparisons: int = 1
 ) -> Interval:
-    """Interval of the mean of values from splits that share training rows.
+    """Confidence interval of the mean of values from splits that share training rows.
 
-    The variance of the mean of J values of variance s² is not s²/J, because training rows are shared, but about
+    Because training rows are shared, the variance of the mean of J values of variance s² is not s²/J but about
     ``(1/J + ratio)·s²``, where ``ratio`` is the number of test rows over that of training rows (Nadeau and Bengio,
-    "Inference for the generalization error", Machine Learning 2003). With several ``comparisons`` the interval is as
-    wide as it takes for all of them to hold at once (Bonferroni).
+    "Inference for the generalization error", Machine Learning 2003). With several ``comparisons`` the interval is
+    widened to hold for all of them at once (Bonferroni).
 
     Examples
     --------
@@ -182,11 +182,11 @@ def corrected_interval(
 
 @dataclass(frozen=True)
 class Trials:
-    """What all settings of a candidate did on all splits.
+    """Results of all settings of a candidate on all splits.
 
     ``values`` has the shape (n_settings, n_splits, n_measures), ``gains`` (n_settings, n_splits, n_shares) the shares
-    of the positives found, and ``scores`` (n_settings, n) the scores of every row in the first repeat, from a fit that
-    had not seen it (NaN for rows that no split tests).
+    of the positives found, and ``scores`` (n_settings, n) the held-out scores of every row in the first repeat (NaN
+    for rows that are in no test set).
     """
 
     values: np.ndarray
@@ -194,17 +194,17 @@ class Trials:
     scores: np.ndarray
 
     def best(self, splits: np.ndarray | slice = slice(None)) -> int:
-        """Setting that does best on some of the splits, the first of equals.
+        """Return the best setting on the given splits, the first of tied ones.
 
-        By the measure of the top plus average precision: a few places alone are so noisy that on 39 public tables
-        settings chosen by both had the better top.
+        The criterion is the measure of the top plus average precision: a few top places alone are so noisy that on 39
+        public tables settings chosen by both had the better top.
         """
         return int(self.values[:, splits, :2].mean(axis=1).sum(axis=1).argmax())
 
     def chosen(self, splits: Sequence[Split]) -> np.ndarray:
-        """For each split the setting that did best on the others of its repeat.
+        """Choose for each split the setting that did best on the other splits of its repeat.
 
-        So no split has a say in the choice that is measured on it.
+        So the choice that is evaluated on a split does not depend on it.
         """
         repeat = np.array([split.repeat for split in splits])
         number = np.arange(len(splits))
@@ -221,10 +221,10 @@ def run_trials(
     progress: Progress | None = None,
     threads: int = 1,
 ) -> list[Trials]:
-    """Fit and measure every setting of every candidate on every split; ``rows`` gives the features of both parts.
+    """Fit and evaluate every setting of every candidate on every split; ``rows`` returns the features of both parts.
 
-    Splits run in several ``threads``, but for candidates whose fits may not. The result does not depend on their
-    number.
+    Splits run in several ``threads``, except for candidates whose fits may not run in parallel. The result does not
+    depend on the number of threads.
     """
     shapes = [(len(candidate.settings), len(splits), len(MEASURES)) for candidate in candidates]
     values = [np.empty(shape) for shape in shapes]
@@ -252,7 +252,7 @@ def run_trials(
             if repeat == 0:
                 scores[c][:, test] = found
 
-    # of many small products of matrices starting and awaiting threads takes longer than they save
+    # for many small matrix products, BLAS threads cost more than they save
     with threadpool_limits(limits=1, user_api="blas"), quietly():
         for in_threads in (False, True):
             numbers = [c for c, candidate in enumerate(candidates) if candidate.in_threads == in_threads]
@@ -263,16 +263,16 @@ def run_trials(
 
 
 def measures_of(y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, top: Top) -> tuple[float, ...]:
-    """Values of ``MEASURES``."""
+    """Compute the values of ``MEASURES``."""
     counts = weight is None or bool((weight == np.floor(weight)).all())
     whole = float(auc(y, scores, sample_weight=weight))
-    # sums over ranks need whole weights; with others the area under the ROC curve takes their place
+    # sums over ranks need whole weights; otherwise use the area under the ROC curve instead
     precision = float(average_precision(y, scores, sample_weight=weight)) if counts else whole
     return top.measure(y, scores, weight), precision, whole
 
 
 def gains_of(y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Share of the positives found in the first ``SHARES`` of the rows, of tied rows their mean.
+    """Share of the positives found in the first ``SHARES`` of the rows, averaged over tied rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Consensus ranks of graphs with several layers: layer weights of each vertex on which the vertices agree best.
+"""Consensus ranks of graphs with several layers, with layer weights chosen for agreement among the vertices.
 
 Orders may be imposed. A constraint that vertex i puts a at or above b, ``t̂_ia ≥ t̂_ib``, cuts its hull by a
 half-space: the result is again a hull, of the remaining corners and new ones on the cut (`cut_hulls`). A vertex with

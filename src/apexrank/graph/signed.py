@@ -1,4 +1,4 @@
-"""Ranks of signed graphs, in which vertices rate one another, also negatively.
+"""Ranks of signed graphs, in which vertices rate one another positively or negatively.
 
 All of them take a :class:`SignedGraph`, or data that :func:`apexrank.graph.as_graph` can read as one. The weight of a
 link is a rating, not a number of links: read files in which a pair may occur twice with ``repeated="once"``, because by

@@ -1,4 +1,4 @@
-"""Measures of rankings: what stands at the top of the list, and how much of it is right."""
+"""Ranking measures, with a focus on the top of the list."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Checks of labels and scores, and the decorator that makes a public measure of a formula."""
+"""Validation of labels and scores, and the decorator that turns a formula into a public measure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apexrank.errors import InputError
 from apexrank.metrics._rows import Empty, ScoredRows, Values
 from apexrank.validation import check_weights, on_host, segment
 
-_EXACT = 2**53  # the largest whole number up to which doubles hold all of them
+_EXACT = 2**53  # all integers up to this are exact in double precision
 
 
 def check_rows(
@@ -28,10 +28,10 @@ def check_rows(
     *,
     graded: bool = False,
 ) -> ScoredRows:
-    """Check labels of two classes, or with ``graded`` perhaps grades of relevance, and the scores that rank them.
+    """Validate labels of two classes (with ``graded``, also grades of relevance) and the scores that rank them.
 
-    Grades may be NaN, which marks rows that nobody judged, or have a column for each intent; the formulas of measures
-    that know neither refuse them. Arrays on a device are copied to the host: they hold a few bytes a row, where the
+    Grades may be NaN, which marks unjudged rows, or have a column for each intent; the formulas of measures that
+    support neither raise errors. Arrays on a device are copied to the host: they hold a few bytes per row, whereas the
     rows themselves have hundreds.
     """
     y_true, scores, groups, sample_weight = map(on_host, (y_true, scores, groups, sample_weight))
@@ -59,7 +59,7 @@ def check_rows(
             raise InputError(
                 "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
             )
-        check_weights(weight)  # pairs have products of weights
+        check_weights(weight)  # pairs use products of weights
     lists = segment(groups, n)
     return ScoredRows(
         positive,
@@ -74,7 +74,7 @@ def check_rows(
 
 
 def _scores(scores: ArrayLike, n: int) -> np.ndarray:
-    """Scores as doubles; of whole numbers too large for those only the order is kept."""
+    """Convert scores to doubles; for integers too large for doubles only the order is kept."""
     given = np.asarray(scores)
     if (
         given.dtype.kind in "iu"
@@ -102,7 +102,7 @@ def _column(name: str, values: ArrayLike, n: int) -> np.ndarray:
 
 
 def as_labels(y_true: ArrayLike) -> np.ndarray:
-    """Labels as an array; objects that are all numbers become numbers."""
+    """Convert labels to an array; objects that are all numbers become numbers."""
     labels = np.asarray(y_true)
     if labels.ndim != 1 or not len(labels):
         raise InputError(f"y_true needs one label per row and at least one row, got shape {labels.shape}")
@@ -113,12 +113,12 @@ def as_labels(y_true: ArrayLike) -> np.ndarray:
 
 
 def missing_numbers(labels: np.ndarray) -> np.ndarray:
-    """Mask of the labels that are NaN."""
+    """Return a mask of the labels that are NaN."""
     return np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), dtype=bool)
 
 
 def as_intents(y_true: ArrayLike, relevant: float | None) -> np.ndarray:
-    """Relevance of each row to each intent, below the grade ``relevant`` 0."""
+    """Return the relevance of each row to each intent, 0 below the grade ``relevant``."""
     table = np.asarray(y_true)
     if table.dtype.kind not in "biuf" or not table.size:
         raise InputError("y_true of several intents needs a column of numbers for each of them")
@@ -130,15 +130,15 @@ def as_intents(y_true: ArrayLike, relevant: float | None) -> np.ndarray:
 
 
 def are_classes(labels: np.ndarray) -> bool:
-    """Whether labels only name two classes: one of two numbers is negative."""
+    """Return whether labels are names of two classes: two numbers, one of them negative."""
     return labels.dtype.kind not in "biuf" or bool(labels.min() < 0 and len(distinct(labels)) == 2)
 
 
 def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) -> np.ndarray:
-    """Mask of the relevant rows: those of at least the grade ``relevant``, or of the label ``pos_label``.
+    """Return a mask of the relevant rows: at least the grade ``relevant``, or the label ``pos_label``.
 
-    With neither, numbers of at least 0 are grades, relevant when above 0; of two other labels the larger is. Two
-    numbers above 0 may be either, and are refused.
+    With neither, numbers of at least 0 are grades, relevant if above 0; of two other labels the larger is relevant. Two
+    numbers above 0 are ambiguous and raise an error.
     """
     if relevant is not None:
         if pos_label is not None:
@@ -186,13 +186,13 @@ def two_classes(labels: np.ndarray, pos_label: Any) -> np.ndarray:
 
 
 def distinct(labels: np.ndarray) -> list:
-    """Sorted distinct labels; a missing one differs from itself or compares with nothing."""
+    """Return the sorted distinct labels; raise InputError for missing or mixed labels."""
     try:
         if labels.dtype.kind in "fO" and (labels != labels).any():
             raise TypeError
         if labels.dtype.kind in "biuf":
             low, high = labels.min(), labels.max()
-            if ((labels == low) | (labels == high)).all():  # two values need no sort
+            if ((labels == low) | (labels == high)).all():  # with two values no sort is needed
                 return [low.item()] if low == high else [low.item(), high.item()]
         return np.unique(labels).tolist()
     except TypeError:
@@ -205,9 +205,9 @@ def graded_rows(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> ScoredRows:
-    """Check rows with a relevance of at least 0."""
+    """Validate rows with non-negative relevance."""
     labels = as_labels(y_true)
-    # what counts as relevant does not matter here; asking for grades keeps 1 and 2 from being taken for classes
+    # the threshold does not matter here; requesting grades prevents 1 and 2 from being read as classes
     relevant = 0.0 if labels.dtype.kind in "biuf" and not are_classes(labels) else None
     rows = check_rows(labels, scores, None, groups, sample_weight, relevant, graded=True)
     check_grades(rows.relevance)
@@ -215,7 +215,7 @@ def graded_rows(
 
 
 def check_grades(relevance: np.ndarray) -> None:
-    """Raise InputError for a negative grade: what it is worth is not defined."""
+    """Raise InputError for a negative grade, whose gain is undefined."""
     negative = relevance < 0
     if negative.any():
         raise InputError(
@@ -224,9 +224,9 @@ def check_grades(relevance: np.ndarray) -> None:
 
 
 class RankMeasure(Protocol):
-    """Public function of a measure; its ``formula`` takes checked rows and gives the values of the groups.
+    """Public function of a measure; its ``formula`` maps validated rows to the values of the groups.
 
-    ``known`` says whether it knows of unjudged rows or of several intents.
+    ``known`` tells whether it supports unjudged rows or several intents.
     """
 
     formula: Callable[..., Values]
@@ -245,17 +245,17 @@ _READERS: dict[str, tuple[Callable[..., ScoredRows], tuple[str, ...]]] = {
 def ranking_measure(
     labels: Literal["classes", "relevance", "grades"], *, known: Literal["unjudged", "intents"] | None = None
 ) -> Callable[[Callable[..., Values]], RankMeasure]:
-    """Make the public function of a measure from its formula ``formula(rows, **own_options) -> Values``.
+    """Create the public function of a measure from its formula ``formula(rows, **own_options) -> Values``.
 
-    The function takes labels and scores in the place of ``rows``, the options of the formula, ``empty``, and those of
-    its kind of labels: ``groups``, ``sample_weight``, except for grades ``pos_label``, and for relevance ``relevant``.
-    ``known`` says that the formula knows of unjudged rows or of several intents, which are refused otherwise.
+    The function takes labels and scores instead of ``rows``, the options of the formula, ``empty``, and those of its
+    kind of labels: ``groups``, ``sample_weight``, ``pos_label`` except for grades, and ``relevant`` for relevance.
+    ``known`` declares that the formula supports unjudged rows or several intents, which otherwise raise an error.
     """
     return partial(_of_labels, labels=labels, averaged=True, known=known)  # type: ignore[return-value]
 
 
 def row_measure(formula: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Make the same of a formula that gives a value for each row of two classes."""
+    """Create the public function of a formula that returns a value for each row of two classes."""
     return _of_labels(formula, labels="classes", averaged=False)
 
 

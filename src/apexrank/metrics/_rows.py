@@ -1,6 +1,6 @@
-"""Ranked lists, sorted once for all measures.
+"""Ranked lists, sorted once and shared by all measures.
 
-`ScoredRows` gives them in two forms: `Levels` of tied rows for counts of two classes, and `GradedLists` of single rows.
+`ScoredRows` provides two forms: `Levels` of tied rows for counts of two classes, and `GradedLists` of single rows.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Ties = Literal["pessimistic", "average", "optimistic", "given"]
 Empty = Literal["skip", "zero", "one", "raise"]
 
 MOST_ROWS = 2e8
-FILLS = {"zero": 0.0, "one": 1.0}  # values of groups that have none
+FILLS = {"zero": 0.0, "one": 1.0}  # values assigned to groups without one
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Tied rows merged. A level is one score of one group; levels run by group, the largest score first.
+    """Levels of tied rows: one score of one group each, sorted by group, largest score first.
 
-    ``positive`` and ``negative`` hold the weight of each class in a level; group ``q`` owns the levels from
-    ``indptr[q]`` up to ``indptr[q + 1]``. A score of minus infinity stands for rows that were never put on the list.
+    ``positive`` and ``negative`` hold the weight of each class in a level; group ``q`` has the levels from
+    ``indptr[q]`` up to ``indptr[q + 1]``. A score of minus infinity marks rows that are not on the list.
     """
 
     positive: np.ndarray
@@ -42,7 +42,7 @@ class Levels:
         return np.add.reduceat(values, self.indptr[:-1])
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """One value per group, repeated for each of its levels."""
+        """Repeat one value per group for each of its levels."""
         return np.repeat(values, np.diff(self.indptr))
 
     def above(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,21 +61,21 @@ class Levels:
 
     @cached_property
     def heights(self) -> np.ndarray:
-        """Weight of the positives below each level, a tie counted half."""
-        # Summed upwards, not taken as "all minus above", so that rounding never makes a zero nonzero.
+        """Weight of the positives below each level, with ties counted half."""
+        # Summed upwards instead of "all minus above", so that rounding never makes a zero nonzero.
         upwards = (self.indptr[-1] - self.indptr)[::-1]
         strictly, inclusive = running_sums(self.positive[::-1], upwards)
         return (strictly[::-1] + inclusive[::-1]) / 2
 
     @cached_property
     def reverse_heights(self) -> np.ndarray:
-        """Weight of the negatives above each level, a tie counted half."""
+        """Weight of the negatives above each level, with ties counted half."""
         strictly, inclusive = self.above(self.negative)
         return (strictly + inclusive) / 2
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """Rank of the positives of each level, the worst of tied ones."""
+        """Rank of the positives of each level, the worst one for ties."""
         return self.reverse_heights + self.positives_above[1]
 
     @cached_property
@@ -90,11 +90,11 @@ class Levels:
 
     @property
     def has_both(self) -> np.ndarray:
-        """Groups with a positive and a negative row."""
+        """Mask of the groups with positives and negatives."""
         return (self.total_positive > 0) & (self.total_negative > 0)
 
     def split(self, positives_first: bool) -> Levels:
-        """Break every tie between the classes one way by giving each class a level of its own."""
+        """Break every tie between the classes in one direction, by giving each class its own level."""
         zero = np.zeros_like(self.positive)
         pairs = [(self.positive, zero), (zero, self.negative)]
         pairs = pairs if positives_first else pairs[::-1]
@@ -108,10 +108,10 @@ class Levels:
 
 @dataclass(frozen=True)
 class GradedLists:
-    """Grades of the rows of every list from top to bottom; ``rows`` are their numbers.
+    """Grades of the rows of every list from top to bottom; ``rows`` are their row numbers.
 
-    ``starts`` are the rows where a new level of tied rows begins, ``listed`` tells the rows that have a rank from
-    those that were never put on the list; list ``q`` owns the rows from ``indptr[q]`` up to ``indptr[q + 1]``.
+    ``starts`` are the rows where a new level of tied rows begins, ``listed`` marks the rows that have a rank, unlike
+    those that are not on the list; list ``q`` has the rows from ``indptr[q]`` up to ``indptr[q + 1]``.
     """
 
     rows: np.ndarray
@@ -126,12 +126,12 @@ class GradedLists:
 
     @cached_property
     def of_rows(self) -> np.ndarray:
-        """Number of the list each row is in."""
+        """List number of each row."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """1 at the top of every list."""
+        """Rank of each row, 1 at the top of every list."""
         return np.arange(len(self.relevance)) - np.repeat(self.indptr[:-1], self.sizes) + 1
 
     @cached_property
@@ -152,22 +152,22 @@ class GradedLists:
         return np.bincount(self.of_rows, values, minlength=len(self.sizes)).astype(np.float64)
 
     def before(self, values: np.ndarray) -> np.ndarray:
-        """Sum over the rows of the list above each row."""
+        """Sum over the rows above each row in its list."""
         return running_sums(values, self.indptr)[0]
 
     def mean_of_ties(self, values: np.ndarray) -> np.ndarray:
-        """Each value replaced by the mean over the rows tied with it."""
+        """Replace each value by the mean over the rows tied with it."""
         if len(self.starts) == len(values):
             return values
         counts = np.diff(np.append(self.starts, len(values)))
         return np.repeat(np.add.reduceat(values, self.starts) / counts, counts)
 
     def graded(self, grades: np.ndarray) -> GradedLists:
-        """The same lists with other grades, one for each row as given."""
+        """Return the same lists with other grades, one for each input row."""
         return replace(self, relevance=grades[self.rows])
 
     def sorted_ties(self, best_first: bool) -> np.ndarray:
-        """Grades with every tie broken one way."""
+        """Return the grades with every tie broken in one direction."""
         if len(self.starts) == len(self.relevance):
             return self.relevance
         counts = np.diff(np.append(self.starts, len(self.relevance)))
@@ -177,36 +177,36 @@ class GradedLists:
 
 
 def spread_out(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Segment of each row, its place in it (from 0) and the start of each segment, given their lengths."""
+    """Return the segment of each row, its position in it (from 0), and the starts of segments of given lengths."""
     starts = np.cumsum(times) - times
     which = np.repeat(np.arange(len(times)), times)
     return which, np.arange(len(which)) - starts[which], starts
 
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """Quotient, and 0 where there is nothing to divide by."""
+    """Divide, with 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
 
 
 class Values(NamedTuple):
-    """Value of a measure for each group, and whether it has one."""
+    """Value of a measure for each group, and whether it is defined."""
 
     value: np.ndarray
     defined: np.ndarray
 
 
 class LogValues(Values):
-    """Logarithms of values: the mean over the groups is taken before the logarithm."""
+    """Logarithms of values; the mean over the groups is taken before the logarithm."""
 
 
 @dataclass(eq=False)
 class ScoredRows:
-    """Checked rows of one or many lists.
+    """Validated rows of one or many lists.
 
-    ``positive`` marks the relevant rows, ``grades`` holds their relevance where the labels are numbers; ``weight``
-    is None when every row counts once; ``grouped`` says whether the user gave groups; ``sample`` holds the rows that
-    these were drawn from by a bootstrap, None for rows that were not drawn. ``judged`` is False for rows that nobody
-    judged, None if there are none; ``intents`` has the relevance to each intent of a query, one column each.
+    ``positive`` marks the relevant rows, ``grades`` holds their relevance if the labels are numbers; ``weight`` is None
+    if every row counts once; ``grouped`` tells whether groups were given; ``sample`` holds the rows from which a
+    bootstrap drew these, None for original rows. ``judged`` is False for unjudged rows, None if there are none;
+    ``intents`` has the relevance to each intent of a query, one column each.
     """
 
     positive: np.ndarray
@@ -224,11 +224,11 @@ class ScoredRows:
 
     @property
     def relevance(self) -> np.ndarray:
-        """Grade of each row; 0 and 1 where the labels are not numbers."""
+        """Grade of each row; 0 and 1 if the labels are not numbers."""
         return self.positive.astype(np.float64) if self.grades is None else self.grades
 
     def refuse(self, known: str | None) -> None:
-        """Raise InputError for unjudged rows or several intents, unless the measure knows them."""
+        """Raise InputError for unjudged rows or several intents, unless the measure supports them."""
         if self.judged is not None and known != "unjudged":
             raise InputError(
                 f"y_true is not finite in row {int((~self.judged).argmax())}: fill or drop it; only rbp, bpref and "
@@ -241,21 +241,21 @@ class ScoredRows:
             )
 
     def counted(self, positive: np.ndarray, weight: np.ndarray | None) -> ScoredRows:
-        """The same rows, sorted once, with other classes and weights."""
+        """Return the same rows, sharing the sort, with other classes and weights."""
         other = self.drawn(weight)
         other.positive, other.sample = positive, self.sample
         return other
 
     def mirrored(self) -> ScoredRows:
-        """The list turned upside down with the classes exchanged, so that its bottom becomes the top."""
-        # the rows come in reverse as well, for ties in the order they are given
+        """Reverse the list and swap the classes, so that its bottom becomes the top."""
+        # reverse the rows as well, for ties in input order
         order = np.argsort(self.groups.of_rows()[::-1], kind="stable")
         groups = Segments(order, self.groups.indptr, self.groups.names)
         weight = None if self.weight is None else self.weight[::-1]
         return ScoredRows(~self.positive[::-1], -self.scores[::-1], groups, weight)
 
     def lifted(self, margin: float) -> ScoredRows:
-        """Every negative lifted by a margin θ, as ``f_i - g_k <= θ`` is ``f_i <= g_k + θ``."""
+        """Raise every negative by a margin θ, as ``f_i - g_k <= θ`` is ``f_i <= g_k + θ``."""
         if not np.isfinite(margin):
             raise InputError(f"margin must be a finite number, got {margin!r}")
         if margin == 0:
@@ -264,7 +264,7 @@ class ScoredRows:
         return ScoredRows(self.positive, keys, self.groups, self.weight)
 
     def drawn(self, weight: np.ndarray | None) -> Self:
-        """Bootstrap sample: the same rows, sorted once for all samples, each repeated as often as it was drawn."""
+        """Return a bootstrap sample: the same rows, sorted once for all samples, repeated as often as drawn."""
         _ = self._sorted
         other = copy(self)
         other.weight, other.sample = weight, self
@@ -274,13 +274,13 @@ class ScoredRows:
 
     @cached_property
     def present(self) -> np.ndarray:
-        """Groups with a row of nonzero weight. Others are not there, unless that is true of all of them."""
+        """Mask of the groups with a row of nonzero weight; all groups if there is no such row."""
         if self.weight is None or not self.weight.any():
             return np.ones(len(self.groups), dtype=bool)
         return np.add.reduceat(self.weight[self.groups.order], self.groups.indptr[:-1]) > 0
 
     def counted_values(self, values: Values, empty: Empty) -> np.ndarray:
-        """Values of the groups that take part in a mean, by the rule ``empty`` for groups that have none."""
+        """Return the values of the groups in a mean, with the rule ``empty`` for groups without a value."""
         check_choice("empty", empty, Empty)
         value, defined, names = (column[self.present] for column in (*values, self.groups.names))
         if empty in FILLS:
@@ -309,7 +309,7 @@ class ScoredRows:
         return float(np.mean(counted))
 
     def repetitions(self, otherwise: str = "") -> np.ndarray | None:
-        """Weights as numbers of repetitions, None if every row counts once; raise InputError if they are not."""
+        """Return weights as repetition counts, None if every row counts once; raise InputError for other weights."""
         weight = self.weight
         if weight is None:
             return None
@@ -327,7 +327,7 @@ class ScoredRows:
 
     @cached_property
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers by group, the largest score first, and where a new score or group begins."""
+        """Return row numbers by group, largest score first, and the starts of new scores or groups."""
         if len(self.groups) == 1:
             order = np.argsort(-self.scores, kind="stable")
             group = np.zeros(len(self), dtype=np.intp)
@@ -339,7 +339,7 @@ class ScoredRows:
         return order, _changes(keys) | _changes(group)
 
     def levels(self, ties: Ties = "average") -> Levels:
-        """Weights of the classes in each level: one score of one group, the largest first."""
+        """Return the weights of the classes in each level, one score of one group, largest first."""
         check_choice("ties", ties, Ties)
         if ties == "given":
             return self._make_levels(np.ones(len(self), dtype=bool))
@@ -349,10 +349,10 @@ class ScoredRows:
     def _merged(self) -> Levels:
         if len(self.groups) > 1 or self.weight is not None or "_sorted" in self.__dict__:
             return self._make_levels(self._sorted[1])
-        # One list: to sort the classes apart and merge them takes half the time of sorting row numbers.
+        # One list: sorting the classes separately and merging takes half the time of sorting row numbers.
         upper, lower = np.sort(self.scores[self.positive]), np.sort(self.scores[~self.positive])
         keys = np.concatenate([upper, lower])
-        order = np.argsort(keys, kind="stable")[::-1]  # which merges two sorted runs in linear time
+        order = np.argsort(keys, kind="stable")[::-1]  # merges two sorted runs in linear time
         keys, positive = keys[order], (order < len(upper)).astype(np.float64)
         starts = np.flatnonzero(_changes(keys))
         if len(starts) == len(keys):
@@ -377,7 +377,7 @@ class ScoredRows:
         )
 
     def level_of_rows(self, ties: Ties) -> np.ndarray:
-        """Number of the level each row stands on."""
+        """Level number of each row."""
         order, first = self._sorted
         number = np.empty(len(order), dtype=np.intp)
         number[order] = np.arange(len(order)) if ties == "given" else np.cumsum(first) - 1
@@ -386,13 +386,13 @@ class ScoredRows:
         return 2 * number + (self.positive != (ties == "optimistic"))
 
     def _breaks(self, ties: Ties) -> bool:
-        """Whether there are ties between the classes to be broken one way: in a draw, whether the sample has some."""
+        """Return whether ties between the classes must be broken; for a draw, whether the original sample has any."""
         merged = self._merged if self.sample is None else self.sample._merged
         return ties != "average" and bool((merged.positive * merged.negative).any())
 
     @cached_property
     def lists(self) -> GradedLists:
-        """Every list from top to bottom, with the grades of its rows."""
+        """All lists from top to bottom, with the grades of their rows."""
         rows, sizes = self._sorted[0], np.diff(self.groups.indptr)
         group = np.repeat(np.arange(len(sizes)), sizes)
         if (times := self.repetitions()) is not None:
@@ -408,7 +408,7 @@ class ScoredRows:
 
 
 def _changes(values: np.ndarray) -> np.ndarray:
-    """Mask of the values that differ from the one before; the first always does."""
+    """Return a mask of the values that differ from the previous one, including the first."""
     change = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=change[1:])
     return change

@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals of measures, paired tests, and tables that compare rankers."""
+"""Bootstrap confidence intervals of measures, paired tests, and comparison tables of rankers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 IntervalMethod = Literal["percentile", "basic", "bca"]
 Test = Literal["permutation", "t"]
 Correction = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
-LEAST_DEFINED = 0.5  # share of the resamples that must have a value
+LEAST_DEFINED = 0.5  # required share of resamples with a value
 
 
 class Interval(NamedTuple):
-    """A measure with its confidence interval.
+    """Value of a measure with its confidence interval.
 
-    ``n`` is the number of groups, or of rows where there are none, that were drawn again and again.
+    ``n`` is the number of resampled groups, or of rows without groups.
     """
 
     value: float
@@ -40,7 +40,7 @@ class Interval(NamedTuple):
     n: int
 
 
-@overload  # a name is an iterable of names, too
+@overload  # a str is also an iterable of str
 def bootstrap(  # type: ignore[overload-overlap]
     measure: str,
     y_true: ArrayLike,
@@ -94,28 +94,28 @@ def bootstrap(
     sample_weight: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> Interval | dict[str, Interval]:
-    """Bootstrap confidence interval of a measure, from queries (or rows) drawn with replacement.
+    """Bootstrap confidence interval of a measure, resampling queries (or rows) with replacement.
 
-    With ``groups`` whole groups are drawn, as they are what a new sample would bring. Without them the rows are;
-    resamples in which the measure is not defined, such as one without a positive, are left out. Intervals of few
-    groups are too short: of ten they cover the truth about 91 times in a hundred instead of 95.
+    With ``groups`` whole groups are drawn, because a new sample would consist of new groups. Without them rows are
+    drawn; resamples in which the measure is undefined, such as one without a positive, are skipped. Intervals from few
+    groups are too short: with ten groups, 95 % intervals cover the true value about 91 % of the time.
 
     A row that is drawn several times is repeated. Its copies are not ties: in `average_reciprocal_rank` and
-    `push_dcg`, where tied positives share their worst rank, they take consecutive ranks, as the different rows of a
-    new sample would. Positives that are tied in the sample share their rank in every draw too. Any other rule shifts
-    the draws, and the interval could exclude the value. `err` takes the sample's highest grade in every draw.
+    `push_dcg`, where tied positives share their worst rank, they take consecutive ranks, as different rows of a new
+    sample would. Positives that are tied in the sample share their rank in every draw, too. Any other rule would shift
+    the draws, and the interval could exclude the value. `err` uses the sample's highest grade in every draw.
 
     Parameters
     ----------
     measure : str or iterable of str
-        A name as in `apexrank.metrics.evaluate`, or several, which share the draws.
+        Name as in `apexrank.metrics.evaluate`, or several, which share the draws.
     y_true, scores, groups, ties, empty, relevant, pos_label, sample_weight
-        As in `apexrank.metrics.evaluate`; weights must be whole numbers where the measure needs ranks. Whole
-        weights are numbers of equal rows, each of which is drawn by itself.
+        As in `apexrank.metrics.evaluate`; weights must be whole numbers if the measure needs ranks. Whole weights count
+        equal rows, each of which is drawn separately.
     n_resamples : int
-        How often to draw.
+        Number of resamples.
     confidence : float in (0, 1)
-        Chance that the interval covers the true value.
+        Confidence level.
     method : {"percentile", "basic", "bca"}
         "bca" corrects bias and skewness (Efron 1987) and needs groups.
     random_state : int, Generator or None
@@ -158,19 +158,19 @@ def bootstrap(
 def interval_of_mean(
     values: np.ndarray, n_resamples: int, confidence: float, method: IntervalMethod, random_state: Any
 ) -> Interval:
-    """Interval of the mean of one value per group; of a single group nothing is known."""
+    """Confidence interval of the mean of one value per group; undefined for a single group."""
     n, mean = len(values), float(values.mean()) if len(values) else np.nan
     if n < 2:
         return Interval(mean, np.nan, np.nan, np.nan, confidence, n)
     draws = draw_means(values, n_resamples, random_state)
     distance = values - mean
-    # for a mean Efron's acceleration, the jackknife's skewness, is that of the values
+    # for a mean, Efron's acceleration (the skewness of the jackknife) is that of the values
     skew = float(np.sum(distance**3) / (6 * np.sum(distance**2) ** 1.5)) if distance.any() else 0.0
     return interval_of_draws(mean, draws, confidence, method, n, skew)
 
 
 def draw_means(values: np.ndarray, n_resamples: int, random_state: Any) -> np.ndarray:
-    """Means of so many samples with replacement."""
+    """Compute the means of ``n_resamples`` samples with replacement."""
     rng = np.random.default_rng(random_state)
     n, draws = len(values), np.empty(n_resamples)
     block = max(1, 10**7 // n)
@@ -187,7 +187,7 @@ def draw_rows(
     random_state: Any,
     ties: Ties | None = None,
 ) -> np.ndarray:
-    """Measures of resampled rows, the same draws for every list of scores: (resamples, lists, measures)."""
+    """Evaluate measures on resampled rows, with the same draws for every list: (resamples, lists, measures)."""
     rng = np.random.default_rng(random_state)
     draws = np.empty((n_resamples, len(lists), len(measures)))
     for draw in steps(draws):
@@ -201,9 +201,9 @@ def draw_rows(
 
 
 def resample_weights(weight: np.ndarray | None, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Weights of n rows after drawing with replacement.
+    """Draw n rows with replacement and return their weights.
 
-    A whole weight is a number of equal rows, each of which is drawn by itself; a row of any other weight is one row.
+    Whole weights count equal rows, each of which is drawn separately; with other weights a row is drawn as one.
 
     Examples
     --------
@@ -215,24 +215,24 @@ def resample_weights(weight: np.ndarray | None, n: int, rng: np.random.Generator
     while True:
         times = np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
         drawn = times if weight is None else times * weight
-        if drawn.any() or not np.any(weight):  # rows of weight 0 alone are no sample
+        if drawn.any() or not np.any(weight):  # a sample must not consist of rows of weight 0 only
             return drawn
 
 
 def are_counts(weight: np.ndarray) -> bool:
-    """Whether weights are numbers of rows, of which there are some."""
+    """Return whether weights are whole numbers with a positive sum."""
     return bool((weight == np.floor(weight)).all() and 0 < weight.sum() < 2**53)
 
 
 def n_units(rows: ScoredRows) -> int:
-    """Number of rows that `draw_rows` draws."""
+    """Return the number of rows that `draw_rows` draws."""
     return len(rows) if rows.weight is None or not are_counts(rows.weight) else int(rows.weight.sum())
 
 
 def interval_of_draws(
     value: float, draws: np.ndarray, confidence: float, method: IntervalMethod, n: int, skew: float = 0.0
 ) -> Interval:
-    """Interval from bootstrap draws; NaN stands for a draw without a value."""
+    """Compute the interval from bootstrap draws; NaN marks a draw without a value."""
     defined = draws[~np.isnan(draws)]
     if len(defined) < LEAST_DEFINED * len(draws):
         raise InputError("most resamples lack positive or negative rows: there are too few for an interval")
@@ -246,14 +246,14 @@ def interval_of_draws(
 
 
 def _bca_levels(levels: np.ndarray, below: float, skew: float) -> np.ndarray:
-    """Levels corrected for bias (the share of draws below the value) and skewness (Efron 1987, eq. 2.3)."""
+    """Correct levels for bias (the share of draws below the value) and skewness (Efron 1987, eq. 2.3)."""
     bias = ndtri(np.clip(below, 1e-12, 1 - 1e-12))
     moved = bias + ndtri(levels)
     return ndtr(bias + moved / (1 - skew * moved))
 
 
 def check_level(confidence: float, n_resamples: int) -> None:
-    """Refuse a confidence or a number of draws that makes no interval."""
+    """Raise InputError for an invalid confidence level or number of draws."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
     check_count("n_resamples", n_resamples, 2)
@@ -267,24 +267,24 @@ def paired_test(
     n_resamples: int = 9999,
     random_state: Any = 0,
 ) -> float:
-    """P-value of "the two rankers are equally good", from one value of each for every query.
+    """P-value of the hypothesis that two rankers are equally good, from paired values for each query.
 
     Parameters
     ----------
     a, b : array-like of shape (n,)
-        A measure of two rankers for the same n queries, such as two columns of `per_group`; queries where either
-        has no value (NaN or None) are left out.
+        A measure of two rankers for the same n queries, such as two columns of `per_group`; queries where either has no
+        value (NaN or None) are skipped.
     test : {"permutation", "t"}
-        "permutation" exchanges the two values of a query at random: exact when 2^n is at most ``n_resamples``, else
-        by so many draws. "t" is Student's paired test, which takes the differences to be normal, and has no value
-        (NaN) when they are all the same.
+        "permutation" swaps the two values of a query at random: exact if 2^n is at most ``n_resamples``, else with
+        ``n_resamples`` draws. "t" is Student's paired test, which assumes normal differences and is undefined (NaN) if
+        they are all equal.
     n_resamples, random_state
-        Number of draws and their seed.
+        Number and seed of the draws.
 
     Returns
     -------
     float
-        Two-sided; 1 when all differences are 0.
+        Two-sided p-value; 1 if all differences are 0.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def paired_test(
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Differences of the queries for which both have a value."""
+    """Return the differences of the queries for which both have a value."""
     try:
         first, second = (np.asarray(values, dtype=np.float64) for values in (a, b))
     except (TypeError, ValueError):
@@ -322,7 +322,7 @@ def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
 
 def _sign_flips(difference: np.ndarray, n_resamples: int, random_state: Any) -> float:
-    """Share of sign patterns whose sum is as far from 0; exchanging a query's two values flips its difference."""
+    """Share of sign patterns with a sum at least as far from 0; swapping a query's values flips its sign."""
     difference = difference[difference != 0]
     n = len(difference)
     seen = np.abs(difference.sum()) * (1 - 1e-12)
@@ -335,7 +335,7 @@ def _sign_flips(difference: np.ndarray, n_resamples: int, random_state: Any) -> 
         size = min(block, n_resamples - start)
         bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size * n // 8)), dtype=np.uint8), count=size * n)
         signs = bits.reshape(size, n).astype(np.float64)
-        # Σ ± d is twice the sum of the positive part less the whole
+        # Σ ± d is twice the sum of the positive part minus the total
         extreme += int(np.sum(np.abs(2 * (signs @ difference) - difference.sum()) >= seen))
     return (extreme + 1) / (n_resamples + 1)
 
@@ -348,14 +348,14 @@ def bootstrap_test(draws: np.ndarray) -> float:
 
 
 def adjust_p_values(p_values: ArrayLike, method: Correction = "holm") -> np.ndarray:
-    """P-values corrected for several comparisons; NaN stays NaN and does not count.
+    """Adjust p-values for multiple comparisons; NaN stays NaN and does not count.
 
     Parameters
     ----------
     p_values : array-like of shape (m,)
         One for each comparison.
     method : {"holm", "bonferroni", "benjamini-hochberg", "none"}
-        Holm and Bonferroni bound the chance of any false finding, Benjamini and Hochberg the share of false ones.
+        Holm and Bonferroni control the family-wise error rate, Benjamini and Hochberg the false discovery rate.
 
     Examples
     --------
@@ -416,28 +416,28 @@ def compare(
     sample_weight: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> pl.DataFrame:
-    """Measure several rankers on the same rows and say which differences are more than chance.
+    """Evaluate several rankers on the same rows and test their differences.
 
     Parameters
     ----------
     rankers : mapping of str to fitted estimator or scores
-        An estimator's decision_function is the ranking score, or its probability of the second class, or its
-        prediction. An array holds the scores of the rows themselves; X may be None when all are arrays.
+        The ranking score of an estimator is its decision_function, or its probability of the second class, or its
+        prediction. An array holds the scores themselves; X may be None if all are arrays.
     X : array, frame or None
-        The rows.
+        Rows to score.
     y, groups, ties, empty, relevant, pos_label, sample_weight
-        As ``y_true`` and others in `apexrank.metrics.evaluate`.
+        As in `apexrank.metrics.evaluate`, where y is ``y_true``.
     measures : str or iterable of str
         Names as in `apexrank.metrics.evaluate`.
     baseline : str, optional
-        The ranker that all others are compared with; the first one by default.
+        Ranker that all others are compared with; the first one by default.
     test : {"permutation", "t"}
-        Paired test over the groups (`paired_test`, with its 9999 draws). Without groups it is not used: the p-value
-        comes from the bootstrap draws of rows, and is never below 2 / (n_resamples + 1).
+        Paired test over the groups (`paired_test`, with 9999 draws). Not used without groups: the p-value then comes
+        from the bootstrap draws of rows, and is never below 2 / (n_resamples + 1).
     correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
-        For the number of comparisons in the table (`adjust_p_values`).
+        Adjustment for the number of comparisons in the table (`adjust_p_values`).
     confidence, n_resamples, random_state
-        Of the bootstrap intervals, as in `bootstrap`.
+        Parameters of the bootstrap intervals, as in `bootstrap`.
 
     Returns
     -------
@@ -515,10 +515,10 @@ def _samples(
     n_resamples: int,
     random_state: Any,
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Arrays, one per ranker and measure, that can be subtracted from those of another ranker.
+    """Return arrays by ranker and measure that can be subtracted from those of another ranker.
 
-    With groups it is a value for every group, NaN for those that are left out; without, the value of all rows followed
-    by those of the draws.
+    With groups it is a value for every group, NaN for those that are skipped; without groups, the value of all rows
+    followed by those of the draws.
     """
     samples = {}
     if not next(iter(lists.values())).grouped:
@@ -531,7 +531,7 @@ def _samples(
     for name, rows in lists.items():
         for measure in measures:
             values = measure.values(rows, ties)
-            rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
+            rows.counted_values(values, empty)  # raises an error if the rule for empty groups demands it
             filled = np.where(values.defined, values.value, FILLS.get(empty, np.nan))
             samples[name, measure.name] = filled[rows.present]
     return samples

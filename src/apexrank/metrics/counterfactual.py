@@ -1,4 +1,4 @@
-"""Counterfactual measures: the DCG that a new ranker would have had, from clicks on the lists of another."""
+"""Counterfactual evaluation: the DCG of a new ranker, estimated from clicks on the lists of another."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ def counterfactual_dcg(
 ) -> Interval:
     """DCG of a new ranker from logged clicks, with a bootstrap confidence interval.
 
-    Let λ = 1/log2(1 + rank) of a document by the new scores, c its click, p the propensity of the position where it was
-    shown, and q = max(p, ``clip``). The value of a session is
+    Let λ = 1/log2(1 + rank) be the discount of a document by the new scores, c its click, p the propensity of the
+    position where it was shown, and q = max(p, ``clip``). The value of a session is
 
     - "ips" (Joachims et al. 2017): ``Σ λ·c/q``. Without clipping it is unbiased for the DCG with the attractiveness of
-      documents as gains, if the propensities are right and every document was shown;
+      documents as gains, if the propensities are correct and every document was shown;
     - "doubly-robust" (Oosterhuis 2023): ``Σ λ·(r + (c − p·r)/q)`` with a prediction r of the attractiveness γ. Its mean
-      is ``Σ λ·(r + p/q·(γ − r))``: right where r is, or where p was not clipped. So it allows clipping, which makes the
-      variance small, and documents that were not shown. Without either it is IPS, whatever r is. Wrong propensities
-      are not made good by r, as examination is not observed;
+      is ``Σ λ·(r + p/q·(γ − r))``, which is correct if r is, or if p was not clipped. So it allows clipping, which
+      reduces the variance, and documents that were not shown. Without either it equals IPS for every r. It does not
+      correct wrong propensities, as examination is not observed;
 
-    and the estimate is its mean over the sessions. "self-normalised" (Swaminathan and Joachims 2015) is ``Σ λ·c/q``
-    divided by ``Σ c/q``, both over all sessions: the mean discount of relevant documents, between 0 and 1. It does
-    not see the unit of the propensities and is consistent, not unbiased.
+    and the estimate is the mean over the sessions. "self-normalised" (Swaminathan and Joachims 2015) is ``Σ λ·c/q``
+    divided by ``Σ c/q``, both over all sessions: the mean discount of relevant documents, between 0 and 1. It is
+    invariant to the scale of the propensities, and consistent but not unbiased.
 
     Parameters
     ----------
     clicked, position : array-like of shape (n,)
-        One entry for each document in each session: whether it was clicked, and where it was shown. 1 is the top, 0
-        stands for a document that could have been shown and was not.
+        One entry for each document in each session: whether it was clicked, and its position. 1 is the top, 0 marks a
+        document that could have been shown but was not.
     scores : array-like of shape (n,)
-        The new ranker's; the documents of a session are ranked by them, tied ones in all orders.
+        Scores of the new ranker; the documents of a session are ranked by them, averaging over the orders of ties.
     propensities : array-like
-        Chance of each position from the first on to be examined.
+        Examination probability of each position, from the first on.
     sessions : array-like of shape (n,)
         Id of the session.
     queries : array-like of shape (n,), optional
-        Id of the query; given, the bootstrap draws queries with all their sessions, else sessions.
+        Id of the query; if given, the bootstrap draws queries with all their sessions, else sessions.
     estimator : {"ips", "self-normalised", "doubly-robust"}
-        As above.
+        Estimator, see above.
     relevance : array-like of shape (n,), optional
-        The prediction r of "doubly-robust": chances of a click on an examined document.
+        Prediction r of "doubly-robust": click probability of an examined document.
     clip : float
-        Lowest propensity by which anything is divided.
+        Lower bound of the propensities in denominators.
     k : int, optional
         Only the first k ranks count.
     confidence, n_resamples, random_state
@@ -128,7 +128,7 @@ def counterfactual_dcg(
 def _interval_of_ratio(
     top: np.ndarray, bottom: np.ndarray, confidence: float, n_resamples: int, random_state: Any
 ) -> Interval:
-    """Percentile interval of Σ top / Σ bottom, from units drawn with replacement."""
+    """Percentile interval of Σ top / Σ bottom, resampling units with replacement."""
     if not bottom.sum():
         raise InputError("there is no click in the log")
     rng, n = np.random.default_rng(random_state), len(top)

@@ -1,6 +1,6 @@
-"""Measures of lists with graded relevance: DCG, NDCG and ERR, for any number of grades.
+"""Measures of graded relevance: DCG, NDCG and ERR, for any number of grades.
 
-All of them share these parameters, explained in full in `ndcg`: ``y_true`` and ``scores``, the cut ``k``, the rule
+All of them share these parameters, documented in `ndcg`: ``y_true`` and ``scores``, the cut ``k``, the rule
 for ``ties``, the rule for ``empty`` groups, ``groups`` and ``sample_weight``.
 """
 
@@ -38,41 +38,41 @@ def ndcg(
     discount: Discount = "log2",
     ties: Ties = "average",
 ) -> Values:
-    """Normalised discounted cumulative gain: `dcg` divided by that of the best order.
+    """Normalised discounted cumulative gain: `dcg` divided by that of the ideal order.
 
-    With the defaults the NDCG of LETOR: gain 2^rel − 1, discount 1 / log2(1 + rank). ``gain="linear"`` gives
-    scikit-learn's ``ndcg_score`` and trec_eval's ``ndcg``, which take the relevance itself.
+    The defaults give the NDCG of LETOR: gain 2^rel − 1, discount 1 / log2(1 + rank). ``gain="linear"`` gives
+    scikit-learn's ``ndcg_score`` and trec_eval's ``ndcg``, which use the relevance itself as gain.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Relevance of each row: numbers of at least 0, on any scale and with any number of grades. Two labels that
-        are no such numbers, such as "bad" and "good", count as 0 and 1, the larger in sorted order as 1.
+        Relevance of each row: numbers of at least 0, on any scale and with any number of grades. Two labels of another
+        kind, such as "bad" and "good", count as 0 and 1, the larger in sorted order as 1.
     scores : array-like of shape (n,)
-        The ranking: larger scores stand nearer the top. A score of -inf means that the row is not on the list: it
-        has no rank, but the best order would have had it.
+        Ranking scores: rows with larger scores are nearer to the top. A score of -inf means that the row is not on the
+        list: it has no rank, but it is part of the ideal order.
     k : int, optional
-        Only the first k ranks count, of the list and of the best order alike.
+        Only the first k ranks count, both of the list and of the ideal order.
     gain : {"exponential", "linear"} or callable
-        What a row of a grade is worth: 2^rel − 1, rel, or a function of an array of grades. The exponential gain is
-        divided by 2^(highest grade) where it would overflow, so that grades of thousands are fine.
+        Gain of a grade: 2^rel − 1, rel, or a function of an array of grades. The exponential gain is divided by
+        2^(highest grade) where it would overflow, so that grades in the thousands are supported.
     discount : {"log2", "log", "reciprocal", "none"} or callable
         1 / log2(1 + rank), 1 / ln(1 + rank), 1 / rank, 1, or a function of an array of ranks 1, 2, ....
     ties : {"pessimistic", "average", "optimistic", "given"}
-        Tied rows: the worst first, the expected value under random order (as scikit-learn does), the best first, or
-        the order in which the rows are given.
+        Order of tied rows: worst first, the expected value under random order (as in scikit-learn), best first, or the
+        order in which the rows are given.
     empty : {"skip", "zero", "one", "raise"}
-        What a group without a relevant row adds to the mean over the groups: nothing, 0, 1, or an error. trec_eval
-        leaves such queries out or counts them as 0, LETOR's own scripts count them as 0.
+        Contribution of a group without a relevant row to the mean over the groups: skipped, 0, 1, or an error.
+        trec_eval skips such queries or counts them as 0, LETOR's own scripts count them as 0.
     groups : array-like of shape (n,), optional
-        One id per row, in any order. Each group is a list of its own, and the value is the mean over them.
+        One id per row, in any order. Each group is a separate list, and the value is the mean over them.
     sample_weight : array-like of shape (n,), optional
-        Whole numbers of repetitions: a row of weight 2 counts as that row twice, one of weight 0 is not there.
+        Whole numbers of repetitions: a row of weight 2 counts twice, a row of weight 0 is ignored.
 
     Returns
     -------
     float
-        Between 0 and 1, which is the best order.
+        Between 0 and 1; 1 is the ideal order.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def ndcg(
     0.0
     """
     lists = rows.lists
-    # NDCG does not see the unit of the gains: dividing them by 2^highest keeps 2^rel from overflowing.
+    # NDCG is invariant to the scale of the gains: dividing them by 2^highest avoids overflow of 2^rel.
     best = _best_first(lists, gain)
     ideal = _discounted(lists, best, np.ones(len(best), bool), lists.highest, k, gain, discount)
     found = _list_dcg(lists, lists.highest, k, gain, discount, ties)
@@ -90,7 +90,7 @@ def ndcg(
 
 
 def _best_first(lists: GradedLists, gain: Gain) -> np.ndarray:
-    """Grades of every list in the order that has the largest DCG."""
+    """Return the grades of every list in the order of largest DCG."""
     if not callable(gain):
         return lists.ideal
     gains = _gains(lists.relevance, gain, np.zeros(len(lists.relevance)))
@@ -108,8 +108,8 @@ def dcg(
 ) -> Values:
     """Discounted cumulative gain Σ gain(rel) · discount(rank) (Järvelin and Kekäläinen 2002). Parameters as in `ndcg`.
 
-    A group without a relevant row has the value 0 but is left out of the mean, so that it goes with `ndcg`; set
-    ``empty="zero"`` to count it.
+    A group without a relevant row has the value 0 but is skipped in the mean, consistent with `ndcg`; set
+    ``empty="zero"`` to include it.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _discounted(
     discount: Discount,
     average: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Σ gain · discount over the first k ranks of each list; exponential gains are divided by 2^shift."""
+    """Sum gain · discount over the first k ranks of each list; exponential gains are divided by 2^shift."""
     gains = _gains(relevance, gain, shift[lists.of_rows])
     gains = gains if average is None else average(gains)
     counts = listed if k is None else listed & (lists.ranks <= check_cut(k))
@@ -167,7 +167,7 @@ def _gains(relevance: np.ndarray, gain: Gain, shift: np.ndarray) -> np.ndarray:
 
 
 def exponential_gain(relevance: np.ndarray, shift: np.ndarray | float) -> np.ndarray:
-    """(2^rel − 1) / 2^shift, without overflow for large grades and without loss of digits for small ones."""
+    """Compute (2^rel − 1) / 2^shift without overflow for large grades and without cancellation for small ones."""
     small = np.expm1(np.log(2) * np.minimum(relevance, 1)) * np.exp2(-shift)
     return np.where(relevance <= 1, small, np.exp2(relevance - shift) - np.exp2(-shift))
 
@@ -186,18 +186,18 @@ def _discount_of(discount: Discount) -> Callable[[np.ndarray], np.ndarray]:
 def err(
     rows: ScoredRows, *, k: int | None = None, max_grade: float | None = None, ties: NoMean = "pessimistic"
 ) -> Values:
-    """Expected reciprocal rank: where a reader who goes down the list is satisfied (Chapelle et al. 2009).
+    """Expected reciprocal rank of the row that satisfies a reader who scans from the top (Chapelle et al. 2009).
 
-    Σ_r (1/r) · R_r · Π_{i<r} (1 − R_i), where R = (2^rel − 1) / 2^max_grade is the chance that a row satisfies.
+    Σ_r (1/r) · R_r · Π_{i<r} (1 − R_i), where R = (2^rel − 1) / 2^max_grade is the probability that a row satisfies.
 
     Parameters
     ----------
     y_true, scores, k, empty, groups, sample_weight
         As in `ndcg`.
     max_grade : float, optional
-        The highest grade there could be; by default the highest in ``y_true``. Give it to compare samples.
+        Highest possible grade; by default the highest in ``y_true``. Set it to compare samples.
     ties : {"pessimistic", "optimistic", "given"}
-        As in `ndcg`. The expectation over random orders has no closed form here; the two ends enclose it.
+        As in `ndcg`. The expectation over random orders has no closed form; the first two are bounds on it.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def err(
 
 
 def highest_grade(rows: ScoredRows, max_grade: float | None) -> float:
-    """Highest grade that there could be, by default the highest one of the rows."""
+    """Return the highest possible grade, by default the highest of the rows."""
     # a bootstrap draw may lack the highest grade of the sample
     highest = (rows if rows.sample is None else rows.sample).lists.highest.max(initial=0.0)
     top = highest if max_grade is None else max_grade
@@ -222,10 +222,10 @@ def highest_grade(rows: ScoredRows, max_grade: float | None) -> float:
 
 
 def reciprocal_ranks(lists: GradedLists, chance: np.ndarray, k: int | None) -> np.ndarray:
-    """Expected 1/rank of the row that satisfies, for rows from top to bottom that do so with these chances."""
+    """Expected 1/rank of the satisfying row, given the probability of each row from top to bottom to satisfy."""
     satisfied = chance * lists.listed
     with np.errstate(divide="ignore"):
-        # a row that satisfies for certain gives -inf, and a reader who is gone
+        # a row that satisfies with certainty gives -inf: the reader stops there
         log_left = np.log1p(-satisfied)
     reached = np.exp(lists.before(log_left))
     counts = 1.0 if k is None else lists.ranks <= check_cut(k)
@@ -233,7 +233,7 @@ def reciprocal_ranks(lists: GradedLists, chance: np.ndarray, k: int | None) -> n
 
 
 def check_no_mean(name: str, ties: str) -> None:
-    """Raise InputError for rules for ties of measures whose expectation over random orders has no closed form."""
+    """Raise InputError for an unsupported rule for ties; "average" has no closed form in some measures."""
     if ties not in get_args(NoMean):
         raise InputError(
             f"{name} has no rule {ties!r} for ties, its expectation has no closed form: use one of "
@@ -242,7 +242,7 @@ def check_no_mean(name: str, ties: str) -> None:
 
 
 def check_cut(k: int) -> int:
-    """Refuse a cut that is not a number of rows."""
+    """Raise InputError unless a cut is a number of rows."""
     if not isinstance(k, Real) or not (1 <= k < np.inf) or k != int(k):
         raise InputError(f"k must be a number of rows, 1, 2, ..., got {k!r}")
     return int(k)

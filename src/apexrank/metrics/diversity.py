@@ -1,6 +1,6 @@
-"""Measures of lists that should serve several intents of a query: α-NDCG and intent-aware ERR.
+"""Diversity measures for queries with several intents: α-NDCG and intent-aware ERR.
 
-``y_true`` has a column for each intent: the relevance of the row to it. Queries with fewer intents have columns of
+``y_true`` has a column for each intent with the relevance of the row to it. Queries with fewer intents have columns of
 zeros. One label per row is a single intent.
 """
 
@@ -28,23 +28,23 @@ from apexrank.validation import check_between
 def alpha_ndcg(
     rows: ScoredRows, *, alpha: float = 0.5, k: int | None = None, ties: NoMean = "pessimistic"
 ) -> Values:
-    """α-NDCG: a row is worth less for an intent the more rows above it serve the same one (Clarke et al. 2008).
+    """α-NDCG, which discounts a row for each row above it that serves the same intent (Clarke et al. 2008).
 
     ``Σ_r Σ_j rel_rj · (1 − α)^{c_rj} / log2(1 + r)``, where c_rj rows above r are relevant to intent j, divided by the
-    same of the best order. That order is found greedily, as ndeval does: a better one may exist, which makes values
-    slightly above 1 possible for several intents.
+    same sum for the ideal order. That order is found greedily, as in ndeval: a better one may exist, so that values
+    slightly above 1 are possible with several intents.
 
     Parameters
     ----------
     y_true : array-like of shape (n, m) or (n,)
-        Relevance of each row to each intent: relevant when above 0, or from the grade ``relevant`` on.
+        Relevance of each row to each intent: relevant if above 0, or at least the grade ``relevant``.
     alpha : float in [0, 1]
-        0 counts every relevant row in full, 1 only the first one for each intent.
+        0 counts every relevant row fully, 1 only the first one for each intent.
     k : int, optional
-        Only the first k ranks count, of the list and of the best order alike.
+        Only the first k ranks count, both of the list and of the ideal order.
     ties : {"pessimistic", "optimistic", "given"}
-        Tied rows: those that serve the fewest intents first, the most, or the order of the rows. For several intents
-        the first two need not be the very worst and best order.
+        Order of tied rows: those that serve the fewest intents first, the most first, or the order of the rows. With
+        several intents the first two need not be the very worst and best order.
     scores, relevant, empty, pos_label, groups, sample_weight
         As in `apexrank.metrics.precision_at`; weights must be whole numbers.
 
@@ -68,13 +68,13 @@ def alpha_ndcg(
 
 
 def _greedy(table: np.ndarray, alpha: float, depth: int | None) -> float:
-    """Discounted gain of the order that takes the row of the largest gain at each rank.
+    """Discounted gain of the greedy order, which takes the row of the largest gain at each rank.
 
-    Rows of the same intents are alike, and gains only fall with each rank, so that a heap of stale gains suffices.
+    Rows with the same intents are equivalent, and gains only decrease with each rank, so a lazy heap suffices.
     """
     kinds, counts = np.unique(table[table.any(axis=1)], axis=0, return_counts=True)
     length = min(int(counts.sum()), depth or len(table))
-    if len(kinds) == 1:  # a single intent, perhaps of a long list
+    if len(kinds) == 1:  # a single intent, possibly with a long list
         ranks = np.arange(1, length + 1)
         return float(kinds.sum() * np.sum((1 - alpha) ** (ranks - 1.0) / np.log2(1 + ranks)))
     worth, total = np.ones(table.shape[1]), 0.0
@@ -95,7 +95,7 @@ def err_ia(
 ) -> Values:
     """Intent-aware expected reciprocal rank: the mean of `err` over the intents of a query (Chapelle et al. 2011).
 
-    Intents count the same; those without a relevant row in the query are left out.
+    Intents have equal weights; those without a relevant row in the query are skipped.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def err_ia(
 
 
 def _top_down(name: str, rows: ScoredRows, table: np.ndarray, ties: NoMean) -> tuple[GradedLists, np.ndarray]:
-    """Lists, and the table in their order: tied rows by their sum, equal ones by columns, so that no order is left."""
+    """Return lists, and the table in their order; tied rows are sorted by sum, then by columns, deterministically."""
     check_no_mean(name, ties)
     lists = rows.lists
     table = table[lists.rows]

@@ -1,4 +1,4 @@
-"""Measures by name, such as ``"auc"`` or ``"ndcg_at_10"``: for one list, for each group, as scikit-learn scorers."""
+"""Measures by name, such as ``"auc"`` or ``"ndcg_at_10"``, for one list, by group, or as scikit-learn scorers."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Family(NamedTuple):
 
     function: RankMeasure
     label: str
-    options: dict[str, Any] = {}  # noqa: RUF012  what the function is called with
-    argument: str | None = None  # what the number at the end of the name means
+    options: dict[str, Any] = {}  # noqa: RUF012  options of the function
+    argument: str | None = None  # argument set by the number at the end of the name
     greater_is_better: bool = True
     graded: bool = False
     ties: bool = True
@@ -51,7 +51,7 @@ class Family(NamedTuple):
 
 @ranking_measure("grades")
 def _kendall(rows: ScoredRows) -> Values:
-    """Kendall's τ_b of scores and relevance in each group; none where either is all tied."""
+    """Kendall's τ_b of scores and relevance in each group; undefined if either is all tied."""
     times, relevance, scores = rows.repetitions(), rows.relevance, rows.scores
     values = np.full(len(rows.groups), np.nan)
     for q in range(len(rows.groups)):
@@ -132,7 +132,7 @@ _TREC = {"map_cut": "average_precision", "ndcg_cut": "ndcg_linear", "p": "precis
 
 
 class Measure(NamedTuple):
-    """A measure with all its options set."""
+    """Measure with all its options set."""
 
     name: str
     family: Family
@@ -140,13 +140,13 @@ class Measure(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Name for people."""
+        """Display name."""
         number = self.options.get(self.family.argument or "", 0)
         percent = self.family.argument in ("max_fpr", "fpr")
         return self.family.label.format(f"{100 * number:g}%" if percent else f"{number:.15g}")
 
     def values(self, rows: ScoredRows, ties: Ties | None = None) -> Values:
-        """Value of each group; without a rule for ties by the measure's own."""
+        """Compute the value of each group; the default rule for ties is that of the measure."""
         if self.family.graded:
             check_grades(rows.relevance)
         rule = {"ties": ties} if ties and self.family.ties else {}
@@ -195,7 +195,7 @@ def find_measure(name: str) -> Measure:
 
 
 def _check_argument(name: str, stem: str, argument: str, value: float) -> None:
-    """Refuse a number that the measure would refuse later."""
+    """Raise InputError early for a number that the measure would reject later."""
     whole = value == np.floor(value) and 1 <= value < np.inf
     share = argument == "k" and stem in ("precision_at", "recall_at") and 0 < value < 1
     fits = {"k": whole or share, "max_fpr": 0 < value <= 1, "fpr": 0 <= value <= 1, "p": value > 0}
@@ -205,7 +205,7 @@ def _check_argument(name: str, stem: str, argument: str, value: float) -> None:
 
 
 def find_measures(names: str | Iterable[str]) -> list[Measure]:
-    """Measures of several names; one string is one name, or several with commas between them."""
+    """Return the measures of several names; a string is one name or several separated by commas."""
     if not isinstance(names, Iterable):
         raise InputError(f"measures must be names such as ['ndcg', 'map'], got {names!r}")
     listed = names.split(",") if isinstance(names, str) else names
@@ -228,7 +228,7 @@ def evaluate(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Several measures by name, with one sort for all of them.
+    """Evaluate several measures by name, with a single sort.
 
     Parameters
     ----------
@@ -238,9 +238,9 @@ def evaluate(
         Names such as "auc", "ndcg", "ndcg_at_10" or "ndcg@10", "map", "precision_at_5", "p_norm_risk_16": any that
         `get_scorer` knows. Losses such as "r_max" keep their sign here.
     ties : {"pessimistic", "average", "optimistic", "given"}, optional
-        One rule for all measures; by default each has its own. "given" repeats trec_eval on rows in its order.
+        One rule for all measures; by default each has its own. "given" reproduces trec_eval for rows in its order.
     relevant : float, optional
-        The grade from which on a row counts as positive in measures of two classes.
+        Lowest grade that counts as positive in measures of two classes.
 
     Examples
     --------
@@ -268,14 +268,13 @@ def per_group(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> pl.DataFrame:
-    """Measures of each group (query) as a table. Parameters as in `evaluate`.
+    """Evaluate measures by group (query), as a table; parameters as in `evaluate`.
 
     Returns
     -------
     polars.DataFrame
-        A row for each group, sorted by its id: ``group``, its number of rows ``n``, the number of them that are
-        ``relevant`` (both weighted where there are weights), and a column for each measure, null where it is not
-        defined.
+        A row for each group, sorted by its id: ``group``, its number of rows ``n``, the number of ``relevant`` rows
+        (both weighted if there are weights), and a column for each measure, null where it is undefined.
 
     Examples
     --------
@@ -307,14 +306,14 @@ def empty_groups(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Names of the groups for which a measure is not defined, the ones that ``empty`` is about.
+    """Return the names of the groups for which a measure is undefined, to which the option ``empty`` applies.
 
     Parameters
     ----------
     y_true, groups, pos_label, sample_weight
         As in `auc`.
     need : {"both", "positive"}
-        What the measure needs: rows of both classes, or positives only (precision, recall, sums over ranks).
+        Requirement of the measure: rows of both classes, or positives only (precision, recall, sums over ranks).
 
     Examples
     --------
@@ -336,16 +335,16 @@ def get_scorer(name: str) -> Callable[..., float]:
     Parameters
     ----------
     name : str
-        One of `scorer_names`, a number after the name setting its argument: "precision_at_100",
-        "partial_auc_0.05", "p_norm_risk_16", "ndcg_at_5" or "ndcg@5". Without one it is k = 10, max_fpr = 0.1,
+        One of `scorer_names`, with an optional number that sets its argument: "precision_at_100",
+        "partial_auc_0.05", "p_norm_risk_16", "ndcg_at_5" or "ndcg@5". The defaults are k = 10, max_fpr = 0.1,
         fpr = 0.01, p = 4 (normalised). Losses are negated. Any other name is looked up in scikit-learn.
 
     Returns
     -------
     callable
-        It takes ``groups`` and ``sample_weight`` by metadata routing, after
-        ``scorer.set_score_request(groups=True)``. The estimator's decision_function is the ranking score, or
-        else its probability of the positive class, or its prediction. Of two labels the larger is positive.
+        It accepts ``groups`` and ``sample_weight`` by metadata routing, after
+        ``scorer.set_score_request(groups=True)``. The ranking score is the estimator's decision_function, or else its
+        probability of the positive class, or its prediction. Of two labels the larger is positive.
 
     Examples
     --------
@@ -382,7 +381,7 @@ def one_measure(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """One measure by its name: what a scorer calls. Two labels are two classes, as scikit-learn has it."""
+    """Evaluate one measure by name, for scorers; two labels are two classes, as in scikit-learn."""
     labels = np.asarray(y_true)
     values = [] if labels.ndim == 2 or missing_numbers(labels).any() else distinct(as_labels(labels))
     pos_label = values[1] if len(values) == 2 and not find_measure(name).family.graded else None
@@ -391,7 +390,7 @@ def one_measure(
 
 
 def scorer_names() -> list[str]:
-    """Names of all measures that `get_scorer`, `evaluate` and `per_group` know.
+    """Return the names of all measures of `get_scorer`, `evaluate` and `per_group`.
 
     Examples
     --------
@@ -402,7 +401,7 @@ def scorer_names() -> list[str]:
 
 
 def ranking_scores(ranker: Any, X: Any, pos_label: Any = None) -> np.ndarray:
-    """Scores of an estimator's best method for it, or the scores themselves."""
+    """Return ranking scores from an estimator's most suitable method, or given scores unchanged."""
     methods = [name for name in ("decision_function", "predict_proba", "predict") if hasattr(ranker, name)]
     if not methods:
         if np.ndim(ranker) != 1:
@@ -415,9 +414,9 @@ def ranking_scores(ranker: Any, X: Any, pos_label: Any = None) -> np.ndarray:
         raise InputError(f"X is None, but {type(ranker).__name__} needs rows to score: give X, or scores")
     values = np.asarray(getattr(ranker, methods[0])(X))
     scores = values[:, 1] if values.ndim == 2 and values.shape[1] == 2 else values
-    # These score the second class; for the first one the list is read from its other end.
+    # These score the second class; for the first one the list is reversed.
     classes = getattr(ranker, "classes_", [None])
     first = pos_label is not None and pos_label == classes[0]
     if pos_label is None and len(classes) == 2:
-        classes[-1]  # a ranker whose positive class does not sort last needs pos_label, and says so
+        classes[-1]  # raises an error if the positive class does not sort last and pos_label is missing
     return -scores if first else scores

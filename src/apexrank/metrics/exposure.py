@@ -1,4 +1,4 @@
-"""Expected exposure: whether rows of equal relevance get equal attention (Diaz et al. 2020)."""
+"""Expected exposure: equal attention for rows of equal relevance (Diaz et al. 2020)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apexrank.metrics.unjudged import check_persistence
 
 
 class Exposure(NamedTuple):
-    """Means over the groups: ``loss = disparity − 2·relevance + (the target's own square)``."""
+    """Means over the groups, with ``loss = disparity − 2·relevance + |target|²``."""
 
     disparity: float
     relevance: float
@@ -23,12 +23,12 @@ class Exposure(NamedTuple):
 
 @ranking_measure("grades")
 def exposure_loss(rows: ScoredRows, *, persistence: float = 0.5) -> Values:
-    """Squared distance of the rows' expected exposure from its target, EE-L of Diaz et al. (2020); 0 is best.
+    """Squared distance between expected and target exposure, EE-L of Diaz et al. (2020); 0 is best.
 
-    A reader goes on from each rank to the next with the chance γ = ``persistence``, so that rank r has the exposure
-    γ^(r−1). Tied rows stand for all of their orders and share the exposure of their ranks. The target gives each row
-    the mean exposure of the rows of its grade in the best order: a list without ties, which prefers one of two equal
-    rows, is never at the target. For policies that draw rankings see `expected_exposure`.
+    A reader continues from each rank to the next with probability γ = ``persistence``, so that rank r has the exposure
+    γ^(r−1). Tied rows represent all of their orders and share the exposure of their ranks. The target gives each row
+    the mean exposure of the rows of its grade in the ideal order: a list without ties, which prefers one of two equal
+    rows, never attains the target. For policies that draw rankings see `expected_exposure`.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def exposure_loss(rows: ScoredRows, *, persistence: float = 0.5) -> Values:
 
 
 def _exposures(lists: GradedLists, persistence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Expected exposure of each row of the lists, and its target."""
+    """Return the expected exposure of each row of the lists, and its target."""
     exposure = persistence ** (lists.ranks - 1.0)
     order = np.lexsort((-lists.relevance, lists.of_rows))
     grade, list_ = lists.relevance[order], lists.of_rows
@@ -74,12 +74,12 @@ def expected_exposure(
     Parameters
     ----------
     y_true, groups
-        As in `apexrank.metrics.ndcg`; groups without a relevant row are left out.
+        As in `apexrank.metrics.ndcg`; groups without a relevant row are skipped.
     scores : array-like of shape (n,) or (n, m)
-        Of one ranking, or of m rankings drawn from a stochastic policy, one in each column: the exposure is the mean
-        over them.
+        Scores of one ranking, or of m rankings drawn from a stochastic policy, one in each column: the exposure is the
+        mean over them.
     persistence : float in (0, 1)
-        The chance that a reader goes on to the next rank.
+        Probability that a reader continues to the next rank.
 
     Returns
     -------

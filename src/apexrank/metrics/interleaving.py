@@ -1,4 +1,4 @@
-"""Team-draft interleaving: two rankers compared by the clicks on one list made of both (Radlinski et al. 2008)."""
+"""Team-draft interleaving: comparison of two rankers by clicks on an interleaved list (Radlinski et al. 2008)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from apexrank.validation import check_count, segment
 
 
 class Interleaved(NamedTuple):
-    """Items of an interleaved list from the top, and the ranker that chose each: "a" or "b"."""
+    """Items of an interleaved list from the top, and the ranker that chose each, "a" or "b"."""
 
     items: list[Any]
     teams: list[str]
 
 
 class InterleavingTest(NamedTuple):
-    """Impressions won by each ranker, and the share of those decided that ``b`` won, with interval and p-value."""
+    """Impressions won by each ranker, and ``b``'s share of the decided ones, with interval and p-value."""
 
     wins_a: int
     wins_b: int
@@ -35,14 +35,14 @@ class InterleavingTest(NamedTuple):
 def team_draft(
     a: Sequence[Hashable], b: Sequence[Hashable], *, length: int | None = None, random_state: Any = None
 ) -> Interleaved:
-    """Interleave two rankings of items: in each round both rankers choose one, in random order.
+    """Interleave two rankings: in each round both rankers choose an item, in random order.
 
-    A ranker chooses its highest item that is not on the list yet, and a click on the item counts for it.
+    A ranker chooses its highest item that is not yet on the list, and clicks on that item count for it.
 
     Parameters
     ----------
     a, b : sequence of hashable
-        Items from the top, each once in a ranking; the rankings need not have the same items.
+        Items from the top, without repetition; the rankings need not have the same items.
     length : int, optional
         Length of the list; by default all items.
     random_state : int, Generator or None
@@ -81,28 +81,28 @@ def team_draft(
 def interleaving_test(
     clicked: ArrayLike, teams: ArrayLike, impressions: ArrayLike, *, confidence: float = 0.95
 ) -> InterleavingTest:
-    """Which of two interleaved rankers is preferred, from a log of clicks.
+    """Test which of two interleaved rankers is preferred, from a click log.
 
-    The ranker whose items got more clicks wins an impression (one showing of a list). The p-value is that of the sign
-    test, exact and two-sided, on the impressions that have a winner, the interval is Wilson's. Impressions of one user
-    or query are taken as independent: where they are not, keep one of each.
+    The ranker whose items got more clicks wins an impression (one display of a list). The p-value is that of the exact
+    two-sided sign test on the impressions with a winner; the interval is Wilson's. Impressions are assumed to be
+    independent: if those of a user or query are not, keep one of each.
 
     Parameters
     ----------
     clicked : array-like of bool or int, shape (n,)
-        Whether (or how often) each item shown was clicked.
+        Whether each displayed item was clicked, or its number of clicks.
     teams : array-like of shape (n,)
-        "a" or "b", the ranker that chose the item, as `team_draft` has it.
+        "a" or "b", the ranker that chose the item, as returned by `team_draft`.
     impressions : array-like of shape (n,)
         Id of the impression of each row.
     confidence : float in (0, 1)
-        Of the interval of ``share_b``.
+        Confidence level of the interval of ``share_b``.
 
     Returns
     -------
     InterleavingTest
-        Named tuple (wins_a, wins_b, ties, share_b, low, high, p_value); the share of impressions won by b among
-        those decided, NaN if there are none.
+        Named tuple (wins_a, wins_b, ties, share_b, low, high, p_value); ``share_b`` is the share of the decided
+        impressions won by b, NaN if there are none.
 
     Examples
     --------

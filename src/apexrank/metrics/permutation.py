@@ -1,15 +1,15 @@
-"""Distances between rankings of the same items: Kendall's τ and Spearman's distances, O(n log n) each.
+"""Distances between rankings of the same items: Kendall's τ and Spearman's distances, in O(n log n).
 
-The two lists are passed by the one keyword that says what they hold; for three items a, b, c, best first b, a, c:
+The two lists are passed by the keyword that describes their content; for three items a, b, c with the order b, a, c:
 
 - ``scores=(first, second)``: one number per item, larger is better: ``[0.5, 0.9, 0.1]``;
-- ``rankings=(first, second)``: the rank of each item, 1 is best: ``[2, 1, 3]``. Any numbers will do of which the
+- ``rankings=(first, second)``: the rank of each item, 1 is best: ``[2, 1, 3]``. Any numbers are accepted where the
   smaller is better, so that equal ones are ties;
 - ``orders=(first, second)``: the item at each rank, best first: ``["b", "a", "c"]``. Items are any hashable labels;
   both lists hold the same items, each once. Inside a list a tuple is one item.
 
 A list is one-dimensional, or a table of m lists of n items; a single list is compared with each row of a table. The
-result is a float for two single lists, and otherwise an array of one value per row. TwoLists of fewer than two items
+result is a float for two single lists, and otherwise an array of one value per row. Lists of fewer than two items
 have no pairs: their distances are 0 and their τ is nan.
 """
 
@@ -34,7 +34,7 @@ Weights = ArrayLike | Mapping[Any, float] | Callable[[np.ndarray], ArrayLike]
 
 
 class KendallCounts(NamedTuple):
-    """The n(n − 1)/2 pairs of items by what two lists say of them: five numbers, or five arrays for many lists.
+    """Counts of the n(n − 1)/2 pairs of items by agreement of two lists: five numbers, or arrays for many lists.
 
     Examples
     --------
@@ -57,14 +57,14 @@ class KendallCounts(NamedTuple):
 
     @property
     def tau_a(self) -> float | np.ndarray:
-        """``(C − D) / (n(n − 1)/2)``; nan for fewer than two items."""
+        """Kendall's τ_a, ``(C − D) / (n(n − 1)/2)``; nan for fewer than two items."""
         return _quotient(self.concordant - self.discordant, self.n_pairs)
 
     @property
     def tau_b(self) -> float | np.ndarray:
-        """``(C − D) / √((pairs untied in the first)·(pairs untied in the second))``; nan if a list is all tied."""
+        """Kendall's τ_b, ``(C − D) / √((untied pairs of first)·(untied pairs of second))``; nan if one is all tied."""
         untied = self.concordant + self.discordant
-        # floats, because the product of two numbers of pairs leaves int64 at 80 thousand items
+        # floats, because the product of two numbers of pairs overflows int64 from 80 thousand items
         return _quotient(
             self.concordant - self.discordant,
             np.sqrt(np.multiply(untied + self.tied_first, untied + self.tied_second, dtype=np.float64)),
@@ -74,12 +74,12 @@ class KendallCounts(NamedTuple):
 def kendall_counts(
     *, scores: TwoLists = None, rankings: TwoLists = None, orders: TwoLists = None
 ) -> KendallCounts:
-    """Count the pairs of items on which two lists agree, disagree, or have a tie.
+    """Count concordant, discordant and tied pairs of two lists.
 
     Parameters
     ----------
     scores, rankings, orders : pair of lists or of tables of lists
-        Exactly one of them: the two lists to compare, and what they hold.
+        Exactly one of them, the two lists to compare.
         ``scores``: one number per item, larger is better. ``rankings``: the rank of each item, 1 is best.
         ``orders``: the item at each rank, best first.
 
@@ -106,14 +106,14 @@ def kendall_tau(
     """Kendall's rank correlation τ: 1 for the same order, −1 for the opposite one (Kendall 1945).
 
     ``τ_a = (C − D) / (n(n − 1)/2)`` with C concordant and D discordant pairs; ``τ_b`` divides by the geometric mean
-    of the numbers of pairs that are not tied in each list. Without ties they are the same.
+    of the numbers of untied pairs in each list. Without ties they are equal.
 
     Parameters
     ----------
     scores, rankings, orders
         As in `kendall_counts`.
     variant : {"a", "b"}
-        "b" gives ``scipy.stats.kendalltau``; it is nan where a list is all tied, as there is no order to compare.
+        "b" equals ``scipy.stats.kendalltau``; it is nan if a list is all tied.
 
     Examples
     --------
@@ -133,11 +133,11 @@ def kendall_distance(
     normalize: bool = False,
     tie_penalty: float = 0.0,
 ) -> float | np.ndarray:
-    """Kendall τ distance: the number of pairs that two lists put in opposite order.
+    """Kendall τ distance: the number of discordant pairs of two lists.
 
-    ``d_T(σ, π) = Σ_{i<j} I(σ⁻¹π(i) > σ⁻¹π(j))``, the swaps of neighbours that turn one order into the other
-    (Iyer and Bilmes 2013, eq. 1). With ties ``K^(p)`` of Fagin et al. (2006): a pair tied in exactly one list adds
-    the ``tie_penalty`` p, and a pair tied in both adds nothing.
+    ``d_T(σ, π) = Σ_{i<j} I(σ⁻¹π(i) > σ⁻¹π(j))``, the number of swaps of neighbours that turn one order into the other
+    (Iyer and Bilmes 2013, eq. 1). With ties it is ``K^(p)`` of Fagin et al. (2006): a pair tied in exactly one list
+    adds the ``tie_penalty`` p, and a pair tied in both adds nothing.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def kendall_distance(
     normalize : bool
         Divide by the number of pairs, n(n − 1)/2, so that opposite orders are at distance 1.
     tie_penalty : float from 0 to 1
-        From 1/2 on the distance is a metric on lists with ties; at 0 different lists may be at distance 0.
+        From 1/2 on, the distance is a metric on lists with ties; at 0, different lists may have distance 0.
 
     Examples
     --------
@@ -171,10 +171,10 @@ def weighted_kendall_distance(
     combine: Combine = "product",
     normalize: bool = False,
 ) -> float | np.ndarray:
-    """Weighted Kendall τ distance: the sum over the pairs in opposite order of ``w_i·w_j`` or ``w_i + w_j``.
+    """Weighted Kendall τ distance: the sum of ``w_i·w_j`` or ``w_i + w_j`` over the discordant pairs.
 
-    A pair that is tied in either list adds nothing. Without ties ``1 − 2·distance``, normalised, is the weighted τ
-    of Vigna (2015), ``scipy.stats.weightedtau``.
+    A pair tied in either list adds nothing. Without ties, ``1 − 2·distance`` of the normalised distance is the weighted
+    τ of Vigna (2015), ``scipy.stats.weightedtau``.
 
     Parameters
     ----------
@@ -185,9 +185,9 @@ def weighted_kendall_distance(
         a function of the rank in the *first* list, called with an array of ranks (1 is best, ties have their mean
         rank), e.g. ``lambda rank: 1 / rank``; the distance is then not symmetric. Weights are finite and at least 0.
     combine : {"product", "sum"}
-        Whether a pair weighs ``w_i·w_j`` or ``w_i + w_j``.
+        Weight of a pair, ``w_i·w_j`` or ``w_i + w_j``.
     normalize : bool
-        Divide by the same sum over all pairs; 0 where that is 0.
+        Divide by the same sum over all pairs; 0 if that is 0.
 
     Examples
     --------
@@ -199,7 +199,9 @@ def weighted_kendall_distance(
     check_choice("combine", combine, Combine)
     lists = read_lists(scores, rankings, orders)
     w = item_weights(weights, lists)
-    if normalize:  # the quotient does not see the unit, but products of tiny or huge weights would
+    if (
+        normalize
+    ):  # the quotient is scale-invariant, but products of tiny or huge weights would underflow or overflow
         w = np.divide(w, w.max(initial=0.0), out=np.zeros_like(w), where=w > 0)
     distance = sum_inversions(lists.first, lists.second, w, additive=combine == "sum")
     if not normalize:
@@ -208,25 +210,25 @@ def weighted_kendall_distance(
         largest = (w.shape[1] - 1) * w.sum(axis=1)
     else:
         largest = (w[:, 1:] * np.cumsum(w, axis=1)[:, :-1]).sum(axis=1)
-    # rounding of two sums taken in different orders may put opposite lists past 1
+    # rounding of two sums in different orders may exceed 1 for opposite lists
     return lists.result(np.minimum(distance, largest), largest)
 
 
 def spearman_footrule(
     *, scores: TwoLists = None, rankings: TwoLists = None, orders: TwoLists = None, normalize: bool = False
 ) -> float | np.ndarray:
-    """Spearman's footrule: ``d_S(σ, π) = Σ_i |σ⁻¹(i) − π⁻¹(i)|``, the ranks that the items move by in all.
+    """Spearman's footrule ``d_S(σ, π) = Σ_i |σ⁻¹(i) − π⁻¹(i)|``, the total displacement of the items.
 
-    Iyer and Bilmes (2013, eq. 2), Diaconis and Graham (1977). Ties have their mean rank; rankings given as other
-    numbers than ranks are turned into ranks first.
+    Iyer and Bilmes (2013, eq. 2), Diaconis and Graham (1977). Ties have their mean rank; rankings given as numbers
+    other than ranks are converted to ranks first.
 
     Parameters
     ----------
     scores, rankings, orders
         As in `kendall_counts`.
     normalize : bool
-        Divide by the largest value, ``⌊n²/2⌋``, so that opposite orders are at distance 1. To divide by ``n²``
-        instead, as Acharyya (2013, sec. 6.4) does, take the plain sum; such values end at 1/2.
+        Divide by the largest value, ``⌊n²/2⌋``, so that opposite orders are at distance 1. To divide by ``n²`` instead,
+        as Acharyya (2013, sec. 6.4) does, use the plain sum; such values are at most 1/2.
 
     Examples
     --------
@@ -243,10 +245,10 @@ def spearman_footrule(
 def spearman_distance(
     *, scores: TwoLists = None, rankings: TwoLists = None, orders: TwoLists = None, normalize: bool = False
 ) -> float | np.ndarray:
-    """Spearman's rank distance: the sum of squares ``d_R(σ, π) = Σ_i (σ⁻¹(i) − π⁻¹(i))²``, without a root.
+    """Spearman's rank distance ``d_R(σ, π) = Σ_i (σ⁻¹(i) − π⁻¹(i))²``, the sum of squares without a root.
 
-    Iyer and Bilmes (2013, eq. 3), who call it rank correlation: without ties Spearman's ρ is ``1 − 2·d_R`` of the
-    normalised distance. Ties have their mean rank.
+    Iyer and Bilmes (2013, eq. 3) call it rank correlation: without ties Spearman's ρ is ``1 − 2·d_R`` of the normalised
+    distance. Ties have their mean rank.
 
     Parameters
     ----------
@@ -270,7 +272,7 @@ def spearman_distance(
 
 
 def _quotient(numerator: Any, denominator: Any) -> float | np.ndarray:
-    with np.errstate(invalid="ignore"):  # 0/0 is nan: nothing to compare
+    with np.errstate(invalid="ignore"):  # 0/0 is nan: no pairs to compare
         value = np.divide(numerator, denominator)
     return value if np.ndim(value) else float(value)
 
@@ -286,7 +288,7 @@ def _counts(lists: Comparison) -> KendallCounts:
 
 
 class Comparison(NamedTuple):
-    """Two checked lists or tables; a single list has one row. ``items`` are the labels, where there are any."""
+    """Two validated lists or tables; a single list has one row. ``items`` are the labels, if any."""
 
     first: SortedRows
     second: SortedRows
@@ -301,7 +303,7 @@ class Comparison(NamedTuple):
         return mean_ranks(self.first) - mean_ranks(self.second)
 
     def result(self, values: np.ndarray, largest: ArrayLike | None = None) -> float | np.ndarray:
-        """Public result for one value per row, divided by the largest possible value if given."""
+        """Convert one value per row to the public result, divided by the largest possible value if given."""
         values = np.asarray(values, dtype=np.float64)
         if largest is not None:
             values = np.divide(values, largest, out=np.zeros_like(values), where=np.not_equal(largest, 0))
@@ -309,7 +311,7 @@ class Comparison(NamedTuple):
 
 
 def read_lists(scores: TwoLists, rankings: TwoLists, orders: TwoLists) -> Comparison:
-    """Check the one pair of lists that is given."""
+    """Validate the pair of lists that is given."""
     pairs = {"scores": scores, "rankings": rankings, "orders": orders}
     given = [name for name, pair in pairs.items() if pair is not None]
     if len(given) != 1:
@@ -331,7 +333,7 @@ def read_lists(scores: TwoLists, rankings: TwoLists, orders: TwoLists) -> Compar
 
 
 def _same_shape(name: str, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both as tables, once their numbers of items and of rows fit."""
+    """Return both as tables; raise InputError unless their numbers of items and rows match."""
     if first.ndim == second.ndim == 2 and len(first) != len(second):
         raise InputError(
             f"{name} must have as many rows in both tables, got {len(first)} and {len(second)}: "
@@ -342,13 +344,13 @@ def _same_shape(name: str, first: np.ndarray, second: np.ndarray) -> tuple[np.nd
     first, second = np.atleast_2d(first), np.atleast_2d(second)
     if lengths[0] != lengths[1]:
         if name == "orders" and len(first) and len(second):
-            _match(first[0].tolist(), second[0].tolist(), of)  # names the item that one of them lacks
+            _match(first[0].tolist(), second[0].tolist(), of)  # raises an error with the missing item
         raise InputError(f"{name} must be of the same items, got lists of {lengths[0]} and {lengths[1]}")
     return first, second
 
 
 def _numbers(name: str, which: str, values: Any) -> np.ndarray:
-    """One list or table of numbers; integers stay integers, as large ones would be rounded into ties."""
+    """Convert a list or table to numbers; integers stay integers, because rounding could create ties."""
     try:
         array = np.asarray(values)
         array = array.astype(np.float64) if array.dtype.kind == "O" else array
@@ -370,7 +372,7 @@ def _check_dimensions(name: str, which: str, array: np.ndarray) -> None:
 
 
 def _items(name: str, which: str, values: Any) -> np.ndarray:
-    """One list or table of labels, which may be tuples; a list in a list is a row."""
+    """Convert a list or table of labels, which may be tuples; a nested list is a row."""
     if hasattr(values, "__array__"):
         array = np.asarray(values)
         _check_dimensions(name, which, array)
@@ -391,7 +393,7 @@ def _items(name: str, which: str, values: Any) -> np.ndarray:
 
 
 def _positions(first: np.ndarray, second: np.ndarray, single: bool) -> np.ndarray:
-    """Position in the second order of each item of the first."""
+    """Return the position in the second order of each item of the first."""
     positions = np.empty(first.shape, dtype=np.int64)
     if first.dtype.kind == second.dtype.kind != "O":
         by_first, by_second = np.argsort(first, axis=1), np.argsort(second, axis=1)
@@ -400,14 +402,14 @@ def _positions(first: np.ndarray, second: np.ndarray, single: bool) -> np.ndarra
         if same and (sorted_[:, 1:] != sorted_[:, :-1]).all():
             np.put_along_axis(positions, by_first, by_second, axis=1)
             return positions
-    # labels without an order of their own, or lists with a fault that has to be named
+    # labels that cannot be sorted, or invalid lists that need an error message
     for r, rows in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         positions[r] = _match(*rows, "" if single else f" of row {r}")
     return positions
 
 
 def _match(first: list, second: list, of: str) -> list[int]:
-    """Position in the second list of each item of the first."""
+    """Return the position in the second list of each item of the first."""
     places = [_places(row, which, of) for which, row in zip(WHICH, (first, second), strict=True)]
     for this, other, (has, lacks) in zip(places, places[::-1], (WHICH, WHICH[::-1]), strict=True):
         odd = this.keys() - other.keys()
@@ -433,7 +435,7 @@ def _places(row: list, which: str, of: str) -> dict[Hashable, int]:
 
 
 def item_weights(weights: Any, lists: Comparison) -> np.ndarray:
-    """Weights with a row per list, or a single row for all; columns as in the lists' levels."""
+    """Return weights with a row per list, or a single row for all; columns as in the lists' levels."""
     m, n = np.broadcast_shapes(lists.first.order.shape, lists.second.order.shape)
     given = _given_weights(weights, lists)
     try:

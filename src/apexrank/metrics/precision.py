@@ -1,6 +1,6 @@
-"""Precision and recall of the first rows, average precision, the reciprocal rank of the first positive.
+"""Precision and recall of the first rows, average precision, and reciprocal rank of the first positive.
 
-Parameters that are not explained here are those of `precision_at` and of `apexrank.metrics.auc`.
+Parameters not documented here are those of `precision_at` and `apexrank.metrics.auc`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def precision_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Value
     Parameters
     ----------
     y_true, scores, empty, pos_label, groups, sample_weight
-        As in `apexrank.metrics.auc`, except that a group needs no negatives and that labels may be grades: more
-        than two numbers are positive when above 0. A score of -inf means that a row is not on the list.
+        As in `apexrank.metrics.auc`, except that a group needs no negatives and that labels may be grades: with more
+        than two numbers, those above 0 are positive. A score of -inf means that a row is not on the list.
     k : int, or float in (0, 1)
-        Number of rows, or the fraction of the (group's) rows; a fraction need not come to whole rows. A list
-        shorter than ``k`` is filled up with negatives, as trec_eval does.
+        Number of rows, or the fraction of the (group's) rows, which need not be a whole number of rows. A list shorter
+        than ``k`` is padded with negatives, as in trec_eval.
     relevant : float, optional
-        The grade from which on a row counts as positive.
+        Lowest grade that counts as positive.
     ties : {"pessimistic", "average", "optimistic", "given"}
-        Rows tied at the cut: negatives first, the expected value under random order, positives first, or the order
-        of the rows.
+        Order of rows tied at the cut: negatives first, the expected value under random order, positives first, or the
+        order of the rows.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def precision_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Value
 
 @ranking_measure("relevance")
 def recall_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Values:
-    """Share of all positives that stand among the first ``k`` rows. Parameters as in `precision_at`.
+    """Share of all positives that are among the first ``k`` rows. Parameters as in `precision_at`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def recall_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Values:
 
 
 def _hits(levels: Levels, k: float) -> tuple[np.ndarray, np.ndarray]:
-    """Positives before the cut in each group, and rows before it; a level that is cut gives its share."""
+    """Return the positives and rows before the cut in each group; a level at the cut counts proportionally."""
     if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
         raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
     (before, through), listed = levels.rows_above, levels.score > -np.inf
@@ -74,7 +74,7 @@ def _hits(levels: Levels, k: float) -> tuple[np.ndarray, np.ndarray]:
     if k < 1:
         rows = k * levels.sums((levels.positive + levels.negative) * listed)
     end = len(before)
-    if len(rows) == 1:  # of one long list only the levels down to the cut matter
+    if len(rows) == 1:  # for one long list only the levels down to the cut matter
         end = min(end, int(np.searchsorted(through, rows[0])) + 1)
     before, through, listed = before[:end], through[:end], listed[:end]
     limit = rows[0] if len(rows) == 1 else levels.spread(rows)
@@ -85,19 +85,19 @@ def _hits(levels: Levels, k: float) -> tuple[np.ndarray, np.ndarray]:
 
 @ranking_measure("relevance")
 def average_precision(rows: ScoredRows, *, k: int | None = None, ties: ThresholdTies = "average") -> Values:
-    """Mean over all positives of the precision at their rank; with groups the mean over these, MAP.
+    """Average precision, the mean precision at the ranks of the positives; with groups its mean, MAP.
 
     Parameters
     ----------
     y_true, scores, relevant, empty, pos_label, groups, sample_weight
         As in `apexrank.metrics.precision_at`.
     k : int, optional
-        Positives below rank k add nothing; the sum is still divided by the number of all positives, as trec_eval's
-        ``map_cut`` does.
+        Positives below rank k contribute nothing; the sum is still divided by the number of all positives, as in
+        trec_eval's ``map_cut``.
     ties : {"pessimistic", "average", "optimistic", "given", "threshold"}
         As in `apexrank.metrics.precision_at`; "average" is the expected value under random order (McSherry and
-        Najork 2008). "threshold" takes tied rows as one step, all or none of them, as scikit-learn's
-        ``average_precision_score`` does; weights need not be whole numbers then.
+        Najork 2008). "threshold" treats tied rows as one step, as scikit-learn's ``average_precision_score`` does;
+        weights then need not be whole numbers.
 
     Examples
     --------
@@ -116,9 +116,9 @@ def average_precision(rows: ScoredRows, *, k: int | None = None, ties: Threshold
     if ties == "threshold":
         sums = m * ratio(r + m, n + c) * (n + c <= cut)
     else:
-        # The expected sum of the precisions at the positives of a level with its rows in random order: with n rows
-        # and r positives above, and m positives among its c rows, position j of the level holds a positive with
-        # probability m/c, above which stand in the mean r + (j − 1)(m − 1)/(c − 1) others.
+        # Expected sum of the precisions at the positives of a level with its rows in random order: with n rows and r
+        # positives above, and m positives among its c rows, position j of the level is a positive with probability
+        # m/c, and has r + (j − 1)(m − 1)/(c − 1) other positives above it on average.
         sums = m * ratio(r + 1, n + 1) * (n < cut)
         several = np.flatnonzero((c > 1) & (m > 0))
         which, i, starts = spread_out(c[several].astype(np.int64))
@@ -132,7 +132,7 @@ def average_precision(rows: ScoredRows, *, k: int | None = None, ties: Threshold
 
 @ranking_measure("relevance")
 def mrr(rows: ScoredRows, *, k: int | None = None, ties: Ties = "average") -> Values:
-    """Reciprocal of the rank of the first positive; with groups the mean over these, MRR.
+    """Reciprocal rank of the first positive; with groups its mean, MRR.
 
     Parameters as in `average_precision`, except ``ties``, which has no "threshold"; a first positive below rank
     ``k`` counts 0.
@@ -156,9 +156,9 @@ def mrr(rows: ScoredRows, *, k: int | None = None, ties: Ties = "average") -> Va
 
 
 def _first_positive(n: np.ndarray, c: np.ndarray, m: np.ndarray, cut: float) -> np.ndarray:
-    """Expected 1/rank of the first of m positives among c rows in random order below n others.
+    """Expected 1/rank of the first of m positives among c randomly ordered rows below n others.
 
-    The chance that none of the first j − 1 rows is positive and the next one is:
+    The probability that none of the first j − 1 rows is positive and the next one is:
     Π_{i<j} (c − m − i + 1)/(c − i + 1) · m/(c − j + 1).
     """
     level, i, starts = spread_out((c - m).astype(np.int64) + 1)  # i rows before the first positive
@@ -172,9 +172,9 @@ def _first_positive(n: np.ndarray, c: np.ndarray, m: np.ndarray, cut: float) -> 
 
 @ranking_measure("relevance")
 def winner_takes_all(rows: ScoredRows, *, ties: Ties = "average") -> Values:
-    """1 if the first row is positive, else 0; with groups the share of lists whose first row is.
+    """Winner takes all: 1 if the first row is positive, else 0; with groups the share of such lists.
 
-    One minus the "winner take all" loss of JMLR 2009, sec. 2, 1[max_i f_i <= max_k g_k], when
+    It is one minus the "winner take all" loss of JMLR 2009, sec. 2, 1[max_i f_i <= max_k g_k], with
     ``ties="pessimistic"``. Parameters as in `apexrank.metrics.precision_at`.
 
     Examples
@@ -186,14 +186,14 @@ def winner_takes_all(rows: ScoredRows, *, ties: Ties = "average") -> Values:
 
 
 def spam_mass(spam: ArrayLike, scores: ArrayLike) -> float:
-    """Share of the total score that spam items hold: Σ_spam s / Σ s.
+    """Share of the total score held by spam items, Σ_spam s / Σ s.
 
     Parameters
     ----------
     spam : array-like of bool, shape (n,)
-        Which items are spam.
+        Mask of spam items.
     scores : array-like of shape (n,)
-        Scores of at least 0, such as the probabilities of PageRank; they need not sum to 1.
+        Non-negative scores, such as the probabilities of PageRank; they need not sum to 1.
 
     Examples
     --------
@@ -203,23 +203,23 @@ def spam_mass(spam: ArrayLike, scores: ArrayLike) -> float:
     rows = _spam_rows(spam, scores)
     if (rows.scores < 0).any() or not np.isfinite(rows.scores).all() or not rows.scores.any():
         raise InputError("spam_mass needs finite scores of at least 0, not all 0: they are shares of a total")
-    share = rows.scores / rows.scores.max()  # sums of huge scores would overflow
+    share = rows.scores / rows.scores.max()  # avoids overflow of sums of huge scores
     return float(share[rows.positive].sum() / share.sum())
 
 
 def spam_met(
     spam: ArrayLike, scores: ArrayLike, m: ArrayLike, *, ties: Ties = "average"
 ) -> np.ndarray | float:
-    """Number of spam items met in the first ``m`` ranks.
+    """Number of spam items in the first ``m`` ranks.
 
     Parameters
     ----------
     spam, scores
-        As in `spam_mass`, but the scores may be any numbers: the largest stand first.
+        As in `spam_mass`, but the scores may be any numbers; the largest are first.
     m : int or array-like of int
         One or many numbers of ranks.
     ties : {"pessimistic", "average", "optimistic", "given"}
-        Spam first among equals, the expected number, spam last, or the order of the rows.
+        Order of tied rows: spam first, the expected number, spam last, or the order of the rows.
 
     Examples
     --------

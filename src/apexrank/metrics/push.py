@@ -1,6 +1,6 @@
-"""Measures of the push papers, made of heights, reverse heights and ranks: R_{p,1}, R_max, AveR, DCG (JMLR 2009).
+"""Measures of the push papers, based on heights, reverse heights and ranks: R_{p,1}, R_max, AveR, DCG (JMLR 2009).
 
-Parameters that are not explained here are those of `apexrank.metrics.auc`.
+Parameters not documented here are those of `apexrank.metrics.auc`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Of = Literal["rank", "reverse_height"]
 def heights(rows: ScoredRows, *, ties: Ties = "pessimistic", margin: float = 0.0) -> np.ndarray:
     """Height of each negative k: the number of positives at or below it, #{i : f_i - g_k <= margin}.
 
-    The higher a negative stands, the more positives it has wrongly overtaken (JMLR 2009, sec. 2).
+    The height counts the positives that the negative wrongly outranks (JMLR 2009, sec. 2).
 
     Parameters
     ----------
     y_true, scores, ties, pos_label, groups, sample_weight
-        As in `auc`. With groups only the positives of the negative's own group count.
+        As in `auc`. With groups, only positives of the same group count.
     margin : float
-        A positive counts as misranked unless it beats the negative by more than this (JMLR 2009, sec. 4).
+        A positive is misranked unless its score exceeds that of the negative by more than this (JMLR 2009, sec. 4).
 
     Returns
     -------
     ndarray
-        One height per negative, in the order of the rows; weighted counts where there are weights.
+        One height per negative, in the order of the rows; weighted counts if there are weights.
 
     Examples
     --------
@@ -64,11 +64,11 @@ def reverse_heights(rows: ScoredRows, *, ties: Ties = "pessimistic", margin: flo
 
 @row_measure
 def ranks(rows: ScoredRows, *, ties: Ties = "pessimistic") -> np.ndarray:
-    """Rank of each positive i: its reverse height + the number of positives at or above it, itself included.
+    """Rank of each positive i: its reverse height plus the number of positives at or above it, inclusive.
 
-    JMLR 2009, sec. 7; 1 is the top. Parameters as in `auc`; ``ties`` says how a tie with a negative counts,
-    tied positives always share the worst of their ranks. One value per positive, in the order of the rows.
-    `rank_sum` is the paper's R_{g,1}^Rank for any g.
+    JMLR 2009, sec. 7; 1 is the top. Parameters as in `auc`; ``ties`` is the rule for ties with negatives, whereas tied
+    positives always share the worst of their ranks. One value per positive, in the order of the rows. `rank_sum` is the
+    paper's R_{g,1}^Rank for any g.
 
     Examples
     --------
@@ -88,21 +88,21 @@ def p_norm_risk(
     normalize: bool = False,
     log: bool = False,
 ) -> Values:
-    """R_{p,1} = Σ_k h_k^p, where h_k is the height of negative k (JMLR 2009, sec. 2): smaller is better.
+    """P-norm risk R_{p,1} = Σ_k h_k^p, where h_k is the height of negative k (JMLR 2009, sec. 2); smaller is better.
 
     Parameters
     ----------
     y_true, scores, ties, empty, pos_label, groups, sample_weight
         As in `auc`. With weights u_i and v_k the sum is Σ_k v_k (Σ_i u_i 1[f_i - g_k <= margin])^p.
     p : float
-        The larger p, the more the negatives at the top matter: p = 1 counts misranked pairs, and p = inf
-        stands for the limit of R^{1/p}, which is `r_max`.
+        The larger p, the more weight the negatives at the top have: p = 1 counts misranked pairs, and p = inf is the
+        limit of R^{1/p}, `r_max`.
     margin : float
         As in `heights`.
     normalize : bool
         Return ((1/K) Σ_k (h_k / I)^p)^{1/p}, between 0 and 1 and comparable across p (JMLR 2009, sec. 4).
     log : bool
-        Return the logarithm, finite where R itself is too large for a float and becomes inf.
+        Return the logarithm, which is finite even if R itself overflows to inf.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def p_norm_risk(
     levels = rows.lifted(margin).levels(ties)
     height = np.where(levels.negative > 0, levels.heights, 0.0)
     top = np.maximum.reduceat(height, levels.indptr[:-1])
-    # Each group's risk is base ** power * factor: only the largest height meets a large power.
+    # Each group's risk is base ** power * factor: only the largest height is raised to a large power.
     factor = levels.sums(levels.negative * ratio(height, levels.spread(top)) ** p)
     base, power = top, float(p)
     if normalize:
@@ -143,9 +143,9 @@ def p_norm_risk(
 
 @ranking_measure("classes")
 def r_max(rows: ScoredRows, *, ties: Ties = "pessimistic", margin: float = 0.0) -> Values:
-    """R_max = max_k h_k, the number of positives below the highest negative (JMLR 2009, sec. 2).
+    """Number of positives below the highest negative, R_max = max_k h_k (JMLR 2009, sec. 2).
 
-    Parameters as in `p_norm_risk`, whose limit for p → ∞ it is (of R^{1/p}).
+    It is the limit of R^{1/p} of `p_norm_risk` for p → ∞, with the same parameters.
 
     Examples
     --------
@@ -163,16 +163,16 @@ def rank_sum(
     of: Of = "rank",
     ties: Ties = "pessimistic",
 ) -> Values:
-    """Σ_i g(rank_i), or Σ_i g(reverse height_i), over the positives i for any function g (JMLR 2009, sec. 7).
+    """Sum of g(rank_i) or g(reverse height_i) over the positives i, for any function g (JMLR 2009, sec. 7).
 
     Parameters
     ----------
     y_true, scores, ties, empty, pos_label, groups, sample_weight
-        As in `apexrank.metrics.auc`; a group without negatives has a value here.
+        As in `apexrank.metrics.auc`, but the value is also defined for a group without negatives.
     g : callable
-        Takes an array of ranks (1 is the top) or reverse heights (0 is the best).
+        Function of an array of ranks (1 is the top) or reverse heights (0 is best).
     of : {"rank", "reverse_height"}
-        What g is a function of: `ranks` or `reverse_heights`.
+        Argument of g: `ranks` or `reverse_heights`.
 
     Examples
     --------
@@ -182,12 +182,12 @@ def rank_sum(
     """
     check_choice("of", of, Of)
     levels = rows.levels(ties)
-    # A level without positives may have rank 0, where discounts are infinite.
+    # Skip levels without positives, which may have rank 0, where discounts are infinite.
     filled = np.flatnonzero(levels.positive > 0)
     place = (levels.ranks if of == "rank" else levels.reverse_heights)[filled]
     sharing = levels.positive[filled]
     if of == "rank" and (ties == "given" or rows.sample is not None):
-        # Rows in a given order, and copies of a row that is not tied in the sample, take consecutive ranks.
+        # Rows in a given order, and copies of a row that is not tied in the original sample, take consecutive ranks.
         rows.repetitions()
         alone = ties == "given" or rows.sample is None or rows.sample.levels(ties).positive[filled] == 1
         sharing = np.where(alone, 1.0, sharing)
@@ -204,10 +204,10 @@ def rank_sum(
 def average_reciprocal_rank(
     rows: ScoredRows, *, normalize: bool = False, ties: Ties = "pessimistic"
 ) -> Values:
-    """AveR = Σ_i 1 / rank_i over the positives (JMLR 2009, sec. 7): larger is better.
+    """Average reciprocal rank AveR = Σ_i 1 / rank_i over the positives (JMLR 2009, sec. 7); larger is better.
 
-    The paper calls it an average but prints the sum; ``normalize=True`` divides by the number of positives.
-    A group without negatives has a value here. Other parameters as in `auc`, the ranks as in `ranks`.
+    The paper calls it an average but prints the sum; ``normalize=True`` divides by the number of positives. It is also
+    defined for a group without negatives. Other parameters as in `auc`, ranks as in `ranks`.
 
     Examples
     --------
@@ -224,8 +224,8 @@ def average_reciprocal_rank(
 def push_dcg(rows: ScoredRows, *, ties: Ties = "pessimistic") -> Values:
     """DCG of the push papers, Σ_i 1 / ln(1 + rank_i) over the positives (JMLR 2009, sec. 7).
 
-    Natural logarithm, all positives, no cut-off; larger is better. Unlike the usual `dcg`, tied positives share
-    the worst of their ranks. A group without negatives has a value here. Parameters as in `auc`.
+    Natural logarithm, all positives, no cut-off; larger is better. Unlike in `dcg`, tied positives share the worst of
+    their ranks. It is also defined for a group without negatives. Parameters as in `auc`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""ROC curves and their areas: AUC, partial AUC, the true positive rate at a false positive rate.
+"""ROC curves and their areas: AUC, partial AUC, and true positive rate at a false positive rate.
 
 The parameters that all measures share, ``y_true``, ``scores``, ``ties``, ``empty``, ``pos_label``, ``groups`` and
-``sample_weight``, are explained in `auc`.
+``sample_weight``, are documented in `auc`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from apexrank.validation import check_between
 
 @ranking_measure("classes")
 def auc(rows: ScoredRows, *, ties: Ties = "average") -> Values:
-    """Area under the ROC curve: 1 - R_{1,1} / (I K), the share of pairs ranked rightly (JMLR 2009, sec. 2).
+    """Area under the ROC curve 1 - R_{1,1} / (I K), the share of correctly ranked pairs (JMLR 2009, sec. 2).
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels with two values of any type; the larger in sorted order is positive.
     scores : array-like of shape (n,)
-        The ranking: larger scores stand nearer the top.
+        Ranking scores: rows with larger scores are nearer to the top.
     ties : {"pessimistic", "average", "optimistic", "given"}
-        A tie between a positive and a negative counts as a misrank, as half of one, or as none; "given" takes tied
-        rows in the order they are given. The papers' own measures are pessimistic by default; "average" here gives
+        A tie between a positive and a negative counts as a misrank, as half of one, or as none; "given" orders tied
+        rows as they are given. The papers' own measures are pessimistic by default; "average" here equals
         scikit-learn's ``roc_auc_score``.
     empty : {"skip", "zero", "one", "raise"}
-        What a group that lacks a class adds to the mean over the groups: nothing, 0, 1, or an error.
-        `empty_groups` names those groups.
+        Contribution of a group that lacks a class to the mean over the groups: skipped, 0, 1, or an error.
+        `empty_groups` returns those groups.
     pos_label : label, optional
-        The label of the positives, if it is not the larger one.
+        Label of the positives, if it is not the larger one.
     groups : array-like of shape (n,), optional
-        One id per row, in any order. Each group is a list of its own, and the value is the mean over them.
+        One id per row, in any order. Each group is a separate list, and the value is the mean over them.
     sample_weight : array-like of shape (n,), optional
-        Weights mean repetitions: a row of weight 2 counts as that row twice, one of weight 0 is not there.
+        Weights act as repetitions: a row of weight 2 counts twice, a row of weight 0 is ignored.
 
     Returns
     -------
@@ -63,10 +63,10 @@ def auc(rows: ScoredRows, *, ties: Ties = "average") -> Values:
 def partial_auc(
     rows: ScoredRows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
 ) -> Values:
-    """Partial AUC (pAUC): area under the ROC curve left of ``max_fpr``, divided by ``max_fpr``, the largest possible.
+    """Partial AUC (pAUC): area under the ROC curve left of ``max_fpr``, divided by its maximum ``max_fpr``.
 
-    1 is perfect, ``max_fpr / 2`` is chance. scikit-learn's ``roc_auc_score(max_fpr=c)`` stretches the same
-    area A linearly until chance is 1/2 (McClish 1989): ``(1 + (A - c²/2) / (c - c²/2)) / 2``.
+    1 is perfect, ``max_fpr / 2`` is chance. scikit-learn's ``roc_auc_score(max_fpr=c)`` rescales the same area A
+    linearly so that chance is 1/2 (McClish 1989): ``(1 + (A - c²/2) / (c - c²/2)) / 2``.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def partial_auc(
     max_fpr : float in (0, 1]
         Largest false positive rate; 1 gives the whole AUC.
     min_tpr : float in [0, 1), optional
-        Take the area above this true positive rate instead, ∫ (1 - FPR) dTPR divided by ``1 - min_tpr``:
-        how few negatives one meets on the way to the last positives. ``max_fpr`` is then not used.
+        Use the area above this true positive rate instead, ∫ (1 - FPR) dTPR divided by ``1 - min_tpr``, which is large
+        if few negatives precede the last positives. ``max_fpr`` is then not used.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def partial_auc(
         cut, flipped = float(max_fpr), rows
     else:
         check_between("min_tpr", min_tpr, 0, 1)
-        # Turning the list upside down mirrors the curve and brings its upper part to the left.
+        # Reversing the list mirrors the curve and moves its upper part to the left.
         cut, flipped = 1 - float(min_tpr), rows.mirrored()
     if not cut > 0:
         raise InputError("the part of the ROC curve is empty: use max_fpr > 0 or min_tpr < 1")
@@ -108,8 +108,8 @@ def partial_auc(
 def tpr_at_fpr(rows: ScoredRows, fpr: float) -> Values:
     """Largest true positive rate of a threshold whose false positive rate is at most ``fpr``.
 
-    Conservative: a threshold takes tied rows together, and there is no interpolation between thresholds, so
-    the value can really be reached. Other parameters as in `apexrank.metrics.auc`.
+    It is conservative: a threshold includes all tied rows, and there is no interpolation between thresholds, so that
+    the value is attainable. Other parameters as in `apexrank.metrics.auc`.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def tpr_at_fpr(rows: ScoredRows, fpr: float) -> Values:
     levels = rows.levels()
     last = levels.indptr[1:] - 1
     false, true = levels.above(levels.negative)[1], levels.positives_above[1]
-    # Dividing, not multiplying fpr by K: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
+    # Divide instead of multiplying fpr by K: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
     allowed = ratio(false, levels.spread(false[last])) <= fpr
     reached = np.maximum.reduceat(np.where(allowed, true, 0.0), levels.indptr[:-1])
     return Values(ratio(reached, true[last]), levels.has_both)
@@ -136,21 +136,21 @@ def roc_points(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ROC curve in counts: false and true positives among the rows with ``score >= threshold``.
+    """ROC curve as counts of false and true positives among the rows with ``score >= threshold``.
 
     Parameters
     ----------
     y_true, scores, pos_label, sample_weight
-        As in `apexrank.metrics.auc`. The curve is that of one list, so there are no groups.
+        As in `apexrank.metrics.auc`. The curve is for one list, without groups.
     max_false_positives : float, optional
-        Only the points with at most so many false positives: the leftmost part of the curve, which the
-        papers' figures zoom in on (JMLR 2009, fig. 5).
+        Keep only the points with at most this many false positives: the leftmost part of the curve, which the papers'
+        figures show (JMLR 2009, fig. 5).
 
     Returns
     -------
     false_positives, true_positives, thresholds : ndarray
-        From (0, 0) at threshold inf to the end, one point for each distinct score; weighted counts where
-        there are weights.
+        From (0, 0) at threshold inf to the end, one point for each distinct score; weighted counts if there are
+        weights.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Measures for incomplete judgements: rank-biased precision with its residual, bpref and infAP.
 
-A row that nobody judged has the label NaN. These measures say what they make of it; all others refuse it. Parameters
-that are not explained here are those of `apexrank.metrics.precision_at`.
+An unjudged row has the label NaN. Only these measures support such rows; all others raise an error. Parameters not
+documented here are those of `apexrank.metrics.precision_at`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from apexrank.metrics._labels import ranking_measure
 from apexrank.metrics._rows import ScoredRows, Ties, Values, ratio
 from apexrank.metrics.discounted_gain import NoMean, check_no_mean
 
-_EPSILON = 1e-5  # trec_eval's, by which infAP smooths the share of relevant rows
+_EPSILON = 1e-5  # trec_eval's smoothing of the share of relevant rows in infAP
 
 
 def check_persistence(value: float) -> float:
-    """Raise InputError unless a chance to go on to the next row is between 0 and 1."""
+    """Raise InputError unless the persistence is between 0 and 1."""
     if not 0 < value < 1:
         raise InputError(f"persistence must be a number between 0 and 1, got {value!r}")
     return float(value)
@@ -27,16 +27,16 @@ def check_persistence(value: float) -> float:
 def rbp(rows: ScoredRows, *, persistence: float = 0.8, ties: Ties = "average") -> Values:
     """Rank-biased precision ``(1 − p)·Σ_r p^(r−1)·rel_r`` (Moffat and Zobel 2008).
 
-    The expected share of relevant rows for a reader who goes on from each row to the next with the chance
+    It is the expected share of relevant rows for a reader who continues from each row to the next with probability
     p = ``persistence``. An unjudged row keeps its rank and counts 0: the value is a lower bound, and `rbp_residual` is
-    what the unjudged rows could add to it.
+    the largest amount that unjudged rows could add to it.
 
     Parameters
     ----------
     y_true, scores, relevant, ties, empty, pos_label, groups, sample_weight
         As in `apexrank.metrics.precision_at`; NaN marks an unjudged row.
     persistence : float in (0, 1)
-        0.5 is an impatient reader, 0.95 one who reads twenty rows on average.
+        0.5 models an impatient reader, 0.95 one who reads twenty rows on average.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def rbp(rows: ScoredRows, *, persistence: float = 0.8, ties: Ties = "average") -
 
 @ranking_measure("relevance", known="unjudged")
 def rbp_residual(rows: ScoredRows, *, persistence: float = 0.8, ties: Ties = "average") -> Values:
-    """Residual of `rbp`: what unjudged rows, and rows below the end of the list, would add if all were relevant.
+    """Residual of `rbp`: its increase if all unjudged rows, and all rows below the end of the list, were relevant.
 
     ``(1 − p)·Σ_{r unjudged} p^(r−1) + p^n`` for a list of n rows. The true value is between ``rbp`` and ``rbp +
     rbp_residual``, with the same rule for ties. Parameters as in `rbp`.
@@ -69,7 +69,7 @@ def rbp_residual(rows: ScoredRows, *, persistence: float = 0.8, ties: Ties = "av
 
 
 def _rank_biased(rows: ScoredRows, persistence: float, ties: Ties) -> np.ndarray:
-    """(1 − p)·Σ p^(r−1) over the positives; c tied rows below n others share (p^n − p^(n+c)) / (1 − p)."""
+    """Sum (1 − p)·p^(r−1) over the positives; c tied rows below n others share (p^n − p^(n+c)) / (1 − p)."""
     p, levels = check_persistence(persistence), rows.levels(ties)
     before, through = levels.rows_above
     share = ratio(levels.positive, through - before) * (levels.score > -np.inf)
@@ -78,11 +78,11 @@ def _rank_biased(rows: ScoredRows, persistence: float, ties: Ties) -> np.ndarray
 
 @ranking_measure("relevance", known="unjudged")
 def bpref(rows: ScoredRows, *, ties: Ties = "average") -> Values:
-    """Binary preference, from judged rows alone (Buckley and Voorhees 2004; trec_eval's definition).
+    """Binary preference, from judged rows only (Buckley and Voorhees 2004; trec_eval's definition).
 
     ``(1/R)·Σ_{relevant r} (1 − min(n_r, R) / min(N, R))``, where n_r is the number of rows judged irrelevant above r,
-    and R and N are those of rows judged relevant and irrelevant, whether they are on the list or not. A relevant row
-    that is not on the list (score -inf) adds 0. Unjudged rows play no part.
+    and R and N are the numbers of rows judged relevant and irrelevant, on the list or not. A relevant row that is not
+    on the list (score -inf) adds 0. Unjudged rows are ignored.
 
     Parameters as in `rbp`; weights must be whole numbers.
 
@@ -97,7 +97,7 @@ def bpref(rows: ScoredRows, *, ties: Ties = "average") -> Values:
     levels = rows.levels(ties)
     cap = levels.spread(levels.total_positive)
     a, u = levels.above(levels.negative)[0], levels.negative
-    # of a relevant row tied with u irrelevant ones each of 0, 1, …, u stands above it with the same chance
+    # for a relevant row tied with u irrelevant ones, 0, 1, …, u of them are above it with equal probability
     small = np.clip(cap - a, 0, u + 1)
     capped = (small * a + small * (small - 1) / 2 + (u + 1 - small) * cap) / (u + 1)
     least = levels.spread(np.minimum(levels.total_positive, levels.total_negative))
@@ -109,10 +109,10 @@ def bpref(rows: ScoredRows, *, ties: Ties = "average") -> Values:
 def inf_ap(rows: ScoredRows, *, ties: NoMean = "pessimistic") -> Values:
     """Inferred average precision: `average_precision` estimated from sampled judgements (Yilmaz and Aslam 2006).
 
-    The mean over relevant rows of the expected precision at their rank k: ``1/k + m/k · (r + ε) / (r + n + 2ε)``, with
-    r and n the rows judged relevant and irrelevant above it, m the rows above it in the pool, and ε = 1e-5. Unjudged
-    rows (NaN) must be a random sample of the pool, the rows that could have been judged. A row with a label below 0 is
-    outside the pool, and taken for irrelevant. Without unjudged rows it is the average precision up to ε.
+    It is the mean over relevant rows of the expected precision at their rank k: ``1/k + m/k · (r + ε) / (r + n + 2ε)``,
+    with r and n the rows judged relevant and irrelevant above it, m the rows above it in the pool, and ε = 1e-5.
+    Unjudged rows (NaN) must be a random sample of the pool, the rows that could have been judged. A row with a label
+    below 0 is outside the pool and counts as irrelevant. Without unjudged rows it is the average precision up to ε.
 
     Parameters as in `rbp`, except ``ties``: the expectation over random orders has no closed form here. "pessimistic"
     puts irrelevant rows first, then unjudged ones, "optimistic" relevant ones.
