@@ -71,4 +71,4 @@ ax.legend(frameon=False, handlelength=3.2)
 
 # %%
 best = max(table, key=lambda name: table[name][2])
-print(f"In the top 100, {best} finds the most frauds: {table[best][2]:.0%}.")
+print(f'Precision in the top 100 is highest for "{best}": {table[best][2]:.0%}.')

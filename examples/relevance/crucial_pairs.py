@@ -1,10 +1,11 @@
-"""Grades and pairs: saying what should stand above what
-=====================================================
+"""Learning from grades and from pairs
+===================================
 
-Flats are graded from 0 to 3, or all one has are answers to "which of these two would you take?". Must one cut
-the grades into good and bad to push? No: ``CrucialPairsPush`` takes grades of any number, or a list of pairs
-with weights. On these made-up flats all grades together order new flats a little better than a single cut
-does, and many careless answers are of some use beside a few careful ones, most where they count for less.
+Flats are graded from 0 to 3, or the only data are answers to the question "which of these two would you take?".
+Do the grades have to be cut into good and bad for a push? No: ``CrucialPairsPush`` accepts any number of
+grades, or a list of pairs with weights. On these simulated flats, using all grades orders new flats slightly
+better than a single cut. Many careless answers add some information to a few careful ones, most if they have a
+lower weight.
 """
 
 import matplotlib.pyplot as plt
@@ -17,15 +18,15 @@ N_DRAWS = 40
 
 
 def flats(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Six features, of which two say nothing, and how much people like each flat."""
+    """Simulate six features, two of them irrelevant, and how much people like each flat."""
     X = rng.normal(size=(n, 6))
     return X, X @ [1.5, 1.0, 0.7, 0.4, 0.0, 0.0] + 0.6 * rng.normal(size=n)
 
 
 # %%
-# 300 flats with grades 0 to 3 (half of them 0, a tenth 3), and three ways to use the grades: all of them, the
-# best against the rest, and good ones against the rest. Kendall's tau says how well 1,000 new flats are
-# ordered.
+# There are 300 flats with grades 0 to 3 (half of them 0, a tenth 3), and three ways to use the grades: all of
+# them, the best against the rest, and the good ones against the rest. Kendall's tau measures how well 1,000
+# new flats are ordered.
 draws = [np.random.default_rng(seed) for seed in range(1000, 1000 + N_DRAWS)]
 taus: dict[str, list[float]] = {"all grades": [], "3 against the rest": [], "1 or more against 0": []}
 for rng in draws:
@@ -39,7 +40,7 @@ for rng in draws:
 
 
 def mean_and_error(values: list[float] | np.ndarray) -> tuple[float, float]:
-    """Mean over the draws and its standard error."""
+    """Return the mean over the draws and its standard error."""
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
@@ -48,10 +49,10 @@ for name, values in taus.items():
     print(f"{name:20} {'{:.3f} ({:.3f})'.format(*mean_and_error(values))}")
 
 # %%
-# Pairs: 60 answers of careful visitors and 1,000 of careless ones, who mostly click at random. A third array
-# gives each pair its weight: that of a careless answer goes from 0 (left out) to 1 (counted like a careful
-# one). The careful answers are so few that the weights show: with 200 of them they change tau by a few
-# thousandths only.
+# The pairs are 60 answers from careful visitors and 1,000 from careless ones, who mostly click at random. A
+# third array gives each pair its weight. The weight of a careless answer varies from 0 (ignored) to 1 (same as
+# a careful one). The careful answers are few, so that the weights matter: with 200 careful answers they change
+# tau by only a few thousandths.
 shares = [0, 0.03, 0.1, 0.3, 1]
 by_weight: dict[float, list[float]] = {share: [] for share in shares}
 careful = np.arange(1060) < 60
@@ -67,7 +68,7 @@ for rng in draws:
         ranker = CrucialPairsPush(p=1, alpha=0.01)
         ranker.fit(X, pairs=(upper, lower, np.where(careful, 1.0, share)))
         by_weight[share].append(float(metrics.kendall_tau(scores=(truth, ranker.predict(new)))))
-print("\nThe same, by the weight of a careless answer")
+print("\nKendall's tau by the weight of a careless answer")
 for share, values in by_weight.items():
     print(f"weight {share:<4} {'{:.3f} ({:.3f})'.format(*mean_and_error(values))}")
 
@@ -86,5 +87,8 @@ for ax in axes:
 # %%
 cuts = [np.subtract(taus["all grades"], values) for name, values in taus.items() if name != "all grades"]
 ends = [np.subtract(by_weight[0.1], by_weight[share]) for share in (0, 1)]
-for what, gains in (("All grades against the two cuts", cuts), ("Weight 0.1 against 0 and 1", ends)):
+for what, gains in (
+    ("All grades minus each of the two cuts", cuts),
+    ("Weight 0.1 minus weights 0 and 1", ends),
+):
     print(f"{what}:", " and ".join("{:+.3f} ± {:.3f}".format(*mean_and_error(gain)) for gain in gains))

@@ -1,11 +1,11 @@
 """Learning to rank search results
 ===============================
 
-Documents of 200 queries have grades 0, 1 and 2, and people look at the first ten. Which linear ranker orders
-the documents of new queries best? ``MonotoneRetargeting`` asks only that scores fit some numbers in the right
-order, with a margin between the grades; the baselines fit the grades themselves, a distribution made of them,
-or a cosine. On these made-up queries, where a linear score is the truth, the four are equal within noise, and
-scaling the features inside each query is worth more than the choice among them.
+The documents of 200 queries have grades 0, 1 and 2, and people look at the first ten. Which linear ranker
+orders the documents of new queries best? ``MonotoneRetargeting`` only requires the scores to fit numbers in the
+right order, with a margin between the grades; the baselines fit the grades themselves, a distribution derived
+from them, or a cosine. On these simulated queries, where the true score is linear, the four losses are equal
+within noise, and scaling the features within each query matters more than the choice of loss.
 """
 
 from apexrank import ListwiseRanker, MonotoneRetargeting, datasets, metrics
@@ -13,14 +13,15 @@ from apexrank.plot import MeasureAtKDisplay
 from apexrank.preprocessing import QueryNormalizer
 
 # %%
-# Made-up queries in the form of a LETOR file. Features compare only inside a query, so they are scaled there.
+# Simulate queries in the form of a LETOR file. Features are comparable only within a query, so scale them
+# there.
 train, test = (datasets.make_letor_example(200, random_state=seed, noise=1.5) for seed in (0, 1))
 X, X_test = (QueryNormalizer().fit_transform(part.data, groups=part.groups) for part in (train, test))
 print(f"{len(set(train.groups))} queries for training with {len(train.target)} documents")
 print(f"{len(set(test.groups))} new queries with {len(test.target)} documents")
 
 # %%
-# All rankers are linear, with a small penalty. The cosine is not convex: no duality gap can certify it.
+# All rankers are linear, with a small penalty. The cosine is not convex, so no duality gap can certify it.
 rankers = {
     "retargeting": MonotoneRetargeting(alpha=5e-3),
     "ListNet": ListwiseRanker("listnet", alpha=5e-3),
@@ -35,8 +36,7 @@ raw = MonotoneRetargeting(alpha=5e-3).fit(train.data, train.target, groups=train
 scores["retargeting, unscaled"] = raw.predict(test.data)
 
 # %%
-# NDCG of the first ten with its interval, from whole queries drawn anew, and a paired test against
-# retargeting.
+# Compute NDCG at 10 with a bootstrap interval over whole queries, and a paired test against retargeting.
 table = metrics.compare(scores, None, test.target, test.groups, measures=["ndcg@10"])
 print("ranker                 NDCG@10  95 % interval    difference from retargeting")
 for row in table.iter_rows(named=True):
@@ -46,10 +46,13 @@ for row in table.iter_rows(named=True):
     print(line)
 
 # %%
-# The mean over the queries at each cut-off.
+# Plot the mean over the queries at each cut-off.
 shown = {name: scores[name] for name in ("retargeting", "regression", "retargeting, unscaled")}
 MeasureAtKDisplay.from_scores(shown, test.target, groups=test.groups, measure="ndcg", k=range(1, 11))
 
 # %%
 *losses, scaling = table["difference"].drop_nulls().abs()
-print(f"The four losses differ by at most {max(losses):.3f}, scaling inside queries by {scaling:.3f}.")
+print(
+    f"The NDCG@10 of the four losses differs by at most {max(losses):.3f}; "
+    f"scaling within queries changes it by {scaling:.3f}."
+)

@@ -1,11 +1,11 @@
 """A transformer that sees the whole list
 ======================================
 
-Can a scorer that sees all documents of a query beat one that sees each alone? In these made-up queries people want
-recent documents or established ones, and no document tells which: only the list as a whole does. A small network
-with self-attention across the documents of a query is trained on padded batches (queries x documents, with a
-mask), beside the same network without attention and a linear ranker. Without PyTorch the page says so, and shows
-the linear ranker alone.
+Can a scorer that sees all documents of a query beat one that sees each document alone? In these simulated
+queries people want either recent or established documents, and only the list as a whole reveals which. A small
+network with self-attention across the documents of a query is trained on padded batches (queries x documents,
+with a mask), and compared with the same network without attention and with a linear ranker. Without PyTorch,
+the page says so and shows only the linear ranker.
 """
 
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from apexrank import MonotoneRetargeting, metrics
 from apexrank.plot import MeasureAtKDisplay
 
 # %%
-# Lists of 8 to 24 documents. The third feature is noise around what the query wants, +1 or -1.
+# Lists have 8 to 24 documents. The third feature is a noisy indicator of the intent of the query, +1 or -1.
 N_QUERIES, MOST, TRAIN = 600, 24, 300
 rng = np.random.default_rng(0)
 mask = np.arange(MOST) < rng.integers(8, MOST + 1, size=N_QUERIES)[:, None]
@@ -28,15 +28,15 @@ grades = np.where(mask, (quality > 0.5).astype(int) + (quality > 1.5), -1)
 print(f"{mask[:TRAIN].sum()} documents of {TRAIN} queries for training, {mask[TRAIN:].sum()} of new queries")
 
 # %%
-# The linear ranker takes flat rows: one row per document, and the query of each.
+# The linear ranker accepts flat rows: one row per document, and the query of each.
 query = np.repeat(np.arange(N_QUERIES)[:, None], MOST, axis=1)
 flat = {half: np.where(mask, (query < TRAIN) == (half == "train"), False) for half in ("train", "test")}
 linear = MonotoneRetargeting().fit(X[flat["train"]], grades[flat["train"]], groups=query[flat["train"]])
 scores = {"linear": linear.predict(X[flat["test"]])}
 
 # %%
-# The networks take padded batches. The loss leaves padded places alone, and so does the attention; ``reduction="mean"``
-# makes the step size independent of the number of queries in a batch.
+# The networks accept padded batches. The loss and the attention ignore padding; ``reduction="mean"`` makes the
+# step size independent of the number of queries in a batch.
 if find_spec("torch") is None:
     print("PyTorch is not installed: pip install torch")
 else:
@@ -45,7 +45,7 @@ else:
     from apexrank.integrations.torch import RetargetLoss
 
     class ListScorer(torch.nn.Module):
-        """Score each document from its features, and with attention from the other documents of its query."""
+        """Score each document by its features and, with attention, by the other documents of its query."""
 
         def __init__(self, attention: bool, width: int = 16) -> None:
             super().__init__()
@@ -63,7 +63,7 @@ else:
 
     rows, there = torch.tensor(X, dtype=torch.float32), torch.from_numpy(mask)
     loss = RetargetLoss(reduction="mean")
-    for name, attention in (("network, documents alone", False), ("network with attention", True)):
+    for name, attention in (("network, no attention", False), ("network with attention", True)):
         torch.manual_seed(0)
         network = ListScorer(attention)
         optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
@@ -75,7 +75,7 @@ else:
         scores[name] = network(rows, there).detach().numpy()[flat["test"]]
 
 # %%
-# NDCG of the first ten among new queries, with intervals from whole queries drawn anew.
+# Compute NDCG at 10 on new queries, with bootstrap intervals over whole queries.
 target, groups = grades[flat["test"]], query[flat["test"]]
 table = metrics.compare(scores, None, target, groups, measures=["ndcg@10"])
 print("scorer                     NDCG@10  95 % interval    difference from linear")

@@ -1,9 +1,10 @@
 """Choosing a ranker with Optuna
 =============================
 
-Which divergence, which penalty and which scaling inside queries? Optuna tries them one after the other and learns where
-to look next. A trial is the NDCG@10 of a cross-validation by whole queries; the choice is then measured once, on
-queries that no trial has seen. Without Optuna the page says so, and shows the default alone.
+Which margins, which penalty and which scaling within queries work best? Optuna tries combinations and learns
+where to look next. Each trial computes NDCG@10 by cross-validation over whole queries; the best combination is
+then evaluated once, on queries that no trial has seen. Without Optuna, the page says so and shows only the
+default.
 """
 
 from importlib.util import find_spec
@@ -17,13 +18,14 @@ from apexrank.plot.style import light
 from apexrank.preprocessing import QueryNormalizer
 
 # %%
-# Made-up queries in the form of a LETOR file: for a search that reads ``train.txt`` take ``datasets.read_letor``.
+# Simulate queries in the form of a LETOR file. To use your own ``train.txt``, read it with
+# ``datasets.read_letor``.
 train, test = (datasets.make_letor_example(120, random_state=seed, noise=1.5) for seed in (0, 1))
 folds = list(GroupKFold(4).split(train.data, groups=train.groups))
 
 
 def scores(part, rows, fitted_on, scaling, **options):
-    """Scores of some rows by a ranker fitted on other rows."""
+    """Fit a ranker on some rows and return its scores for other rows."""
     scaled = [
         QueryNormalizer(scaling).fit_transform(data.data[chosen], groups=data.groups[chosen])
         for data, chosen in ((train, fitted_on), (part, rows))
@@ -35,7 +37,7 @@ def scores(part, rows, fitted_on, scaling, **options):
 
 
 def validated(**options):
-    """Mean NDCG@10 over the folds."""
+    """Return the mean NDCG@10 over the folds."""
     found = [
         metrics.ndcg(train.target[b], scores(train, b, a, **options), groups=train.groups[b], k=10)
         for a, b in folds
@@ -44,8 +46,8 @@ def validated(**options):
 
 
 # %%
-# The search space is a function of the trial. Options of the ranker are plain arguments, so nothing of Optuna's
-# integrations is needed.
+# The search space is a function of the trial. Options of the ranker are plain arguments, so no Optuna
+# integration is needed.
 start = {"scaling": "standard", "alpha": 1.0, "offsets": "sqrt"}
 tried = [validated(**start)]
 chosen = {"default": start}
@@ -71,7 +73,7 @@ else:
     print("best of", len(tried), "trials:", study.best_params)
 
 # %%
-# One look at the test queries.
+# Look at the test queries once.
 everything = [slice(None), slice(None)]
 lists = {name: scores(test, *everything, **options) for name, options in chosen.items()}
 table = metrics.compare(lists, None, test.target, test.groups, measures=["ndcg@10"])
@@ -82,6 +84,6 @@ for row in table.iter_rows(named=True):
 figure, ax = plt.subplots(figsize=(7.4, 3.8), layout="constrained")
 ax.plot(np.arange(1, len(tried) + 1), tried, "o", label="trial")
 ax.step(np.arange(1, len(tried) + 1), np.maximum.accumulate(tried), where="post", label="best so far")
-ax.set(xlabel="trial", ylabel="NDCG@10, cross-validated", title="What the search found, and when")
+ax.set(xlabel="trial", ylabel="NDCG@10, cross-validated", title="Progress of the search")
 light(ax)
 ax.legend(frameon=False)

@@ -1,10 +1,10 @@
-"""A stacked ranker: which parts does a set of queries need?
-=========================================================
+"""A stacked ranker and the weights of its parts
+=============================================
 
 A linear score is hard to beat on some sets of queries, and boosted trees on others. ``LetorRanker`` fits linear
-scores, additive curves and trees with three objectives on folds of the queries, and weighs them by their out-of-fold
-scores. This page makes three worlds, in which relevance is linear, bent or an interaction, and shows the weights.
-Without LightGBM there are no trees.
+scores, additive curves and trees with three objectives on folds of the queries, and weights them by their
+out-of-fold scores. This page simulates three cases, in which relevance is linear, nonlinear or an interaction,
+and shows the weights. Without LightGBM there are no trees.
 """
 
 from importlib.util import find_spec
@@ -20,13 +20,13 @@ TREES = find_spec("lightgbm") is not None
 PARTS = ["linear", "additive", *(["lambdarank", "rank_xendcg", "retarget"] if TREES else [])]
 WORLDS = {
     "linear": lambda X: X[:, 0] + 0.5 * X[:, 1],
-    "bent": lambda X: np.abs(X[:, 0]) + np.sin(2 * X[:, 1]),
+    "nonlinear": lambda X: np.abs(X[:, 0]) + np.sin(2 * X[:, 1]),
     "interaction": lambda X: 1.5 * X[:, 0] * X[:, 1],
 }
 
 
 def queries(world: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Documents, their grades 0 to 2, and their queries, in no order."""
+    """Simulate documents in random order, their grades 0 to 2, and their queries."""
     rng = np.random.default_rng(seed)
     n = N_QUERIES * N_DOCUMENTS
     X, group = rng.normal(size=(n, 6)), rng.permutation(np.repeat(np.arange(N_QUERIES), N_DOCUMENTS))
@@ -34,8 +34,8 @@ def queries(world: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 # %%
-# The same call in every world. ``oof_ndcg_`` are the values of queries that a model has not seen, and ``weights_``
-# what the stacking makes of them.
+# Make the same call in every case. ``oof_ndcg_`` holds the NDCG on held-out queries, and ``weights_`` the
+# resulting stacking weights.
 fits, found = {}, {}
 for world in WORLDS:
     X, y, group = queries(world, 0)
@@ -50,13 +50,13 @@ for world in WORLDS:
     print(world, {name: round(value, 3) for name, value in found[world].items()})
 
 # %%
-# A time budget ends the fit after fewer folds, two at least.
-X, y, group = queries("bent", 0)
+# A time budget stops the fit after fewer folds, but not before two.
+X, y, group = queries("nonlinear", 0)
 quick = LetorRanker(PARTS, time_budget=0).fit(X, y, groups=group)
 print(
     len(quick.models_),
     "folds, NDCG",
-    round(quick.score(*queries("bent", 1)[:2], groups=queries("bent", 1)[2]), 3),
+    round(quick.score(*queries("nonlinear", 1)[:2], groups=queries("nonlinear", 1)[2]), 3),
 )
 
 # %%
@@ -73,7 +73,7 @@ for place, name in enumerate(found["linear"]):
     offset = np.arange(len(WORLDS)) + 0.15 * (place - 1)
     axes[1].plot(values, offset, "o", color=COLOURS[place], label=name)
 axes[1].set_yticks(range(len(WORLDS)), list(WORLDS))
-axes[1].set(xlabel="NDCG of new queries", title="The same rankers on new queries")
+axes[1].set(xlabel="NDCG", title="Rankers on new queries")
 axes[1].legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
 for ax in axes:
     ax.invert_yaxis()

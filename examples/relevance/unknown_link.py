@@ -1,10 +1,10 @@
 """Regression with an unknown link
 ===============================
 
-A response rises with some weighted sum of the features, but along a curve that nobody knows: a dose that
-saturates, marks out of ten. How do the features weigh against each other? ``UnknownLinkRegressor`` fits ``y ≈
-g(x·w)`` with no more knowledge of g than that it rises. Least squares, which takes g for a straight line,
-gets the weights wrong where features are skew and the curve bends.
+A response increases with a weighted sum of the features, but along an unknown curve: a dose that saturates, or
+marks out of ten. What are the relative weights of the features? ``UnknownLinkRegressor`` fits ``y ≈ g(x·w)``
+and assumes only that g is increasing. Least squares, which assumes that g is a straight line, gets the weights
+wrong if features are skewed and the curve is not straight.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from apexrank import UnknownLinkRegressor, metrics
 from apexrank.plot import LinkDisplay
 
 # %%
-# 3,000 rows with skew features; the link is logistic, but no model is told.
+# Simulate 3,000 rows with skewed features; the link is logistic, but no model is told.
 true = np.array([2.0, -1.0, 0.5])
 
 
 def rows(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Features, and a response that saturates at 0 and 1."""
+    """Simulate features and a response that saturates at 0 and 1."""
     X = rng.gamma(0.5, size=(n, 3))
     return X, 1 / (1 + np.exp(-X @ true)) + 0.02 * rng.normal(size=n)
 
@@ -29,26 +29,26 @@ X, y = rows(rng, 3000)
 X_new, y_new = rows(rng, 3000)
 
 # %%
-# Only the direction of w can be known, so the first weight is set to its true value, 2.
+# Only the direction of w is identifiable, so scale the first weight to its true value, 2.
 models = {"unknown link": UnknownLinkRegressor().fit(X, y), "least squares": LinearRegression().fit(X, y)}
 print("                 weights               R² on new rows   Kendall's tau of the index")
 for name, model in models.items():
     weights = (2 * model.coef_ / model.coef_[0]).round(2).tolist()
     order = metrics.kendall_tau(scores=(X_new @ model.coef_, X_new @ true))
     print(f"{name:15}  {weights!s:20} {model.score(X_new, y_new):14.3f} {order:28.3f}")
-print(f"the truth        {true.tolist()}")
+print(f"truth            {true.tolist()}")
 link = models["unknown link"]
 print(f"converged: {link.converged_}, duality gap {link.dual_gap_:.0e}")
 
 # %%
-# The fitted link through the rows, and the convex function whose gradient is its inverse.
+# Plot the fitted link with the data, and the convex function whose gradient is its inverse.
 LinkDisplay.from_estimator(link, X, y)
 
 
 # %%
-# Ten more draws: angle between the fitted weights and the true ones.
+# Compute the angle between the fitted and the true weights for ten more draws.
 def angle(w: np.ndarray) -> float:
-    """Degrees between w and the true weights."""
+    """Return the angle between w and the true weights in degrees."""
     return float(np.degrees(np.arccos(w @ true / np.linalg.norm(w) / np.linalg.norm(true))))
 
 
@@ -59,6 +59,6 @@ for seed in range(1, 11):
     angles["least squares"].append(angle(LinearRegression().fit(X, y).coef_))
 means = {name: np.mean(values) for name, values in angles.items()}
 print(
-    f"The weights are {means['unknown link']:.1f} degrees from the truth with an unknown link and "
-    f"{means['least squares']:.1f} with least squares (means of ten draws)."
+    f"The angle to the true weights is {means['unknown link']:.1f} degrees with an unknown link and "
+    f"{means['least squares']:.1f} degrees with least squares (means over ten draws)."
 )
