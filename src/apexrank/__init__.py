@@ -1,6 +1,6 @@
 """Ranking by convex optimisation that gets the top of the list right.
 
-Names are imported when they are first used, so ``import apexrank`` costs next to nothing.
+Names are imported on first use, which keeps ``import apexrank`` fast.
 """
 
 from typing import TYPE_CHECKING
