@@ -119,7 +119,7 @@ def test_kept_cells_are_summarised_without_the_tables(folder, monkeypatch):
     assert found.table.equals(full.table)
     assert found.notes == [*full.notes, f"left out, because cells are missing: bupa ({LIGHTGBM})"]
     assert cells.read_bytes() == before
-    with pytest.raises(InputError, match="fewer than two tables came to their end: run the cells that are"):
+    with pytest.raises(InputError, match="fewer than two tables are complete: run the cells that are"):
         run("", cells=str(cells), tables=("heart", "bupa"))
 
 

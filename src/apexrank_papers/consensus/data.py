@@ -1,7 +1,7 @@
-"""Graphs whose truth is known, and views of them with noise and junk: data of the consensus experiments.
+"""Synthetic data of the consensus experiments: graphs with known truth, and views of them with noise and junk.
 
-The dissertation (Acharyya 2013, chapter 5) has no experiments; all of this is made up. Matrices are dense, 1 where i
-links to j: the graphs have a few hundred vertices.
+The dissertation (Acharyya 2013, chapter 5) has no experiments. The graphs have a few hundred vertices, so matrices are
+dense, with 1 where i links to j.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SAME = 3  # targets of all vertices in a layer of concentrated junk
 
 
 class Truth(NamedTuple):
-    """A graph, the popularity by which its links were drawn, and its communities."""
+    """A graph, the popularity from which its links were drawn, and its communities."""
 
     links: np.ndarray
     popularity: np.ndarray
@@ -30,9 +30,9 @@ class Truth(NamedTuple):
 
 
 def true_graph(n: int, rng: np.random.Generator, *, degree: float = 8.0, communities: int = 5) -> Truth:
-    """Draw a graph of communities: 7 of 10 links stay inside, and targets are drawn by popularity, which has a tail.
+    """Draw a graph with communities: 7 of 10 links stay inside, and targets are drawn by heavy-tailed popularity.
 
-    Popularity is ``0.3 + x``, ``P(x > t) = (1 + t)^-1.5``; out-degrees are 1 + Poisson. No vertex links itself.
+    Popularity is ``0.3 + x``, ``P(x > t) = (1 + t)^-1.5``; out-degrees are 1 + Poisson. There are no self-loops.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def true_graph(n: int, rng: np.random.Generator, *, degree: float = 8.0, communi
 
 
 def chances(popularity: np.ndarray, community: np.ndarray, i: int) -> np.ndarray:
-    """Chances of all vertices to be the target of a link of vertex i."""
+    """Return the probability of each vertex to be the target of a link of vertex i."""
     inside = community == community[i]
     found = np.zeros(len(popularity))
     for part, share in ((inside, 0.7), (~inside, 0.3)):
@@ -61,7 +61,7 @@ def chances(popularity: np.ndarray, community: np.ndarray, i: int) -> np.ndarray
 
 
 def noisy(links: np.ndarray, level: float, rng: np.random.Generator) -> np.ndarray:
-    """A view of a graph in which half of the share ``level`` of its links are gone and half lead anywhere.
+    """Return a view of a graph with a share ``level`` of wrong links: half are missing, half have random targets.
 
     Examples
     --------
@@ -79,34 +79,34 @@ def noisy(links: np.ndarray, level: float, rng: np.random.Generator) -> np.ndarr
 
 
 def even_junk(links: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every vertex links to all others."""
+    """Link every vertex to all others."""
     return 1.0 - np.eye(len(links))
 
 
 def wide_junk(links: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every vertex links to `WIDE` random ones."""
+    """Link every vertex to `WIDE` random ones."""
     return random_rows(np.full(len(links), min(WIDE, len(links) - 1)), rng)
 
 
 def random_junk(links: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every vertex links to as many random ones as it has true links."""
+    """Link every vertex to as many random ones as it has true links."""
     return random_rows(links.sum(axis=1).astype(int), rng)
 
 
 def narrow_junk(links: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every vertex links to 2 random ones."""
+    """Link every vertex to 2 random ones."""
     return random_rows(np.full(len(links), 2), rng)
 
 
 def same_junk(links: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """All vertices link to the same `SAME` random ones."""
+    """Link all vertices to the same `SAME` random ones."""
     junk = np.zeros_like(links)
     junk[:, rng.choice(len(links), SAME, replace=False)] = 1.0
     return junk
 
 
 def random_rows(degrees: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Links of every vertex to so many other ones, drawn at random."""
+    """Draw links from every vertex to random others, as many as its degree."""
     n = len(degrees)
     order = rng.random((n, n))
     np.fill_diagonal(order, 2.0)  # last
@@ -119,12 +119,12 @@ Views = Callable[[np.ndarray, np.random.Generator], list[np.ndarray]]
 
 
 def noisy_views(level: float, count: int) -> Views:
-    """All layers are noisy views."""
+    """Make all layers noisy views."""
     return lambda links, rng: [noisy(links, level, rng) for _ in range(count)]
 
 
 def junk_layers(junk: Junk, *, good: int = 3, bad: int = 2, colluding: bool = False) -> Views:
-    """Some layers are views with 30 % noise, the others junk for all vertices; colluding ones are one and the same."""
+    """Make some layers views with 30 % noise and the others junk for all vertices, identical if they collude."""
 
     def views(links: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         first = [noisy(links, 0.3, rng) for _ in range(good)]
@@ -135,7 +135,7 @@ def junk_layers(junk: Junk, *, good: int = 3, bad: int = 2, colluding: bool = Fa
 
 
 def junk_rows(junk: Junk, *, share: float = 0.4, count: int = 5) -> Views:
-    """In each layer another share of the vertices has junk, the others 30 % noise."""
+    """Give a different share of the vertices junk in each layer, and the others 30 % noise."""
 
     def view(links: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         bad = rng.random(len(links)) < share
@@ -145,7 +145,7 @@ def junk_rows(junk: Junk, *, share: float = 0.4, count: int = 5) -> Views:
 
 
 def topic_layers(junk: Junk, *, count: int = 4) -> Views:
-    """Each vertex belongs to one layer, where it has 30 % noise, and has junk in all the others."""
+    """Assign each vertex to one layer, where it has 30 % noise, and give it junk in all others."""
 
     def views(links: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         own = rng.integers(0, count, len(links))[:, None] == np.arange(count)
@@ -155,7 +155,7 @@ def topic_layers(junk: Junk, *, count: int = 4) -> Views:
 
 
 def common_top(ranks: np.ndarray, truth: np.ndarray, k: int) -> float:
-    """Share of the first k items by one list of scores that are among the first k by another.
+    """Return the share of the top k items by one list of scores that are in the top k by another.
 
     Examples
     --------
@@ -167,18 +167,18 @@ def common_top(ranks: np.ndarray, truth: np.ndarray, k: int) -> float:
 
 
 def layers_of(views: Sequence[np.ndarray]) -> Layers:
-    """The views as layers."""
+    """Convert the views to layers."""
     return as_layers([csr_array(view) for view in views])
 
 
 def shares(links: np.ndarray) -> np.ndarray:
-    """Rows divided by their sums; rows without links stay 0."""
+    """Divide rows by their sums; rows without links stay 0."""
     sums = links.sum(axis=1, keepdims=True)
     return np.divide(links, sums, out=np.zeros_like(links), where=sums > 0)
 
 
 def pagerank(transitions: np.ndarray) -> np.ndarray:
-    """PageRank of rows that sum to 1, or to 0 where they hand on to the teleport, by solving the equations.
+    """Solve for the PageRank of rows that sum to 1, or to 0 if their rank goes to the teleport.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def pagerank(transitions: np.ndarray) -> np.ndarray:
 
 
 class People(NamedTuple):
-    """Names, roles, links in each network, and the true ranks: PageRank of the professional links alone."""
+    """Names, roles, links in each network, and the true ranks: the PageRank of the professional links."""
 
     names: list[str]
     roles: list[str]
@@ -200,16 +200,16 @@ class People(NamedTuple):
     truth: np.ndarray
 
     def contacts(self, network: str) -> tuple[list[str], list[str]]:
-        """Acquaintances by name."""
+        """Return the links of a network as pairs of names."""
         sources, targets = np.nonzero(self.networks[network])
         return [self.names[i] for i in sources], [self.names[j] for j in targets]
 
 
 def draw_people(engineers: int, musicians: int, rng: np.random.Generator) -> People:
-    """Engineers know their like at work, musicians in music, and most of both have many friends anywhere.
+    """Draw engineers linked at work, musicians linked in music, and random friendships among most of both.
 
-    A third of the musicians is also at work and a quarter of the engineers in music, with two casual links each; a
-    fifth of all people is not among friends.
+    A third of the musicians are also at work and a quarter of the engineers in music, with two casual links each; a
+    fifth of all people are missing from the network of friends.
 
     Examples
     --------
@@ -241,13 +241,14 @@ def draw_people(engineers: int, musicians: int, rng: np.random.Generator) -> Peo
 def corroborated(
     views: Sequence[np.ndarray], *, normalised: bool = True, tol: float = 1e-5, max_iter: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``ConsensusRank("corroborate")`` in dense matrices: ranks, and layer weights (vertices x layers).
+    """Compute ``ConsensusRank("corroborate")`` with dense matrices: ranks and layer weights (vertices x layers).
 
-    With ``t̂_ik = α t_i^k + (1 − α)s``, s the teleport, and what vertex i says elsewhere,
+    With ``t̂_ik = α t_i^k + (1 − α)s``, s the teleport, and the recommendations of vertex i in its other layers,
     ``r_ik = α Σ_{l≠k} λ_il t_i^l / Σ_{l≠k} λ_il + (1 − α)w``, the weights are
-    ``λ_ik ∝ exp(<t̂_ik, log(r_ik/s)> / 0.3 D(t̂_ik‖s))``: how much better the others foretell the layer than the teleport
-    does, as a share of all that the layer says. Not ``normalised`` they are ``∝ exp(<t̂_ik, log(r_ik/s)>)``, which the
-    estimator does not have. w is PageRank of the mix. Half of the way is gone in each step.
+    ``λ_ik ∝ exp(<t̂_ik, log(r_ik/s)> / 0.3 D(t̂_ik‖s))``: how much better the other layers predict the layer than
+    the teleport does, relative to the information in the layer. If not ``normalised`` they are
+    ``∝ exp(<t̂_ik, log(r_ik/s)>)``, which the estimator does not offer. w is the PageRank of the mixture. Each step
+    goes half of the way.
 
     Examples
     --------
@@ -278,7 +279,7 @@ def corroborated(
 def _elsewhere(
     layers: np.ndarray, weights: np.ndarray, mix: np.ndarray, w: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """The r_ik of each layer k: w alone where a vertex says nothing elsewhere."""
+    """Return the r_ik of each layer k: only w if a vertex has no other layer."""
     for layer, mine in zip(layers, weights, strict=True):
         spoken = (weights.sum(axis=0) - mine)[:, None]
         others = np.maximum(mix - mine[:, None] * layer, 0.0)

@@ -1,9 +1,9 @@
-"""The two loops of the dissertation for the consensus of least disagreement (Figs. 5.7 and 5.8), put right.
+"""Corrected versions of the dissertation's two loops for the consensus of least disagreement (Figs. 5.7 and 5.8).
 
-They are here to be studied beside :class:`apexrank.ConsensusRank`, which is quicker. As printed, the loops let weights
-w of the vertices play against prices s and choices T, in the order ``max_w min_{s,T}``, which has no lower bound. Put
-right it is ``min_T`` of the saddle point in s and w, and T learns by an update of small regret: the exponentiated
-gradient ``λ_ik ∝ λ_ik·exp(−g_ik)``. The step 1 is safe, as mixing loses information: ``D_φ(t(λ)‖t(λ')) ≤ KL(λ‖λ')``.
+They are for study; :class:`apexrank.ConsensusRank` is faster. As printed, the loops play weights w of the vertices
+against prices s and choices T in the order ``max_w min_{s,T}``, which has no lower bound. The correct order is
+``min_T`` of the saddle point in s and w, and T follows a low-regret update, the exponentiated gradient
+``λ_ik ∝ λ_ik·exp(−g_ik)``. Step size 1 is safe because mixing loses information: ``D_φ(t(λ)‖t(λ')) ≤ KL(λ‖λ')``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from apexrank.graph.agreement import Agreement, Choice, Consensus, Limits
 from apexrank.graph.consensus import Method
 
 Solved = tuple[np.ndarray, np.ndarray, float]  # ranks, prices, and how far the ranks moved
-STOP = 0.5  # of tol, by a loop's own figures: the certificate at the end is more exact
+STOP = 0.5  # of tol, for a loop's own estimate: the final certificate is more accurate
 
 
 @dataclass(eq=False, repr=False)
 class LoopedConsensusRank(ConsensusRank):
-    """Consensus rank of method "blend" by a loop of the dissertation; it begins with the prior weights.
+    """Consensus rank with method "blend" by a loop of the dissertation, starting from the prior weights.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class LoopedConsensusRank(ConsensusRank):
         super()._check()
         if self.method != "blend" or self.variant not in LOOPS:
             raise InputError(f"variant must be {' or '.join(LOOPS)} of method='blend', got {self.variant!r}")
-        if self.divergence not in ("kl", "squared"):  # others may be more curved than KL of the weights
+        if self.divergence not in ("kl", "squared"):  # others may have more curvature than KL of the weights
             raise InputError(f"the step of a loop is safe for kl and squared only, got {self.divergence!r}")
 
     def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ def double_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limi
 
 
 def single_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
-    """One step of the ranks, one of the prices and one of the vertices in each round; no inner loop."""
+    """Take one step of the ranks, one of the prices and one of the vertices per round, without an inner loop."""
 
     def stepped(weights: np.ndarray, w: np.ndarray, s: np.ndarray, gap: float) -> Solved:
         mixture = problem.mix(weights)
@@ -83,7 +83,7 @@ def single_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limi
 def _loop(
     problem: Agreement, weights: np.ndarray, w: np.ndarray, limits: Limits, solve: Callable[..., Solved]
 ) -> Consensus:
-    """Let ranks and prices follow the weights, and the weights take an exponentiated step, until the gap is small."""
+    """Alternate updates of ranks and prices with exponentiated steps of the weights until the gap is small."""
     s, history = np.zeros(problem.n), list[float]()
     for _ in range(limits.max_iter):
         w, s, moved = solve(weights, w, s, history[-1] if history else 0.1)
@@ -101,7 +101,7 @@ def _loop(
 def _exponentiated(
     problem: Agreement, weights: np.ndarray, w: np.ndarray, s: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """First-order gap of the weights, and their next step."""
+    """Return the first-order gap of the weights and the weights after the next step."""
     g = problem.gradients(weights, s)
     above = g - problem.of_vertices(problem.least(g))
     gap = float((problem.of_vertices(w) * weights * above).sum())

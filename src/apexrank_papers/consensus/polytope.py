@@ -1,10 +1,10 @@
-"""The recipe of sec. 5.3 (Acharyya 2013): a Bregman divergence on any polytope, from the corners of it.
+"""Bregman divergence on any polytope, defined by its corners (the recipe of sec. 5.3, Acharyya 2013).
 
 ``φ(x) = max_θ <x, θ> − log Σ_i exp<θ, y_i>`` over corners y_i (printed ``exp(θ_i, y_i)``). Its conjugate is a
-log-sum-exp, so that the link is the mean of the corners by softmax weights, and φ is strongly convex: the Hessian of
-the conjugate is a covariance of the corners, at most a quarter of the squared diameter. The corners of the simplex give
-KL. φ is no sum over coordinates, and a value of it is an inner minimisation over all of them, which is why
-:class:`apexrank.ConsensusRank` has it not: this one is for a few dozen coordinates.
+log-sum-exp, so the link is the mean of the corners with softmax weights, and φ is strongly convex: the Hessian of the
+conjugate is a covariance of the corners, at most a quarter of the squared diameter. The corners of the simplex give KL.
+φ is not a sum over coordinates, and evaluating it is an inner minimisation over all of them. This implementation is for
+a few dozen coordinates, and :class:`apexrank.ConsensusRank` does not offer it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PolytopeDivergence(Divergence):
 
     @property
     def modulus(self) -> float:
-        """Lower bound on the strong convexity of φ in the Euclidean norm: 4 over the squared diameter."""
+        """Lower bound on the strong convexity of φ in the Euclidean norm: 4 divided by the squared diameter."""
         return 4 / float(pdist(self.corners).max()) ** 2
 
     def conjugate(self, theta: ArrayLike) -> np.ndarray:
@@ -67,7 +67,7 @@ class PolytopeDivergence(Divergence):
         return self.phi(x) - self.phi(y) - np.sum(slope * (np.asarray(x) - np.asarray(y)), axis=-1)
 
     def _natural(self, x: np.ndarray) -> np.ndarray:
-        """The shortest θ whose link is x, by Newton's method with steps that go down."""
+        """Find the shortest θ with link x by Newton's method with decreasing steps."""
         theta = np.zeros_like(x)
         for _ in range(STEPS):
             weights = softmax(self.corners @ theta)

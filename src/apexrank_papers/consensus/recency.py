@@ -1,4 +1,4 @@
-"""Layers in time: do older layers help to foretell who receives the links of the next one?"""
+"""Value of older layers for predicting who receives the links of the next layer in time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MEASURES = (f"first {TOP} in common", f"share of links to the first {TOP}", "Spe
 
 
 def consensus_recency(*, half: int = 2, slices: int = 16, half_lives: tuple[float, ...] = (0.5,)) -> Result:
-    """Ranks of the positive ratings of bitcoin-otc so far, beside who is rated in the next slice of time.
+    """Compare ranks of the positive ratings of bitcoin-otc so far with the ratings of the next time slice.
 
     Parameters
     ----------
     half : {1, 2}
-        Which half of the ratings in time: half-lives were chosen on the first.
+        Half of the ratings in time; half-lives were chosen on the first.
     slices : int
-        Layers in that half, each with as many ratings; those of its later half are foretold in turn.
+        Number of layers in that half, with equally many ratings; those of its later half are predicted in turn.
     half_lives : tuple of float
         Half-lives of the union, in layers.
     """
@@ -50,7 +50,7 @@ def consensus_recency(*, half: int = 2, slices: int = 16, half_lives: tuple[floa
     verdicts = [_better(values, RECENT.format(half_lives[0]), other) for other in (UNION, LAST)]
     notes = [
         f"bitcoin-otc, {('first', 'second')[half - 1]} half of the ratings in time, {slices} layers; mean ± standard "
-        f"error over {slices - slices // 2} layers foretold. Spearman's ρ is over all vertices that occur so far.",
+        f"error over {slices - slices // 2} predicted layers. Spearman's ρ is over all vertices seen so far.",
     ]
     return Result(table, view, verdicts, notes=notes)
 

@@ -1,7 +1,7 @@
-"""Acharyya 2013, chapter 5: daily snapshots of a graph that drifts slowly and is seen badly.
+"""Ranks from noisy daily snapshots of a slowly drifting graph (Acharyya 2013, chapter 5).
 
-How steady are ranks from day to day, and how near to the true ones, when they come from the day alone or from the
-last days together?
+The experiment measures how stable ranks are from day to day and how close to the true ranks, if they come from a single
+day or from the last days together.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ def consensus_snapshots(
     n_jobs: int | None = 2,
     random_state: int = 0,
 ) -> Result:
-    """Ranks of each day: how much they change from day to day, and how near they are to the truth.
+    """Measure how much the ranks change from day to day and how close they are to the truth.
 
     Parameters
     ----------
     n : int
         Vertices.
     days, window : int
-        Days that are ranked, and how many last days count.
+        Number of days that are ranked, and number of last days used.
     noise : float
-        Share of the links that a day's snapshot has lost (half) or wrong (half).
+        Share of the links that are missing (half) or wrong (half) in the snapshot of a day.
     drift : float
         Share of the vertices that get a new popularity and new links every day, and of the other links that are
-        drawn anew.
+        redrawn.
     draws : int
-        Number of such histories.
+        Number of histories.
     n_jobs : int
         Processes.
     random_state : int
@@ -87,9 +87,9 @@ def consensus_snapshots(
     pairs += [(CORROBORATE, UNION, measure) for measure in MEASURES]
     verdicts = [_better(means, *pair) for pair in pairs]
     notes = [
-        f"{draws} histories of {days} days, {n} vertices; a snapshot has lost or wrong {noise:.0%} of the links, "
-        f"{drift:.0%} of the vertices change each day. All but the first way use the last {window} days.",
-        "Footrule: Spearman's, as a share of its largest value. The changes of the truth itself: "
+        f"{draws} histories of {days} days, {n} vertices; {noise:.0%} of the links in a snapshot are missing or wrong, "
+        f"{drift:.0%} of the vertices change each day. All methods but the first use the last {window} days.",
+        "Footrule: Spearman's, as a share of its largest value. Changes of the truth itself: "
         f"L1 {means[:, -1, 0].mean():.3f}, footrule {means[:, -1, 1].mean():.3f}.",
     ]
     known = table.filter(pl.col("mean").is_not_nan())
@@ -101,7 +101,7 @@ def consensus_snapshots(
 def history(
     n: int, days: int, noise: float, drift: float, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """True links and snapshot of each day.
+    """Return the true links and the snapshot of each day.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def history(
 
 
 def _measure_draw(n: int, days: int, window: int, noise: float, drift: float, seed: int) -> np.ndarray:
-    """(Methods and the truth) x days x measures of one history; there is no change on the first day."""
+    """Measure one history: (methods and the truth) x days x measures; there is no change on the first day."""
     seen = history(n, days + window - 1, noise, drift, np.random.default_rng(seed))
     truth = [data.pagerank(data.shares(links)) for links, _ in seen[window - 1 :]]
     ranks = [_ranks([view for _, view in seen[day : day + window]]) for day in range(days)]

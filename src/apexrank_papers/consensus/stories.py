@@ -1,4 +1,4 @@
-"""Acharyya 2013, chapter 5, told in small: three reviewers, people in three networks, and what BreW is not."""
+"""Small examples of Acharyya 2013, chapter 5: three reviewers, people in three networks, and BreW of one layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
 
 AUTHORS = ("Alice", "Bob", "Carol")
 OWN = "cites Bob"
-# of each criterion: marks for the papers of the three authors, by the reviewer
+# for each criterion and reviewer: marks for the papers of the three authors
 REVIEWS: dict[str, dict[str, tuple[int, int, int]]] = {
     "novelty": {"Alice": (6, 2, 4), "Bob": (5, 4, 3), "Carol": (6, 2, 3)},
     "clarity": {"Alice": (5, 3, 4), "Bob": (4, 3, 4), "Carol": (4, 3, 5)},
@@ -32,7 +32,7 @@ BETAS = (0.1, 0.03, 0.01)
 
 
 def review_layers() -> Layers:
-    """The criteria as layers: who marks, whose paper, the mark.
+    """Return the criteria as layers with links from reviewer to author, weighted by the mark.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def _marks(given: dict[str, tuple[int, int, int]]) -> tuple[list[str], list[str]
 
 
 def consensus_reviewers() -> Result:
-    """Three authors mark all papers by several criteria; one of Bob's asks how often a paper cites him.
+    """Rank three authors who mark all papers by several criteria; one of Bob's is how often a paper cites him.
 
     Examples
     --------
@@ -87,9 +87,9 @@ def consensus_reviewers() -> Result:
         ),
     ]
     notes = [
-        "The dissertation has the story and no marks; these are ours. A paper's rank is its author's weight as a "
-        "reviewer.",
-        "Without a pull, novelty loses nearly all its weight as well: clarity has the more even marks, and even marks "
+        "The dissertation has the example without marks; the marks are ours. A paper's rank is its author's weight as "
+        "a reviewer.",
+        "Without a pull, novelty loses nearly all its weight as well: clarity has more even marks, and even marks "
         "agree with everybody. A small pull keeps both.",
     ]
     return Result(table, table.with_columns(pl.col(pl.Float64).round(3)), verdicts, None, notes)
@@ -108,16 +108,16 @@ JOINED: dict[str, dict[str, Any]] = {
 def consensus_networks(
     *, engineers: int = 24, musicians: int = 16, draws: int = 20, random_state: int = 0
 ) -> Result:
-    """People in three networks, not all of them in each: who is important, and which network tells it?
+    """Rank people in three networks, not all of whom are in each network.
 
     Parameters
     ----------
     engineers, musicians : int
         Number of people of each role.
     draws : int
-        Number of made-up worlds; the top people are those of the first.
+        Number of draws; the top people are those of the first.
     random_state : int
-        Where the seeds start.
+        First seed.
 
     Examples
     --------
@@ -147,15 +147,15 @@ def consensus_networks(
     ]
     notes = [
         f"{engineers} engineers and {musicians} musicians, {draws} draws; top people of the first. The truth is "
-        "PageRank of the professional links, which are at work for engineers, in music for musicians; friends are "
-        "random, and many. Share of the union: of its links; of the others: of the weights, by rank.",
-        "People are matched by name; one who is not in a network has no opinion there.",
+        "the PageRank of the professional links, which are at work for engineers and in music for musicians; friends "
+        "are random and many. Shares: of the links for the union, of the weights (by rank) for the others.",
+        "People are matched by name; a person missing from a network has no opinion there.",
     ]
     return Result(table, table.with_columns(pl.col(pl.Float64).round(3)), verdicts, None, notes)
 
 
 def _joined(people: data.People, way: str) -> tuple[list[str], np.ndarray, float]:
-    """The first five, the shares of the networks, and Kendall's τ with the truth."""
+    """Return the top five people, the shares of the networks, and Kendall's τ with the truth."""
     layers = as_layers({network: people.contacts(network) for network in data.NETWORKS})
     rank: Any
     if way == UNION:
@@ -171,16 +171,16 @@ def _joined(people: data.People, way: str) -> tuple[list[str], np.ndarray, float
 
 
 def consensus_brew(*, n: int = 30, degree: float = 5.0, draws: int = 4, random_state: int = 0) -> Result:
-    """One layer, so that there is nothing to choose: BreW lowers its cost and leaves PageRank.
+    """Compare BreW of one layer, where there is nothing to choose, with PageRank: it lowers its cost and moves away.
 
     Parameters
     ----------
     n, degree : int, float
-        Vertices and mean out-degree of random graphs.
+        Number of vertices and mean out-degree of random graphs.
     draws : int
         Number of graphs.
     random_state : int
-        Where the seeds start.
+        First seed.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Consensus of layers (Acharyya 2013, chapter 5) against simpler ways to join them, where the truth is known.
+"""Comparison of the consensus of layers (Acharyya 2013, chapter 5) with simpler methods on graphs with known truth.
 
-The chapter claims it and has no experiments. Here the true graph is known, and layers are views of it with noise and
-junk (`data`); all ways are set beside PageRank of the mean of the layers' transitions, draw by draw.
+The chapter has no experiments for its claims. Here the true graph is known, and layers are views of it with noise and
+junk (`data`). All methods are compared with the PageRank of the mean of the layers' transitions, draw by draw.
 """
 
 from __future__ import annotations
@@ -87,17 +87,17 @@ def consensus_study(
     n_jobs: int | None = 2,
     random_state: int = 0,
 ) -> Result:
-    """Ranks from noisy layers beside the true PageRank, by many ways to join the layers.
+    """Compare ranks from noisy layers with the true PageRank, for many ways to combine the layers.
 
     Parameters
     ----------
     n : int
-        Vertices of the true graph.
+        Number of vertices of the true graph.
     groups : sequence of str
-        Which kinds of layers, of "link noise", "number of layers", "junk layers", "junk vertices", "concentrated junk",
+        Kinds of layers, any of "link noise", "number of layers", "junk layers", "junk vertices", "concentrated junk",
         "colluding junk", "topics".
     draws : int
-        Number of true graphs, each with layers of its own.
+        Number of true graphs, each with its own layers.
     n_jobs : int
         Processes.
     random_state : int
@@ -117,24 +117,24 @@ def consensus_study(
     values = over_splits(partial(_measure_draw, n, tuple(groups)), draws, n_jobs, random_state)
     table = _tidy(values, settings)
     notes = [
-        f"{draws} true graphs of {n} vertices, 8 links each on average, 5 communities. Noise: of so many links half "
-        "are gone and half lead anywhere. Junk: to all vertices (even), to 40 random ones (wide), to as many random "
-        "ones as there are true links (random), to 2 random ones (narrow), to the same 3 for all (concentrated), the "
-        "same in all junk layers (colluding). Junk layers: 2 of 5 unless said; junk vertices: 40 % in each of 5 "
-        "layers, drawn anew; topics: 4 layers, each vertex has junk in all but one. The other links there have 30 % "
+        f"{draws} true graphs of {n} vertices, 8 links each on average, 5 communities. Noise: the share of links "
+        "that are missing (half) or random (half). Junk: to all vertices (even), to 40 random ones (wide), to as many "
+        "random ones as true links (random), to 2 random ones (narrow), to the same 3 for all (concentrated), the "
+        "same in all junk layers (colluding). Junk layers: 2 of 5 unless stated; junk vertices: 40 % in each of 5 "
+        "layers, redrawn; topics: 4 layers, each vertex has junk in all but one. The other links there have 30 % "
         "noise.",
-        "Cells: mean over the draws, and + or − where it is better or worse than the mean of transitions, draw by "
+        "Cells: mean over the draws, and + or − if it is better or worse than the mean of transitions, draw by "
         "draw, beyond noise (95 %). Top 10, 50: share of the true top found. The written table has more methods.",
-        "Plain: weights ∝ exp of how much better the vertex's other layers foretell a layer than the teleport does, "
-        "not divided by how much the layer says (`apexrank_papers.consensus.data.corroborated`).",
-        "The best layer is the best for that measure, which nobody knows beforehand.",
+        "Plain: weights ∝ exp of how much better the vertex's other layers predict a layer than the teleport does, "
+        "not divided by the information in the layer (`apexrank_papers.consensus.data.corroborated`).",
+        "The best layer is the best for that measure, which is unknown in practice.",
     ]
     verdicts = list(_verdicts(values, groups, settings))
     return Result(table, _view(table), verdicts, _draw(table, settings), notes)
 
 
 def _measure_draw(n: int, groups: tuple[str, ...], seed: int) -> np.ndarray:
-    """Settings x methods x measures of one draw; what is drawn for a group does not depend on the others."""
+    """Measure one draw: settings x methods x measures; the draw of a group does not depend on the others."""
     links = data.true_graph(n, np.random.default_rng(seed)).links
     truth = data.pagerank(data.shares(links))
     found = []
@@ -159,7 +159,7 @@ def _measure(views: list[np.ndarray], truth: np.ndarray) -> list[np.ndarray]:
 
 
 def measures(ranks: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """The `MEASURES` of ranks beside the true ones.
+    """Compute the `MEASURES` of ranks against the true ones.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def _tidy(values: np.ndarray, settings: list[str]) -> pl.DataFrame:
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
-    """The methods that a screen has room for; the table has all."""
+    """Return the methods that fit on a screen; the table has all."""
 
     def cell(measure: str, mean: float, difference: float, difference_noise: float, **_: Any) -> str:
         beyond = MEASURES[measure] * difference if abs(difference) > difference_noise else 0.0
@@ -191,7 +191,7 @@ def _view(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _verdicts(values: np.ndarray, groups: Sequence[str], settings: list[str]) -> Iterator[Verdict]:
-    """Is a method better than the mean of transitions in all settings of a group?"""
+    """Answer whether a method is better than the mean of transitions in all settings of a group."""
     for method, group, measure in product(JUDGED, groups, list(MEASURES)[:2]):
         rows = [settings.index(setting) for setting in GROUPS[group]]
         yield _better(values[:, rows], method, group, measure)

@@ -1,8 +1,8 @@
-"""Numerical checks of the propositions of chapter 5 (Acharyya 2013), each on random problems of its own.
+"""Numerical checks of the propositions of chapter 5 (Acharyya 2013), each on its own random problems.
 
 Rows of T are the recommendations t̂_i with their teleport. ``c = (1 − β)/β`` weighs the penalty of secs. 5.2 and 5.3,
-``ρ_*(w) = wT`` is the unconstrained minimiser (5.7), and ``D`` a divergence of :mod:`apexrank.divergences`. What is
-wrong, and what holds instead, is in the notes on the papers.
+``ρ_*(w) = wT`` is the unconstrained minimiser (5.7), and ``D`` a divergence of :mod:`apexrank.divergences`. The notes
+on the papers explain the errors and give corrected statements.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from apexrank_papers.result import Result, Verdict, claim
 
 SIZE = 8
 ROUNDS = (100, 1000, 10_000)  # of the game
-LARGER = 2.0  # bound on the prices, in units of the least that gives PageRank
+LARGER = 2.0  # bound on the prices, in units of the smallest bound that gives PageRank
 
 
 def recommendations(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of a random walk with a teleport, no entry below (1 − α)/n."""
+    """Draw the rows of a random walk with a teleport; no entry is below (1 − α)/n."""
     return DAMPING * rng.dirichlet(np.full(n, 0.5), size=n) + (1 - DAMPING) / n
 
 
 def stationary(T: np.ndarray) -> np.ndarray:
-    """The w with ``w = wT`` that sums to 1."""
+    """Solve ``w = wT`` for the w that sums to 1."""
     n = len(T)
     return np.linalg.solve(np.eye(n) - T.T + np.ones((n, n)), np.ones(n))
 
 
 def affine_gap(atom: Divergence, x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> float:
-    """``Σ_i w_i D(x_i‖y)`` less its value at the affine centre, less ``Σw·D(centre‖y)``: 0 by Theorem 17 (C.8).
+    """Compute ``Σ_i w_i D(x_i‖y)`` minus its value at the affine centre minus ``Σw·D(centre‖y)``, 0 by (C.8).
 
     Examples
     --------
@@ -51,9 +51,10 @@ def affine_gap(atom: Divergence, x: np.ndarray, weights: np.ndarray, y: np.ndarr
 
 
 def bounded_weights(rho: np.ndarray, d: np.ndarray, c: float, least: float) -> np.ndarray:
-    """``argmin <w, d> + c·KL(w‖ρ)`` over distributions with ``w_i ≥ least`` (5.15): ``max(least, κ·ρ_i·exp(−d_i/c))``.
+    """Minimise ``<w, d> + c·KL(w‖ρ)`` over distributions with ``w_i ≥ least`` (5.15).
 
-    The multipliers that (5.16) leaves to a numerical search are one number κ, which a sort finds.
+    The solution is ``max(least, κ·ρ_i·exp(−d_i/c))``. The multipliers that (5.16) leaves to a numerical search are one
+    number κ, which a sort finds.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def bounded_weights(rho: np.ndarray, d: np.ndarray, c: float, least: float) -> n
         raise InputError(f"least must be from 0 to 1/{len(rho)}, got {least!r}")
     free = softmax(np.log(rho) - d / c)
     order = np.argsort(free)
-    for held in range(len(rho)):  # the smallest are held at the bound
+    for held in range(len(rho)):  # the smallest entries are at the bound
         kappa = (1 - held * least) / free[order[held:]].sum()
         if kappa * free[order[held]] >= least:
             break
@@ -72,7 +73,7 @@ def bounded_weights(rho: np.ndarray, d: np.ndarray, c: float, least: float) -> n
 
 
 def surrogate(atom: Divergence, T: np.ndarray, rho: np.ndarray, c: float) -> tuple[float, float, np.ndarray]:
-    """``F(ρ, ρ)``, ``J(ρ) = min_w <w, d> + c·D(w‖ρ)`` of (5.20), and d, for KL or half the squared distance."""
+    """Return ``F(ρ, ρ)``, ``J(ρ) = min_w <w, d> + c·D(w‖ρ)`` of (5.20), and d, for KL or half the squared distance."""
     d = atom.divergence(T, rho)
     if isinstance(atom, KL):
         return float(rho @ d), float(-c * logsumexp(-d / c, b=rho)), d
@@ -91,9 +92,9 @@ class Game(NamedTuple):
 
 
 def play(T: np.ndarray, radius: float, rounds: tuple[int, ...]) -> dict[int, Game]:
-    """Theorem 12: prices s are the best answer in a ball, weights w follow the leader (5.29–5.33).
+    """Play the game of Theorem 12: prices s are the best response in a ball, weights w follow the leader (5.29–5.33).
 
-    ``M(s, w) = <w, φ(t)> − φ(w) − <s, wT − w>`` with φ(t) = Σ t log t. Both answers are closed formulas.
+    ``M(s, w) = <w, φ(t)> − φ(w) − <s, wT − w>`` with φ(t) = Σ t log t. Both responses have closed forms.
     """
     phi = xlogy(T, T).sum(axis=1)
 
@@ -117,7 +118,7 @@ def play(T: np.ndarray, radius: float, rounds: tuple[int, ...]) -> dict[int, Gam
 
 
 def saddle(T: np.ndarray) -> tuple[float, np.ndarray]:
-    """Value of the game, which is V of one layer, and the shortest prices at which it is reached."""
+    """Return the value of the game, which is V of one layer, and the shortest prices that attain it."""
     w, phi = stationary(T), xlogy(T, T).sum(axis=1)
     cost = float(w @ phi - xlogy(w, w).sum())
     s = np.linalg.lstsq(np.eye(len(T)) - T, np.log(w) - phi + cost, rcond=None)[0]
@@ -125,14 +126,14 @@ def saddle(T: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def consensus_theorems(*, draws: int = 200, random_state: int = 0) -> Result:
-    """Check Lemmas 18 and 19, Propositions 4, 6 and 7, Theorems 12 and 17 and Table 5.1 by numbers.
+    """Check Lemmas 18 and 19, Propositions 4, 6 and 7, Theorems 12 and 17 and Table 5.1 numerically.
 
     Parameters
     ----------
     draws : int
-        Random problems for each check.
+        Number of random problems for each check.
     random_state : int
-        Where they come from.
+        Seed.
 
     Examples
     --------
@@ -202,7 +203,7 @@ def _penalties(rng: np.random.Generator, draws: int) -> Iterator[Verdict]:
 
 
 def _floored(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
-    """Two distributions without entries below a bound that at least one entry reaches."""
+    """Draw two distributions with a common lower bound on their entries, which at least one entry attains."""
     n, least = int(rng.integers(2, 6)), float(rng.choice([0.01, 0.05, 0.15]))
     p, q = (least + (1 - n * least) * rng.dirichlet(np.full(n, rng.choice([0.1, 1.0]))) for _ in range(2))
     return p, q, float(min(p.min(), q.min()))

@@ -1,8 +1,8 @@
-"""Graphs with spam in them, and a random sample of labels: what the experiments with spam share.
+"""Graphs with spam and random samples of labels, shared by the spam experiments.
 
 The dissertation's crawl (Acharyya 2013, sec. 6.4.2) with its human labels is not public. Here the spam is planted:
 farms of boosters that link to their target, which links back (`apexrank.datasets.crawl.plant_farms`), in cnr-2000
-where ``$APEXRANK_DATA`` has it, or in a made-up crawl. A folder of WEBSPAM-UK has hosts that people have judged.
+if it is in ``$APEXRANK_DATA``, or else in a made-up crawl. A folder of WEBSPAM-UK has hosts with human judgements.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ USUAL = "cnr-2000"  # the crawl of the recorded verdicts
 CRAWLS = ("auto", USUAL, "synthetic")
 RATIO = 1.2  # q/p, the dissertation's choice from Figure 6.6
 DAMPING, GAMMA, NEUTRAL = 0.85, 0.85, 0.5
-TOL = 1e-7  # on the L1 distance to the answer
+TOL = 1e-7  # on the L1 distance to the solution
 
 
 class Web(NamedTuple):
     """A graph with spam.
 
-    ``judged`` are the vertices known to be spam or honest, ``targets`` those that the spam is to lift, and ``cycles``
+    ``judged`` are the vertices known to be spam or honest, ``targets`` those that the spam promotes, and ``cycles`` is
     a mask of the vertices on closed cycles.
     """
 
@@ -54,7 +54,7 @@ def farmed_crawl(
     spam_share: float | None = None,
     self_loops: str = "keep",
 ) -> Web:
-    """Plant ``farms`` farms, or so many that ``spam_share`` of all vertices are spam, in a crawl by name.
+    """Plant farms in a named crawl: ``farms`` of them, or enough that ``spam_share`` of all vertices are spam.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def farmed_crawl(
 
 
 def webspam(folder: str, self_loops: str = "keep") -> Web:
-    """Hosts of a WEBSPAM-UK folder; all spam hosts are targets."""
+    """Read the hosts of a WEBSPAM-UK folder; all spam hosts are targets."""
     if not Path(folder).is_dir():
         raise InputError(f"data must be one of {', '.join(CRAWLS)} or a folder of WEBSPAM-UK, got {folder!r}")
     hosts = load_webspam(folder)
@@ -102,9 +102,9 @@ def _crawl(crawl: str, n: int, random_state: int) -> tuple[str, csr_array]:
 def labelled_sample(
     spam: np.ndarray, share: float, rng: np.random.Generator, judged: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Honest and spam vertices, as masks, of a random sample of the judged ones, by default of all.
+    """Draw a random sample of the judged vertices, by default all, as masks of honest and of spam vertices.
 
-    A sample of one kind alone is drawn again.
+    A sample with only one kind is redrawn.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Planted link farms in a web crawl, ranked without labels (Acharyya 2013, sec. 6.4.2, Figures 6.4–6.8).
 
-`farms` makes the graphs. Three are ranked: the crawl as it is, the crawl without self-loops, and one in which a farm is
-a pair of pages that link each other. Every ranking of every graph is measured into a tidy table, and looked up there
-again. The spam is planted, so levels cannot agree with the dissertation's, only orders and shapes.
+`farms` builds the graphs. Three are ranked: the crawl as it is, the crawl without self-loops, and one in which a farm
+is a pair of pages that link to each other. The measures of every ranking of every graph go into one tidy table, from
+which the verdicts read them. The spam is planted, so only orders and shapes can agree with the dissertation.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from apexrank_papers.result import (
     signed_verdict,
 )
 
-SMALL_CHANGE = 1e-6  # of a step, where the dissertation stops
-L_P_TOL, L_P_STEPS = 1e-6, 200  # q = p costs far more steps, and not every answer gets a certificate
-PLAIN_PS = (2.0, 4.0)  # where plain iteration with q = p is watched
+SMALL_CHANGE = 1e-6  # change of a step at which the dissertation stops
+L_P_TOL, L_P_STEPS = 1e-6, 200  # q = p takes far more steps, and not every solution gets a certificate
+PLAIN_PS = (2.0, 4.0)  # powers for which plain iteration with q = p is recorded
 DEPTHS = (100, 1000, 10_000)
-WORST_BOUND = 1e-3  # scores that may be further from the answer are not measured
+WORST_BOUND = 1e-3  # scores with a larger error bound are not measured
 CRAWLED, NO_LOOPS, PAIRS = "as crawled", "no self-loops", "pairs"  # the graphs
 
 Key = tuple[str, float | None, float | None]
@@ -60,7 +60,7 @@ TRUNCATED: Key = ("truncated PageRank", None, None)
 NON_BACKTRACKING: Key = ("non-backtracking", None, None)
 GUARDED: Key = ("guarded PageRank", None, None)
 OURS = (NON_BACKTRACKING, GUARDED)
-# eq. 6.1 in its other reading, and ranks that are not the dissertation's
+# the other reading of eq. 6.1, and ranks that are not in the dissertation
 RELATIVES: dict[Key, Any] = {
     WEAK: LpqRank(2, RATIO, DAMPING, teleport="weak-links", tol=TOL),
     TRUNCATED: TruncatedPageRank(2, damping=DAMPING, tol=TOL),
@@ -80,23 +80,23 @@ def linkfarm(
     n: int = 100_000,
     random_state: int = 0,
 ) -> Result:
-    """Rank a crawl with planted farms in every way that needs no labels, and see how much the farms get.
+    """Rank a crawl with planted farms by every label-free method, and measure how much the farms gain.
 
     Parameters
     ----------
     data : {"auto", "cnr-2000", "synthetic"} or path
-        Auto takes cnr-2000 where ``$APEXRANK_DATA`` has it, and else makes up a crawl of ``n`` pages. In a folder of
-        WEBSPAM-UK nothing is planted: the targets are the hosts labelled spam.
+        "auto" uses cnr-2000 if it is in ``$APEXRANK_DATA``, and otherwise generates a crawl of ``n`` pages. In a folder
+        of WEBSPAM-UK nothing is planted: the targets are the hosts labelled spam.
     farms, boosters : int
-        Number of farms, and of boosters in each.
+        Number of farms, and number of boosters in each.
     hijacked : int
-        Honest pages, drawn at random, that are made to link to each target.
+        Number of random honest pages that link to each target.
     ps, ratios : sequence of float
-        Powers p, and ratios q/p; p = 1, 2, 4 and the ratios 1 and 1.2 are always among them.
+        Powers p and ratios q/p; p = 1, 2, 4 and the ratios 1 and 1.2 are always included.
     n : int
-        Pages of a made-up crawl.
+        Number of pages of a made-up crawl.
     random_state : int
-        Where the made-up crawl and the hijacked pages come from.
+        Seed of the made-up crawl and the hijacked pages.
     """
     all_ps, all_ratios = sorted({*map(float, ps), 1.0, 2.0, 4.0}), sorted({*map(float, ratios), 1.0, RATIO})
 
@@ -122,7 +122,7 @@ def linkfarm(
 
 
 def _compared(ps: Sequence[float]) -> list[Key]:
-    """Rankings whose orders are compared, and that are measured on every graph."""
+    """List the rankings that are compared and measured on every graph."""
     return [IN_DEGREE, PLAIN, *RELATIVES, *(("L_pq", p, RATIO) for p in ps if p > 1)]
 
 
@@ -161,25 +161,23 @@ def _notes(webs: Mapping[str, Web], found: Found) -> list[str]:
     unsure = f" L_p's bound is {', '.join(missed)}; not measured above {WORST_BOUND:g}." if missed else ""
     web = webs[CRAWLED]
     cycles = ", ".join(f"{each.cycles.sum():,} ({graph})" for graph, each in webs.items())
-    pairs = (
-        f" Pairs: no self-loops, and a target has one booster ({webs[PAIRS].name})." if PAIRS in webs else ""
-    )
+    pairs = f" Pairs: no self-loops, one booster per target ({webs[PAIRS].name})." if PAIRS in webs else ""
     return [
         f"{web.name}: {100 * web.spam.sum() / web.judged.sum():.1f} % of {web.judged.sum():,} judged vertices are "
         f"spam. The dissertation's crawl has 20 % of human-labelled spam: only orders and shapes can agree.{pairs}",
-        "Columns: score that spam and closed cycles hold; pages on closed cycles among the first 100; median position "
+        "Columns: score held by spam and by closed cycles; pages on closed cycles among the first 100; median position "
         "of the targets; ordinary honest pages (not on closed cycles) above the median target; spam among the first "
         f"{', '.join(f'{depth:,}' for depth in DEPTHS)}; footrule to PageRank on honest vertices over n², at most 1/2. "
         "Equal vertices share their mean position.",
         f"Damping {DAMPING}; scores to {TOL:g} in the L1 norm by certificate, L_p to {L_P_TOL:g}.{unsure}",
-        f"Closed cycles: vertices that only link to themselves or round a cycle, {cycles}. A norm with p > 1 loses "
-        "mass where links merge and keeps it there, so rank gathers on them as q nears p. A fall behind such pages is "
-        "no protection, and spammers can make them too: pairs are such cycles.",
+        f"Closed cycles: vertices that link only to themselves or around a cycle, {cycles}. A norm with p > 1 loses "
+        "mass where links merge and keeps it on closed cycles, so rank gathers there as q approaches p. Falling behind "
+        "such pages is no protection, because spammers can create them too: pairs are such cycles.",
     ]
 
 
 def verdicts(found: Found, plain: dict[float, np.ndarray]) -> Iterator[Verdict]:
-    """The dissertation's claims, in its order, then ours; ``plain`` has the changes of plain iteration with q = p."""
+    """Judge the dissertation's claims in its order, then ours; ``plain`` holds the changes of iteration with q = p."""
     yield in_degree(found)
     yield falls(found)
     yield best_ratio(found)
@@ -190,7 +188,7 @@ def verdicts(found: Found, plain: dict[float, np.ndarray]) -> Iterator[Verdict]:
 
 
 def in_degree(found: Found) -> Verdict:
-    """In-degree gives spam more than any other rank."""
+    """Claim: in-degree gives spam more than any other rank."""
     mass, plain = found("spam mass", *IN_DEGREE), found("spam mass", *PLAIN)
     others = [found.lpq("spam mass", p, RATIO) for p in found.ps("L_pq")]
     why = (
@@ -201,7 +199,7 @@ def in_degree(found: Found) -> Verdict:
 
 
 def falls(found: Found) -> Verdict:
-    """Spam mass falls with p, with q = p and q = 1.2 p (Figures 6.4 and 6.7)."""
+    """Claim: spam mass falls with p, with q = p and q = 1.2 p (Figures 6.4 and 6.7)."""
     lines = {"L_p": ([1.0, *found.ps("L_p")], 1.0), "L_pq": (found.ps("L_pq"), RATIO)}
     masses = {name: [found.lpq("spam mass", p, ratio) for p in ps] for name, (ps, ratio) in lines.items()}
     words = [f"{name} {percent(masses[name])} at p = {powers(ps)}" for name, (ps, _) in lines.items()]
@@ -210,7 +208,7 @@ def falls(found: Found) -> Verdict:
 
 
 def best_ratio(found: Found) -> Verdict:
-    """A q a little above p is best (Figure 6.6), neither q = p nor a large q."""
+    """Claim: a q slightly above p is best (Figure 6.6), neither q = p nor a large q."""
     ratios = found.ratios(2.0)
     masses = [found.lpq("spam mass", 2.0, ratio) for ratio in ratios]
     best = ratios[int(np.argmin(masses))]
@@ -219,7 +217,7 @@ def best_ratio(found: Found) -> Verdict:
 
 
 def faster(found: Found, plain: dict[float, np.ndarray]) -> Verdict:
-    """A q above p needs a third of the steps of plain iteration with q = p, or fewer."""
+    """Claim: a q above p needs at most a third of the steps of plain iteration with q = p."""
     slow = [first_small(history) for history in plain.values()]
     fast = [found("steps to a change of 1e-6", "L_pq", p, RATIO) for p in plain]
     words = [f"more than {L_P_STEPS}" if np.isinf(steps) else f"{steps:.0f}" for steps in slow]
@@ -232,7 +230,7 @@ def faster(found: Found, plain: dict[float, np.ndarray]) -> Verdict:
 
 
 def honest_order(found: Found) -> Verdict:
-    """On honest vertices L_pq stays near PageRank, in-degree does not."""
+    """Claim: on honest vertices L_pq stays close to PageRank and in-degree does not."""
     ps = [p for p in found.ps("L_pq") if p > 1]
     distances = [found.lpq("footrule to PageRank", p, RATIO) for p in ps]
     far = found("footrule to PageRank", *IN_DEGREE)
@@ -242,7 +240,7 @@ def honest_order(found: Found) -> Verdict:
 
 
 def resists(found: Found, graph: str) -> Verdict:
-    """More ordinary pages stand above the targets with L_pq than with PageRank."""
+    """Claim: more ordinary pages are above the targets with L_pq than with PageRank."""
     ps = [p for p in found.ps("L_pq") if p > 1]
     plain, weak, *above = (
         found("ordinary pages above", *key, graph) for key in (PLAIN, WEAK, *(("L_pq", p, RATIO) for p in ps))
@@ -262,7 +260,7 @@ def resists(found: Found, graph: str) -> Verdict:
 
 
 def ours(found: Found, key: Key) -> Verdict:
-    """A rank of ours: on every graph more ordinary pages stand above the targets, and spam has less."""
+    """Question: with our rank, are more ordinary pages above the targets and does spam have less, on every graph?"""
     holds, words = True, []
     for graph in found.graphs:
         above, mass = (
@@ -280,7 +278,7 @@ def ours(found: Found, key: Key) -> Verdict:
 
 
 def _draw(found: Found, web: Web, trials: Mapping[Key, Trial], plain: dict[float, np.ndarray]) -> Figure:
-    """Spam mass against p and q/p, who stands above the targets, convergence, footrule, spam down the ranking."""
+    """Draw spam mass against p and q/p, places of the targets, convergence, footrule and spam down the ranking."""
     figure, axes = panels(14, 8.2, 2, 3)
     lines = {"L_p": [(p, found.lpq("spam mass", p, 1.0)) for p in (1.0, *found.ps("L_p"))]}
     lines[f"L_pq, q/p = {RATIO}"] = [(p, found.lpq("spam mass", p, RATIO)) for p in found.ps("L_pq")]
@@ -322,7 +320,7 @@ def _p_lines(ax: Any, lines: dict[str, list[tuple[float, float]]], flat: dict[st
 
 
 def _draw_ratios(ax: Any, found: Found) -> None:
-    """Figure 6.6: spam mass against q/p."""
+    """Draw spam mass against q/p (Figure 6.6)."""
     lines = {
         f"p = {powers([p])}": (found.ratios(p), [found.lpq("spam mass", p, r) for r in found.ratios(p)])
         for p in found.ps("L_pq")
@@ -332,7 +330,7 @@ def _draw_ratios(ax: Any, found: Found) -> None:
 
 
 def _draw_changes(ax: Any, trials: Mapping[Key, Trial], plain: dict[float, np.ndarray]) -> None:
-    """Figures 6.5 and 6.8: change of each step."""
+    """Draw the change in each step (Figures 6.5 and 6.8)."""
     histories = {f"L_{p:g}, plain iteration": history for p, history in plain.items()}
     keys: list[Key] = [PLAIN, *(("L_pq", p, RATIO) for p in (2.0, 4.0, np.inf))]
     histories |= {name_of(*key): trials[key].history for key in keys if key in trials}
@@ -345,7 +343,7 @@ def _draw_changes(ax: Any, trials: Mapping[Key, Trial], plain: dict[float, np.nd
 
 
 def _draw_footrules(ax: Any, found: Found) -> None:
-    """Figures 6.4 and 6.7, bottom: footrule between all pairs of rankings."""
+    """Draw the footrule between all pairs of rankings (bottom of Figures 6.4 and 6.7)."""
     keys = _compared(found.ps("L_pq"))
     names = [name_of(*key) for key in keys]
     cells = [[0.0 if a == b else found(f"footrule to {name_of(*b)}", *a) for b in keys] for a in keys]
@@ -359,7 +357,7 @@ def _draw_footrules(ax: Any, found: Found) -> None:
 
 
 def _draw_met(ax: Any, web: Web, trials: Mapping[Key, Trial]) -> None:
-    """Spam met down the ranking."""
+    """Draw the spam met down the ranking."""
     keys = [IN_DEGREE, PLAIN, *RELATIVES, CHOSEN, ("L_pq", 4.0, RATIO)]
     scores = {name_of(*key): trials[key].scores[web.judged] for key in keys}
     CumulativeSpamDisplay.from_scores(scores, web.spam[web.judged], ax=ax, log_x=True, log_y=True)
@@ -371,7 +369,7 @@ def _draw_met(ax: Any, web: Web, trials: Mapping[Key, Trial]) -> None:
 
 
 class Trial(NamedTuple):
-    """One ranking of all vertices; what does not belong to it is None, a history that is not there is empty."""
+    """One ranking of all vertices; parameters that do not apply are None, a missing history is empty."""
 
     method: str
     p: float | None
@@ -388,7 +386,7 @@ class Trial(NamedTuple):
 
 
 def ranked(graph: Graph, ps: Iterable[float], ratios: Iterable[float]) -> Iterator[Trial]:
-    """In-degree, PageRank and its relatives, then every L_p and L_pq.
+    """Compute in-degree, PageRank and its relatives, then every L_p and L_pq.
 
     Examples
     --------
@@ -404,7 +402,7 @@ def ranked(graph: Graph, ps: Iterable[float], ratios: Iterable[float]) -> Iterat
         limits: dict[str, Any] = {"tol": L_P_TOL, "max_iter": L_P_STEPS} if ratio == 1 else {"tol": TOL}
         for p in ps:
             if ratio == 1 and (p == 1 or np.isinf(p)):
-                continue  # PageRank, and what has no unique answer
+                continue  # PageRank, and cases without a unique solution
             key = "L_p" if ratio == 1 else "L_pq", p, ratio
             yield _trial(key, LpqRank(p, ratio, DAMPING, **limits), graph)
 
@@ -418,7 +416,7 @@ def _trial(key: Key, rank: Any, graph: Graph) -> Trial:
 
 
 def plain_histories(graph: Graph) -> dict[float, np.ndarray]:
-    """Change of each step of plain iteration with q = p, which `LpqRank` replaces by root finding."""
+    """Return the change in each step of plain iteration with q = p, which `LpqRank` replaces by root finding."""
     start = np.full(graph.n, 1 / graph.n)
     found = {}
     for p in PLAIN_PS:
@@ -428,7 +426,7 @@ def plain_histories(graph: Graph) -> dict[float, np.ndarray]:
 
 
 def first_small(history: np.ndarray) -> float:
-    """Number of the first step that changes less than `SMALL_CHANGE`, infinite where there is none.
+    """Return the number of the first step that changes less than `SMALL_CHANGE`, or infinity.
 
     Examples
     --------
@@ -440,7 +438,7 @@ def first_small(history: np.ndarray) -> float:
 
 
 def name_of(method: str, p: float | None = None, ratio: float | None = None) -> str:
-    """Name of a ranking as people write it.
+    """Return the usual name of a ranking.
 
     Examples
     --------
@@ -454,7 +452,7 @@ def name_of(method: str, p: float | None = None, ratio: float | None = None) -> 
 
 
 def measured(graph: str, web: Web, trial: Trial) -> Iterator[dict[str, Any]]:
-    """One row for each number; of an answer without a certificate only what is known of it."""
+    """Yield one row for each number; a solution without a certificate has only its known values."""
     values: dict[str, float | None] = {"steps": trial.steps, "error bound": trial.bound}
     if trial.bound is None or trial.bound <= WORST_BOUND:
         values |= measures(web, trial.scores)
@@ -469,7 +467,7 @@ def _rows(graph: str, key: Key, values: Mapping[str, float]) -> Iterator[dict[st
 
 
 def measures(web: Web, scores: np.ndarray) -> dict[str, float]:
-    """Share of spam and closed cycles in a ranking, and the places of the targets among the judged vertices."""
+    """Measure the shares of spam and closed cycles, and the places of the targets among the judged vertices."""
     closed = web.cycles
     spam, judged = web.spam[web.judged], scores[web.judged]
     place = rankdata(-judged, method="average")[np.searchsorted(np.flatnonzero(web.judged), web.targets)]
@@ -489,7 +487,7 @@ def measures(web: Web, scores: np.ndarray) -> dict[str, float]:
 
 
 def footrules(graph: str, web: Web, trials: Iterable[Trial]) -> Iterator[dict[str, Any]]:
-    """Spearman's footrule over n² between all pairs of rankings, on honest vertices (Figures 6.4 and 6.7)."""
+    """Compute Spearman's footrule over n² between all pairs of rankings on honest vertices (Figures 6.4 and 6.7)."""
     honest = web.judged & ~web.spam
     places = {trial.key: rankdata(-trial.scores[honest], method="average") for trial in trials}
     for (one, here), (other, there) in permutations(places.items(), 2):
@@ -498,7 +496,7 @@ def footrules(graph: str, web: Web, trials: Iterable[Trial]) -> Iterator[dict[st
 
 
 class Found:
-    """The table as a function: measure, method and its settings to the number.
+    """Look up a number in the table by measure, method and settings.
 
     Examples
     --------
@@ -516,27 +514,27 @@ class Found:
     def __call__(
         self, measure: str, method: str, p: float | None, ratio: float | None, graph: str = CRAWLED
     ) -> float:
-        """The number, or nan where there is none."""
+        """Return the number, or nan if there is none."""
         return self.values.get((measure, method, p, ratio, graph), np.nan)
 
     def ps(self, method: str, measure: str = "spam mass") -> list[float]:
-        """Powers with which a method was measured."""
+        """Return the powers with which a method was measured."""
         return sorted({key[2] for key in self.values if key[:2] == (measure, method)})
 
     def ratios(self, p: float) -> list[float]:
-        """Ratios with which the rank of a power was measured."""
+        """Return the ratios with which the rank of a power was measured."""
         methods = ("L_p", "L_pq") if p > 1 else ("PageRank", "L_pq")
         wanted = [("spam mass", method, p) for method in methods]
         return sorted({key[3] for key in self.values if key[:3] in wanted})
 
     def lpq(self, measure: str, p: float, ratio: float) -> float:
-        """The number of L_pq, which is PageRank or L_p at ratio 1."""
+        """Return the number of L_pq, which is PageRank or L_p at ratio 1."""
         method = "L_pq" if ratio > 1 else "PageRank" if p == 1 else "L_p"
         return self(measure, method, p, ratio)
 
 
 def percent(values: Iterable[float]) -> str:
-    """Shares in percent.
+    """Format shares in percent.
 
     Examples
     --------
@@ -547,7 +545,7 @@ def percent(values: Iterable[float]) -> str:
 
 
 def powers(ps: Iterable[float]) -> str:
-    """Values of p.
+    """Format values of p.
 
     Examples
     --------

@@ -1,14 +1,14 @@
-"""A power p that depends on the rank of a vertex (Acharyya 2013, sec. 6.4.2), with its certificate.
+"""L_pq ranks with a power p that depends on the rank of a vertex (Acharyya 2013, sec. 6.4.2), with a certificate.
 
 The dissertation finds less spam at the top with p = 2 and further down with p = 4, and suggests "a strategy that
-chooses between these two cases depending on the rank". Made precise: every vertex has powers of its own,
+chooses between these two cases depending on the rank". In this version every vertex has its own powers,
 
 ``r_i ← (Σ_{j→i} flow_j^{p_i} + teleport_i^{p_i})^{1/q_i}``, ``q_i > p_i``.
 
 Each coordinate is increasing in r and sub-homogeneous of degree ``h = max_i p_i/q_i``: ``U(cr) ≤ c^h·U(r)`` for c ≥ 1.
-Of two vectors that sum to 1 the ratio has ``m = min x/y ≤ 1 ≤ max x/y = M``, hence ``m^h·U(y) ≤ U(x) ≤ M^h·U(y)``, and
-Hilbert's metric ``log M/m`` shrinks by h in every step, as with one p and q for all: the certificate is the same. A p
-that followed the ranks of the same iteration would not be increasing in them, so the order is taken from a rank before.
+For two vectors that sum to 1, ``m = min x/y ≤ 1 ≤ max x/y = M``, hence ``m^h·U(y) ≤ U(x) ≤ M^h·U(y)``, and Hilbert's
+metric ``log M/m`` shrinks by h in every step. The certificate is the same as with one p and q for all. With a p that
+followed the ranks of the same iteration the map would not be increasing, so the order comes from an earlier rank.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits
 
 @dataclass(frozen=True, eq=False)
 class VertexLpq:
-    """The map of `apexrank.graph.lpq.Lpq` with a p for each vertex, and one ratio q/p for all or one for each.
+    """Map of `apexrank.graph.lpq.Lpq` with a p for each vertex and a ratio q/p for all vertices or for each.
 
-    The links are summed once for each pair of p and ratio that occurs.
+    The links are summed once for each distinct pair of p and ratio.
 
     Examples
     --------
@@ -65,16 +65,16 @@ class VertexLpq:
 
 @dataclass(eq=False, repr=False)
 class RankDependentLpq(LpqRank):
-    """L_pq with one power for the first vertices by the L_pq of that power, and another for the rest.
+    """L_pq rank with one power for the top vertices, as ranked by L_pq with that power, and another for the rest.
 
     Parameters
     ----------
     p : float
-        Power of the first vertices, and of the rank that tells which these are.
+        Power of the top vertices, and of the rank that determines them.
     rest : float
-        Power of the others.
+        Power of the other vertices.
     share : float
-        Share of the vertices that are first.
+        Share of the vertices at the top.
 
     Examples
     --------
@@ -104,21 +104,21 @@ FALLING, RISING = "2 at the top, 4 below", "4 at the top, 2 below"
 METHODS = (LOW, HIGH, SPLICED, FALLING, RISING)
 TOP, SHARE, LABELS = 0.01, 0.2, 0.00625
 DEPTHS = (0.001, 0.01, 0.1, 0.5)
-MATTERS = 0.0005  # smaller shares of spam are of no use to anybody
+MATTERS = 0.0005  # smaller shares of spam are irrelevant in practice
 MEASURES = ("spam mass", *(f"spam in the first {100 * depth:g} %" for depth in DEPTHS))
 
 
 def rank_dependent_p(
     *, data: str = "auto", n: int = 100_000, boosters: int = 200, repeats: int = 5, random_state: int = 0
 ) -> Result:
-    """Spam down the ranking of Lin-L_pq with p = 2, p = 4, and with a p that depends on the rank.
+    """Measure spam down the ranking of Lin-L_pq with p = 2, p = 4, and a p that depends on the rank.
 
     Parameters
     ----------
     data, n, boosters, random_state
-        As in ``spam-labels``, whose crawl it is: a fifth of the vertices is spam, 0.625 % are labelled.
+        As in ``spam-labels``, with the same crawl: a fifth of the vertices are spam, 0.625 % are labelled.
     repeats : int
-        Draws of the labels.
+        Number of draws of the labels.
     """
     check_repeated("repeats", repeats)
     web = farmed_crawl(data, n, 0, boosters, 10, random_state, spam_share=SHARE)
@@ -128,7 +128,7 @@ def rank_dependent_p(
     view = text_view(table, _percent, on="measure", index="method")
     notes = [
         f"{web.name}; {100 * LABELS:g} % labels, {repeats} draws, distrust along the links. The first "
-        f"{100 * TOP:.0f} % by p = 2 are the top. Cells: score that spam holds, and share of spam among the first "
+        f"{100 * TOP:.0f} % by p = 2 are the top. Cells: score held by spam, and share of spam among the first "
         f"vertices. Every rank is certified: error bound below {TOL:g} (L1).",
     ]
     return Result(table, view, list(_verdicts(values)), notes=notes)
@@ -156,14 +156,14 @@ def _measured(web: Web, bases: dict[str, np.ndarray], seed: int) -> list[list[fl
     found = []
     for name in METHODS:
         met = np.asarray(spam_met(spam, scores[name][rest], counts)) / counts
-        # the two lists of a splice have no common scale
+        # the two lists have no common scale
         mass = np.nan if name == SPLICED else spam_mass(spam, scores[name][rest])
         found.append([mass, *met.tolist()])
     return found
 
 
 def spliced(first: np.ndarray, second: np.ndarray, share: float) -> np.ndarray:
-    """Scores of a list: the first vertices by one rank, then the others in the order of another.
+    """Return scores for a list with the top vertices by one rank, then the others in the order of another.
 
     Examples
     --------

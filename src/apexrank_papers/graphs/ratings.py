@@ -1,7 +1,7 @@
 """Prediction of hidden ratings by ranks of signed graphs.
 
-This leaves the dissertation: 30 % of the ratings are hidden, at random or the last ones in time, and the ranks of the
-others are asked who will be rated below 0 on average.
+This experiment is not in the dissertation: 30 % of the ratings are hidden, at random or the last ones in time, and
+ranks of the others predict whose hidden ratings are negative on average.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ USERS = ("all", "rated")
 
 
 class Split(NamedTuple):
-    """Visible ratings; who has hidden ones and who visible ones too; whose hidden ones are negative on average."""
+    """Visible ratings, users with hidden ratings, those with visible ones too, and those with negative hidden means."""
 
     visible: SignedGraph
     asked: np.ndarray
@@ -60,16 +60,16 @@ def split(ratings: csr_array, hidden: np.ndarray) -> Split:
 
 
 def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int = 0) -> Result:
-    """AUC of "hidden ratings are negative on average", by the ranks of the visible ratings.
+    """Measure the AUC of "hidden ratings are negative on average" by ranks of the visible ratings.
 
     Parameters
     ----------
     hidden : float
-        Share of the ratings that is hidden.
+        Share of the ratings to hide.
     repeats : int
-        Random draws; at least 2.
+        Number of random draws, at least 2.
     random_state : int
-        Where the draws come from.
+        Seed of the draws.
     """
     check_repeated("repeats", repeats)
     rows: list[tuple[Any, ...]] = []
@@ -140,7 +140,7 @@ def _verdicts(data: str, measured: list[dict[tuple[str, str], float]]) -> Iterat
 
 
 def _closed_pairs(graph: SignedGraph) -> str:
-    """Number of the first places of LpqRank that belong to pairs who rate nobody else above 0."""
+    """Count the first places of LpqRank that belong to pairs who rate nobody else above 0."""
     closed = np.flatnonzero(on_closed_cycle(graph.positive))
     links = graph.positive.to_scipy()[closed][:, closed]  # one from each
     pairs = closed[((links @ links).diagonal() > 0) & (links.diagonal() == 0)]

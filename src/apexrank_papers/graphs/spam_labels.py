@@ -1,9 +1,9 @@
-"""Spam with few labels (Acharyya 2013, Figures 6.4, 6.7 and 6.9–6.11): spam mass, and a classifier with one threshold.
+"""Spam mass and spam detection with few labels (Acharyya 2013, Figures 6.4, 6.7 and 6.9–6.11).
 
 The dissertation prints the errors of its L_pq TrustRank and of TrustRank on a crawl that is not public. Its TrustRank
-is PageRank weighed by trust and distrust, both along the links. L_pq weighed in the same way is compared with it, and
-likewise with distrust against the links for both. Here the spam is planted in farms (see `farms`), so only the shape
-can agree.
+is PageRank weighted by trust and distrust, both along the links. It is compared with L_pq weighted in the same way,
+and both are compared with distrust against the links. Here the spam is planted in farms (see `farms`), so only the
+shape can agree.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from apexrank_papers.splits import check_repeated, mean_over_splits, mean_verdic
 
 BASES = {"PageRank": 1.0, "L_2,2.4": 2.0, "L_4,4.8": 4.0}  # p
 WAYS: tuple[Direction, ...] = ("along", "against")
-# whose error the dissertation prints, and how it names them
+# ranks with a printed error, and their names in the dissertation
 PRINTED = {"Lin-L_2,2.4, along": "L_pq TrustRank", "Lin-PageRank, along": "TrustRank"}
 ERROR, MASS = "error", "spam mass"
 
@@ -64,7 +64,7 @@ def spam_labels(
     n: int = 100_000,
     random_state: int = 0,
 ) -> Result:
-    """Rank with few labels; call spam what scores below one threshold, learnt on them (Figure 6.11).
+    """Rank with few labels, and classify as spam what scores below a threshold learnt on them (Figure 6.11).
 
     Parameters
     ----------
@@ -73,16 +73,16 @@ def spam_labels(
     labels : sequence of float
         Shares of the judged vertices that are labelled. Non-linear trust is measured with the largest share.
     spam_share : float
-        So many farms are planted that this share of all vertices is spam.
+        Farms are planted until this share of all vertices is spam.
     hijacked : int
-        Honest pages that are made to link to each target. With 0 no trust gets into farms, and ranks by trust give
+        Number of honest pages that link to each target. With 0 no trust reaches the farms, and ranks by trust give
         spam nothing by construction.
     self_loops : {"keep", "drop"}
         Whether links from a page to itself count.
     repeats : int
-        Random draws of the labelled vertices; at least 2.
+        Number of random draws of the labelled vertices, at least 2.
     random_state : int
-        Where crawl and draws come from.
+        Seed of the crawl and the draws.
     """
     check_repeated("repeats", repeats)
     if not labels:
@@ -119,7 +119,7 @@ def _base(graph: Graph, p: float) -> np.ndarray:
 def rankings(
     graph: Graph, bases: dict[str, np.ndarray], trusted: np.ndarray, distrusted: np.ndarray, non_linear: bool
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Scores of all rankings for one draw of labels."""
+    """Compute the scores of all rankings for one draw of labels."""
     yield from bases.items()
     for way, share in spread_labels(graph, trusted, distrusted):
         for name, ranks in bases.items():
@@ -137,9 +137,9 @@ def rankings(
 def spread_labels(
     graph: Graph, trusted: np.ndarray, distrusted: np.ndarray, map_: Lpq | None = None
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """``x₊/(x₊ + x₋)`` with distrust along and against the links; linear without a map (sec. 6.3, eq. 6.5).
+    """Return ``x₊/(x₊ + x₋)`` with distrust along and against the links; linear without a map (sec. 6.3, eq. 6.5).
 
-    `LpqRank` does the same for one direction; here ranks and trust are used many times.
+    `LpqRank` does the same for one direction; here ranks and trust are reused many times.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def spread_labels(
 
 
 def weighed(ranks: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Ranks times the share of trust, normalised: the final score of sec. 6.3.
+    """Multiply ranks by the share of trust and normalise: the final score of sec. 6.3.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def weighed(ranks: np.ndarray, share: np.ndarray) -> np.ndarray:
 
 
 def _measures(web: Web, scores: np.ndarray, known: np.ndarray) -> dict[str, float]:
-    """Error of a threshold learnt on the known vertices, on the other judged ones; spam mass where there is one."""
+    """Return the error of a threshold, learnt on the known vertices, on the other judged ones, and the spam mass."""
     rest = web.judged & ~known
     called = best_threshold(scores[known], web.spam[known]).is_spam(scores[rest])
     values = {ERROR: float((called != web.spam[rest]).mean())}
@@ -193,7 +193,7 @@ def _table(values: dict[tuple[str, str, float], np.ndarray]) -> pl.DataFrame:
 
 
 def _view(table: pl.DataFrame, shares: list[float]) -> pl.DataFrame:
-    """Errors by share of labels, the printed ones below, and spam mass with most labels."""
+    """Tabulate errors by share of labels, the printed errors, and spam mass with the most labels."""
     cells = [f"{mean:.2f} ± {error:.2f}" for mean, error in table.select("mean", "standard_error").rows()]
     told = table.with_columns(pl.Series("cell", cells))
     rows = []
@@ -217,18 +217,18 @@ class Draws(NamedTuple):
     shares: list[float]
 
     def gaps(self, measure: str, ours: str, theirs: str) -> np.ndarray:
-        """Ours less theirs, shares x draws."""
+        """Return ours minus theirs, shares x draws."""
         return np.array(
             [self.values[measure, ours, share] - self.values[measure, theirs, share] for share in self.shares]
         )
 
     def most(self, measure: str, name: str) -> np.ndarray:
-        """Values with the largest share of labels."""
+        """Return the values with the largest share of labels."""
         return self.values[measure, name, self.shares[-1]]
 
 
 def _verdicts(draws: Draws, constant: float) -> Iterator[Verdict]:
-    """The dissertation's claims; ``constant`` is the error of calling nothing spam."""
+    """Judge the dissertation's claims; ``constant`` is the error of calling nothing spam."""
     for way in WAYS:
         yield like_with_like(draws, way)
     yield few_are_enough(draws)
@@ -240,18 +240,18 @@ def _verdicts(draws: Draws, constant: float) -> Iterator[Verdict]:
 
 
 def like_with_like(draws: Draws, way: str) -> Verdict:
-    """Lin-L_pq makes fewer errors than Lin-PageRank, the dissertation's TrustRank, over all shares (Figure 6.11)."""
+    """Claim: Lin-L_pq makes fewer errors than Lin-PageRank, the dissertation's TrustRank (Figure 6.11)."""
     gaps = draws.gaps(ERROR, f"Lin-L_2,2.4, {way}", f"Lin-PageRank, {way}")
     means = zip(map(mean_over_splits, gaps), draws.shares, strict=True)
     words = ", ".join(f"{mean} at {_percent(share)}" for mean, share in means)
     row = f"Lin-L_pq makes fewer errors than Lin-PageRank, both {way}"
     why = f"difference in percent {{}} over all shares of labels; {words}"
-    # one test over all shares: with one each, a chance finding among five would decide
+    # a single test over all shares: with one test per share, a chance result among five would decide
     return mean_verdict(row, gaps.mean(axis=0), why, sign=-1)
 
 
 def few_are_enough(draws: Draws) -> Verdict:
-    """The fewest labels do more for Lin-L_pq than the most for Lin-PageRank."""
+    """Claim: Lin-L_pq with the fewest labels is better than Lin-PageRank with the most."""
     ours, theirs = PRINTED
     few, many = draws.values[ERROR, ours, draws.shares[0]], draws.most(ERROR, theirs)
     why = (
@@ -262,7 +262,7 @@ def few_are_enough(draws: Draws) -> Verdict:
 
 
 def useless(draws: Draws, constant: float) -> Verdict:
-    """With few labels the printed TrustRank is far worse than calling nothing spam; the published one may be it."""
+    """Claim: with few labels TrustRank is worse than calling nothing spam, as the printed errors are."""
     few = draws.values[ERROR, "TrustRank", draws.shares[0]].mean()
     why = (
         f"{few:.2f} % errors with {_percent(draws.shares[0])} labels, {constant:.2f} % if nothing is called spam; "
@@ -272,20 +272,20 @@ def useless(draws: Draws, constant: float) -> Verdict:
 
 
 def less_mass(draws: Draws, way: str) -> Verdict:
-    """Lin-L_pq gives spam less than Lin-PageRank and TrustRank proper (Figure 6.9)."""
+    """Claim: Lin-L_pq gives spam less than Lin-PageRank and TrustRank itself (Figure 6.9)."""
     name = f"Lin-L_2,2.4, {way}"
     others = f"Lin-PageRank, {way}", "TrustRank"
     gaps = [mean_over_splits(draws.most(MASS, name) - draws.most(MASS, other)) for other in others]
     why = (
-        f"spam has {draws.most(MASS, name).mean():.3g} % with {_percent(draws.shares[-1])} labels; the difference to "
-        f"Lin-PageRank is {gaps[0]}, to TrustRank proper {gaps[1]}"
+        f"spam has {draws.most(MASS, name).mean():.3g} % with {_percent(draws.shares[-1])} labels; the difference from "
+        f"Lin-PageRank is {gaps[0]}, from TrustRank itself {gaps[1]}"
     )
     row = f"Lin-L_pq gives spam less than TrustRank, distrust {way}"
     return signed_verdict(row, -max(gap.sign for gap in gaps), why)
 
 
 def linear_is_better(draws: Draws) -> Verdict:
-    """Linear trust is better than trust spread by the same norm as rank (Figures 6.4 and 6.7)."""
+    """Claim: linear trust is better than trust spread by the same norm as the rank (Figures 6.4 and 6.7)."""
     gaps, words = [], []
     for name in list(BASES)[1:]:
         for way in WAYS:
@@ -299,7 +299,7 @@ def linear_is_better(draws: Draws) -> Verdict:
 
 
 def without_labels(draws: Draws) -> Verdict:
-    """L_4,4.8 without labels gives spam no more than PageRank with labels, distrust against the links (Figure 6.7)."""
+    """Claim: L_4,4.8 without labels gives spam no more than PageRank with labels (Figure 6.7)."""
     without, labelled = (draws.most(MASS, name).mean() for name in ("L_4,4.8", "Lin-PageRank, against"))
     why = f"spam has {without:.3g} % with L_4,4.8 and {labelled:.3g} % with PageRank and labels"
     return claim("L_pq without labels as good as PageRank with them", bool(without <= labelled), why)
@@ -315,19 +315,19 @@ def _notes(web: Web, repeats: int) -> list[str]:
         f"{web.name}: {share} of {web.judged.sum():,} judged vertices are spam. The dissertation's crawl is not "
         "public: only the shape can agree, not the level.",
         f"Errors in percent of the judged vertices without label, mean ± standard error over {repeats} draws of "
-        f"labels; always the same answer has {share}. Spam mass in percent, with the largest share of labels; scores "
-        "of anti-TrustRank and demoted rank are negative, so there is none.",
+        f"labels; a constant answer has {share}. Spam mass in percent, with the largest share of labels; scores "
+        "of anti-TrustRank and demoted rank are negative, so they have none.",
         "Lin-: the rank times x₊/(x₊ + x₋), trust x₊ along the links, distrust x₋ along or against them, both spread "
-        f"linearly, γ = {GAMMA}. Lin-PageRank, along, is what the dissertation calls TrustRank. Trust alike: spread by "
+        f"linearly, γ = {GAMMA}. The dissertation calls Lin-PageRank, along, TrustRank. Trust alike: spread by "
         "the same norm as the rank.",
-        "The labelled vertices are the seeds and also what the threshold is learnt on. A trusted seed has a share of "
-        "the teleport by being one, so TrustRank's threshold may lie just below it and call nearly all others spam, "
+        "The labelled vertices are the seeds, and the threshold is learnt on them too. A trusted seed always has a "
+        "share of the teleport, so TrustRank's threshold may lie just below it and call nearly all others spam, "
         "which may explain the printed 65 %.",
     ]
 
 
 def _draw(table: pl.DataFrame, shares: list[float], web: Web, scores: dict[str, np.ndarray]) -> Figure:
-    """Figure 6.11 with distrust in either direction, and Figure 6.10 with the labels of the last draw."""
+    """Draw Figure 6.11 with distrust in either direction, and Figure 6.10 with the labels of the last draw."""
     figure, (*pair, last) = panels(14, 4.4, 1, 3)
     pair[1].sharey(pair[0])
     for ax, way in zip(pair, WAYS, strict=True):

@@ -1,8 +1,8 @@
-"""Acharyya 2013, Figures 6.2 and 6.3: toy graphs on which one can see what p does.
+"""Toy graphs that show the effect of p (Acharyya 2013, Figures 6.2 and 6.3).
 
-The pictures are lost. The graphs are made after the text (see `apexrank.datasets.networks.toy_graph_1` and
-``toy_graph_2``), which gives no scores, only orders; these are what is checked. A third graph is ours: the legitimate
-pages of Figure 6.3 beside two pages that link each other.
+The pictures are lost. The graphs follow the text (see `apexrank.datasets.networks.toy_graph_1` and ``toy_graph_2``),
+which gives orders but no scores; the orders are checked. A third graph is ours: the legitimate pages of Figure 6.3 and
+two pages that link to each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from apexrank_papers.result import Figure, Result, Verdict, claim, panels, text_
 
 
 def toy_pair() -> Bunch:
-    """The legitimate pages 1 to 5 of Figure 6.3, and in place of the farm two pages that link each other alone.
+    """Return pages 1 to 5 of Figure 6.3 and, in place of the farm, two pages that link only to each other.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def toy_pair() -> Bunch:
 
 GRAPHS = {"Figure 6.2": toy_graph_1, "Figure 6.3": toy_graph_2, "6.3 with a pair": toy_pair}
 NEAR_ONE = 1.01
-DIGITS = 8  # scores that agree so far are equal; they are computed to a few more
+DIGITS = 8  # scores are equal if they agree to this many digits; they are computed to a few more
 SPAMMED, FARM = 6, (6, 7, 8, 9)
 _EXACT: dict[str, Any] = {"tol": 1e-10, "max_iter": 20_000}
 # by growing p at each ratio
@@ -52,7 +52,7 @@ RANKS: dict[str, LpqRank | PageRank] = {
 
 
 def toy_graphs() -> Result:
-    """Scores and positions of the vertices of the graphs, and the orders that the text names.
+    """Compute scores and positions of the vertices, and check the orders that the text names.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def toy_graphs() -> Result:
     table = pl.concat([_ranked(figure, rank) for figure in GRAPHS for rank in RANKS])
     few, farm, pair = (_scores(table, figure) for figure in GRAPHS)
     notes = [
-        "The pictures of the graphs are lost: the links that the text leaves open are ours. It gives no scores to "
-        "compare with, only orders. Cells: score (position; equals share the better one).",
+        "The pictures of the graphs are lost: the links that the text leaves open are ours. The text gives orders but "
+        "no scores. Cells: score (position; ties share the better one).",
         f"L_∞ with q = p has no unique answer and is refused; the row L_∞ takes q/p = {NEAR_ONE} instead.",
         "The farm of Figure 6.3 falls because 6 shares its rank among three boosters. A pair shares with nobody: a "
         "norm with p > 1 loses mass where links merge, and in the pair none do.",
@@ -82,13 +82,13 @@ def _ranked(figure: str, rank: str) -> pl.DataFrame:
 
 
 def _scores(table: pl.DataFrame, figure: str) -> dict[str, dict[int, float]]:
-    """Scores of the vertices by the name of the rank."""
+    """Return the scores of the vertices by rank name."""
     part = table.filter(figure=figure)
     return {rank: dict(part.filter(rank=rank).select("vertex", "score").rows()) for rank in RANKS}
 
 
 def _few_good_links(scores: dict[str, dict[int, float]]) -> Verdict:
-    """Of two pages with the same inflow PageRank puts neither first, a norm the one with fewer and better links."""
+    """Claim: of two pages with equal inflow PageRank prefers neither, a norm the one with fewer, better links."""
     gaps = {rank: s[1] - s[2] for rank, s in scores.items()}
     equal = abs(gaps.pop("PageRank")) < 10**-DIGITS
     why = "score of 1 over that of 2: " + ", ".join(
@@ -99,14 +99,14 @@ def _few_good_links(scores: dict[str, dict[int, float]]) -> Verdict:
 
 
 def _positions(scores: dict[str, dict[int, float]]) -> dict[str, int]:
-    """Position of the spammed vertex by every rank."""
+    """Return the position of the spammed vertex by every rank."""
     return {
         rank: 1 + sum(score > s[SPAMMED] + 10**-DIGITS for score in s.values()) for rank, s in scores.items()
     }
 
 
 def _farm_falls(scores: dict[str, dict[int, float]]) -> Verdict:
-    """The spammed vertex is first with PageRank, falls with p at either ratio, and below the legitimate ones at ∞."""
+    """Claim: the spammed vertex is first with PageRank, falls with p, and is below the legitimate ones at ∞."""
     place = _positions(scores)
     falls = place["PageRank"] == 1 < place["L_2"] <= place["L_∞"]
     falls = falls and place["L_2,2.4"] <= place["L_∞ at q/p = 1.2"]
@@ -117,7 +117,7 @@ def _farm_falls(scores: dict[str, dict[int, float]]) -> Verdict:
 
 
 def _pair_gains(scores: dict[str, dict[int, float]]) -> Verdict:
-    """Two pages should not be enough to spam a rank that resists farms."""
+    """Claim: two pages are not enough to spam a rank that resists farms."""
     place = _positions(scores)
     holds = min(place[rank] for rank in place if rank != "PageRank") >= place["PageRank"]
     why = f"two pages that link each other are enough: {_told(place)}"
@@ -133,7 +133,7 @@ def _draw(table: pl.DataFrame) -> Figure:
     for ax, name in zip(axes, GRAPHS, strict=True):
         for number, rank in enumerate(RANKS):
             part = table.filter(figure=name, rank=rank)
-            # the vertices are no sequence, so markers side by side and no lines between them
+            # vertices have no natural order, so draw markers without lines between them
             aside = 0.17 * (number - (len(RANKS) - 1) / 2)
             style = line_style(number) | {"linestyle": "none"}
             ax.plot(part["vertex"] + aside, part["score"], label=rank, **style)

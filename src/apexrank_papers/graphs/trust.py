@@ -1,7 +1,7 @@
 """Detection of distrusted people in networks of ratings.
 
-This leaves the dissertation (Acharyya 2013): its claims about ranks and labels are put to signed networks in which
-nobody farms links. In a folder of WEBSPAM-UK the distrusted are the hosts that people have judged to be spam.
+This experiment tests the claims of the dissertation (Acharyya 2013) about ranks and labels on signed networks in which
+nobody farms links. In a folder of WEBSPAM-UK the distrusted vertices are the hosts that people have judged to be spam.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BASES = {"PageRank": (1.0, 1.0), "L_2,2.4": (2.0, RATIO)}  # p and q/p
 
 
 class Judged(NamedTuple):
-    """A signed network: links of trust, links of distrust, who was rated, and whom more distrust than trust."""
+    """A signed network: links of trust and of distrust, rated vertices, and those with more distrust than trust."""
 
     positive: Graph
     negative: csr_array
@@ -46,7 +46,7 @@ class Judged(NamedTuple):
 
 
 def judged(ratings: csr_array) -> Judged:
-    """Split a signed network; distrusted is who received more negative ratings than positive ones.
+    """Split a signed network; vertices with more negative than positive ratings are distrusted.
 
     Examples
     --------
@@ -60,25 +60,25 @@ def judged(ratings: csr_array) -> Judged:
 
 
 def judged_hosts(folder: str) -> Judged:
-    """Hosts of a WEBSPAM-UK folder: links are trust, spam is distrusted, and nobody rates anybody negatively."""
+    """Read the hosts of a WEBSPAM-UK folder: links are trust, spam is distrusted, there are no negative ratings."""
     web = webspam(folder)
     nothing = csr_array((web.graph.n, web.graph.n), dtype=float)
     return Judged(web.graph, nothing, web.judged, web.spam)
 
 
 def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_state: int = 0) -> Result:
-    """AUC of "receives distrust": do those who are distrusted score low?
+    """Measure the AUC of "receives distrust": whether distrusted vertices score low.
 
     Parameters
     ----------
     data : {"both", "bitcoin-otc", "epinions"} or path
-        Which network, from ``$APEXRANK_DATA``, or a folder of WEBSPAM-UK.
+        Network from ``$APEXRANK_DATA``, or a folder of WEBSPAM-UK.
     labels : float
-        Share of the rated vertices, drawn at random, whose label is known.
+        Share of the rated vertices, drawn at random, with a known label.
     repeats : int
-        Random draws; at least 2.
+        Number of random draws, at least 2.
     random_state : int
-        Where the draws come from.
+        Seed of the draws.
     """
     check_repeated("repeats", repeats)
     if data in (*LOADERS, "both"):
@@ -114,16 +114,16 @@ def _notes(networks: dict[str, Judged], labels: float, repeats: int) -> list[str
     return [
         *sizes,
         f"Distrusted: more negative than positive ratings received; vertices that nobody rated are left out. {drawn}",
-        "Ranks see the positive ratings, as weights, and the labels. 'signed' ones see no labels of distrust but the "
-        "negative ratings that labelled vertices received; those into others are hidden. The positive ratings that a "
-        "vertex received are part of its label, so counting them is no mean guess.",
-        "No verdict is about a printed number: the dissertation has no such experiment. Its claims about spam are put "
-        "to networks in which nobody farms links.",
+        "Ranks see the positive ratings, as weights, and the labels. 'signed' ones see, instead of labels of distrust, "
+        "the negative ratings that labelled vertices received; those of other vertices are hidden. The positive "
+        "ratings of a vertex are part of its label, so counting them is a strong baseline.",
+        "No verdict is about a printed number: the dissertation has no such experiment. Its claims about spam are "
+        "tested on networks in which nobody farms links.",
     ]
 
 
 def _aucs(network: Judged, labels: float, repeats: int, random_state: int) -> dict[str, np.ndarray]:
-    """AUC of each method, one value a draw."""
+    """Compute the AUC of each method, one value per draw."""
     rng = np.random.default_rng(random_state)
     free = dict(_without_labels(network.positive))
     draws = []
@@ -154,7 +154,7 @@ def _with_labels(
         yield f"Lin-{name}, along", _lin(name, distrust="along").fit(graph, **both).scores_
     if not network.negative.nnz:
         return  # nobody has rated anybody negatively
-    # negative ratings of other vertices would give away what is to be found
+    # negative ratings of other vertices would reveal the answer
     known = csr_array(network.negative.multiply((trusted | distrusted)[None, :].astype(float)))
     known.eliminate_zeros()
     signed = SignedGraph(graph, as_graph(known))

@@ -1,1 +1,1 @@
-"""Learning to rank beside LambdaMART and its peers; a study of ours, with no paper behind it."""
+"""Comparison of LetorRanker with LambdaMART and its peers; our own study, not from a paper."""

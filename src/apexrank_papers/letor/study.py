@@ -1,12 +1,12 @@
-"""LetorRanker beside LightGBM, XGBoost, CatBoost, ridge regression and RankSVM on public sets of queries.
+"""Comparison of LetorRanker with LightGBM, XGBoost, CatBoost, ridge regression and RankSVM on public query sets.
 
-Sets and their roles (which chose the recipe, which make the claim) are in :mod:`apexrank_papers.letor.sets`. A set has
-five folds: three fifths of its queries for training, one for validation, one for test, and every query is a test query
-once. Every ranker but LetorRanker has 16 settings to choose from on the validation queries, by NDCG, and is then fitted
-again with the best one on training and validation queries together. LetorRanker has its defaults and the same queries,
-which it splits itself. A ranker on a fold of a set is a *cell*; a file keeps the finished ones.
+:mod:`apexrank_papers.letor.sets` lists the sets and their roles (choice of the recipe, or claim). Each set has five
+folds: three fifths of its queries for training, one for validation and one for test; every query is a test query once.
+Every ranker except LetorRanker has 16 settings, of which the best by NDCG on the validation queries is refitted on
+training and validation queries together. LetorRanker uses its defaults and the same queries, which it splits itself. A
+ranker on a fold of a set is a *cell*; finished cells are stored in a file.
 
-Looks at the test queries of the claim: see ``LOOKS``.
+``LOOKS`` counts the looks at the test queries of the claim.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ def letor_study(
     methods: Sequence[str] = (),
     n_jobs: int | None = None,
 ) -> Result:
-    """Measure all rankers on all sets, which takes about an hour on one core.
+    """Evaluate all rankers on all sets, which takes about an hour on one core.
 
     Parameters
     ----------
     data : str
         Folder of sets: LETOR files NAME.txt or NAME.txt.gz, and folders of five folds. MQ2008 and MQ2008-agg come from
-        ``$APEXRANK_DATA``. Without it nothing runs: the cells of the file are summarised.
+        ``$APEXRANK_DATA``. Without it no cell is run and the cells in the file are summarised.
     cells : str
-        File of JSON lines that keeps finished cells. A run with the same file does only what is missing.
+        JSON lines file of finished cells. A run with the same file computes only the missing ones.
     sets : sequence of str
-        By default the sets of the claim that are there, and MQ2008-agg; other names are looked for in the folder.
+        By default the available sets of the claim and MQ2008-agg; other names are looked up in the folder.
     methods : sequence of str
-        Some of the rankers; all that are installed by default.
+        Rankers to include; by default all that are installed.
     n_jobs : int
         Processes.
     """
@@ -92,7 +92,7 @@ def letor_study(
         raise MissingDataError(
             "letor-study takes an hour and needs sets of queries: name a folder of LETOR files with --data DIR "
             "(python -m apexrank_papers.letor.sets DIR writes those of Python packages); without --data only the "
-            "cells that are in the --cells FILE of an earlier run are summarised"
+            "cells in the --cells FILE of an earlier run are summarised"
         )
     kept = kept_cells(cells, KEY, is_whole)
     if data:
@@ -123,7 +123,7 @@ def letor_study(
 
 
 def rankers() -> dict[str, Scores]:
-    """Every ranker that is installed, as a function from a fold to scores of its test rows."""
+    """Return every installed ranker as a function from a fold to scores of its test rows."""
     ranksvm = partial(
         LinearRanker, "pairs", objective_params={"p": 1, "loss": "squared_hinge"}, solver="lbfgs", tol=1e-4
     )
@@ -162,13 +162,13 @@ LIBRARIES = {
 
 
 def letor_scores(fold: Fold) -> np.ndarray:
-    """Scores of LetorRanker with its defaults."""
+    """Score the test rows with LetorRanker and its defaults."""
     ranker = LetorRanker().fit(*(train := both(fold))[:2], groups=train[2])
     return ranker.predict(fold.test.data, groups=fold.test.groups)
 
 
 def both(fold: Fold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, relevance and queries of training and validation."""
+    """Return features, relevance and queries of training and validation together."""
     parts = fold.train, fold.validation
     return tuple(np.concatenate([part[key] for part in parts]) for key in ("data", "target", "groups"))  # type: ignore[return-value]
 
@@ -182,7 +182,7 @@ def searched(
     seeds: int = 1,
     in_queries: bool = False,
 ) -> np.ndarray:
-    """Scores of the test rows by the setting that is best on the validation queries, fitted again on both."""
+    """Score the test rows with the setting that is best on the validation queries, refitted on both parts."""
     fold = with_query_features(fold) if in_queries else fold if rounds else scaled(fold)
     train, validation = fold.train, fold.validation
     best: tuple[float, dict[str, Any]] = (-np.inf, {})
@@ -217,7 +217,7 @@ def with_query_features(fold: Fold) -> Fold:
 
 
 def mapped(fold: Fold, change: Callable[[Bunch], np.ndarray]) -> Fold:
-    """The fold with other features."""
+    """Return the fold with transformed features."""
     parts = (Bunch(data=change(part), target=part.target, groups=part.groups) for part in fold[1:])
     return Fold(fold.name, *parts)
 
@@ -226,7 +226,7 @@ def mapped(fold: Fold, change: Callable[[Bunch], np.ndarray]) -> Fold:
 
 
 def is_whole(cell: Cell) -> bool:
-    """Whether a cell has all measures."""
+    """Return whether a cell has all measures."""
     return all(len(cell[name]) == len(cell["queries"]) for name in MEASURES)
 
 
@@ -234,7 +234,7 @@ _folds = cache(folds_of)
 
 
 def run_cell(name: str, fold: int, ranker: str, data: str) -> Cell:
-    """Choose, fit and measure one ranker on one fold of one set; an error becomes part of the cell."""
+    """Choose, fit and evaluate one ranker on one fold of one set; an error is stored in the cell."""
     cell: Cell = {"set": name, "fold": fold, "ranker": ranker}
     try:
         own = _folds(name, data)[fold]
@@ -261,7 +261,7 @@ def run_cell(name: str, fold: int, ranker: str, data: str) -> Cell:
 
 
 def summarise(found: dict[Key, Cell], sets: list[str], methods: list[str], notes: list[str]) -> Result:
-    """Result of the cells of these sets: means of every ranker, and differences of LetorRanker from each of them."""
+    """Summarise the cells of these sets: means of every ranker, and differences of LetorRanker from each of them."""
     table = pl.concat(
         pl.DataFrame({name: cell[name] for name in ("set", "ranker", "queries", *MEASURES)}).with_columns(
             seconds=pl.lit(cell["seconds"] / len(cell["queries"]))
@@ -292,7 +292,7 @@ def summarise(found: dict[Key, Cell], sets: list[str], methods: list[str], notes
 
 
 def differences(table: pl.DataFrame, pool: str, sets: list[str], methods: list[str]) -> pl.DataFrame:
-    """Means of the rankers that have all queries of a pool; LetorRanker less each of them with an interval."""
+    """Average the rankers that have all queries of a pool, with LetorRanker's difference from each and its interval."""
     own = {method: _pool(table, method, sets) for method in methods}
     own = {method: rows for method, rows in own.items() if len(rows) == len(own[BASE])}
     if OURS not in own:
@@ -321,7 +321,7 @@ def _pool(table: pl.DataFrame, method: str, sets: list[str]) -> pl.DataFrame:
 
 
 def bootstrap(values: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """95 % bootstrap confidence intervals of the means of the columns; rows of one unit are drawn together.
+    """Compute 95 % bootstrap confidence intervals of the column means; rows of one unit are resampled together.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def _gap(difference: float, low: float, high: float) -> str:
 
 
 def _view(tidy: pl.DataFrame) -> pl.DataFrame:
-    """One line a ranker: means and the difference of NDCG on the largest pool, and on the other pools."""
+    """Show one line per ranker: means and the difference of NDCG on the largest pool and on the other pools."""
     names = tidy["sets"].unique(maintain_order=True).to_list()
     first, *others = [name for name in names if name in (*POOLED, *APART)]
     lines: dict[str, dict[str, str]] = {}
@@ -369,7 +369,7 @@ def _verdicts(tidy: pl.DataFrame) -> Iterator[Verdict]:
 
 
 def draw(tidy: pl.DataFrame, pools: list[str]) -> Figure:
-    """NDCG of LetorRanker less that of every other ranker on the pools, and less lambdarank's on each set."""
+    """Draw NDCG of LetorRanker minus every other ranker on the pools, and minus lambdarank on each set."""
     from apexrank.plot.style import COLOURS, light
 
     tidy = tidy.filter(pl.col("ranker") != OURS, measure="NDCG")
@@ -392,8 +392,8 @@ def draw(tidy: pl.DataFrame, pools: list[str]) -> Figure:
         ax.invert_yaxis()
         light(ax)
     top.legend(frameon=False, title="pooled queries")
-    top.set_title(f"{OURS} less each other ranker", loc="left", fontsize="medium")
-    below.set_title(f"{OURS} less {BASE}, each set", loc="left", fontsize="medium")
+    top.set_title(f"{OURS} minus each other ranker", loc="left", fontsize="medium")
+    below.set_title(f"{OURS} minus {BASE}, each set", loc="left", fontsize="medium")
     below.set_xlabel("difference in NDCG, 95 % interval")
     return figure
 

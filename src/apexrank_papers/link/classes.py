@@ -1,8 +1,8 @@
-"""Acharyya 2013, sections 4.1.2 and 4.3: costs and intervals of the chapter's other classes of convex functions.
+"""Costs and intervals of the other classes of convex functions in Acharyya 2013, sections 4.1.2 and 4.3.
 
-C^s holds the s-strongly convex φ, C_l those whose gradient is l-Lipschitz, C_l^s both: slopes of the link ``(∇φ)⁻¹``
-are at most 1/s, at least 1/l, or between the two. :class:`apexrank.objectives.link.UnknownLink` is the cost of C^s,
-which is all that a fit needs. The other costs are here to check the claims of the chapter.
+C^s contains the s-strongly convex φ, C_l those with an l-Lipschitz gradient, and C_l^s those with both. The slopes of
+the link ``(∇φ)⁻¹`` are at most 1/s, at least 1/l, or between the two. :class:`apexrank.objectives.link.UnknownLink` is
+the cost of C^s, which is all that a fit needs. The other costs serve to check the claims of the chapter.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from apexrank.rankers.link import Link
 def smooth_cost(theta: ArrayLike, y: ArrayLike, lipschitz: float) -> tuple[float, np.ndarray]:
     """Cost of the best φ of C_l, l = ``lipschitz``, and its gradient with respect to θ.
 
-    φ is in C_l exactly if φ* is 1/l-strongly convex, and ``φ(y) + φ*(θ) − yθ`` does not tell the two apart. So this is
-    the cost of C^{1/l} with y and θ exchanged,
+    φ is in C_l if and only if φ* is 1/l-strongly convex, and ``φ(y) + φ*(θ) − yθ`` is symmetric in the two. This is
+    therefore the cost of C^{1/l} with y and θ exchanged,
 
         m_l(θ) = max_{u in P(θ)} [<u,y> − |u|²/(2l)] + |θ|²/(2l) − <y,θ>.
 
     At the maximiser ``y − u/l`` is constant on pooled blocks. The gradient is ``θ/l − y`` plus its value at the same
-    place of the order.
+    position in the order.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def smooth_cost(theta: ArrayLike, y: ArrayLike, lipschitz: float) -> tuple[float
 def _smooth_cost(
     scores: np.ndarray, values: np.ndarray, lipschitz: float, by_score: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Cost and that subgradient which belongs to the given order of equal scores."""
+    """Return the cost and the subgradient for the given order of equal scores."""
     rest, by_value = np.empty(len(values)), np.argsort(values, kind="stable")
     if np.ptp(scores) == 0:
         rest[by_score] = values[by_value]
@@ -55,7 +55,8 @@ def _smooth_cost(
 def class_cost(theta: ArrayLike, y: ArrayLike, s: float, lipschitz: float) -> tuple[float, np.ndarray]:
     """Cost of the best φ of C_l^s, 0 < s < l, and its gradient: a Moreau envelope of the cost of C_{l−s}.
 
-    φ is in C_l^s exactly if ``φ = s/2·v² + h`` with h in C_{l−s}, and ``φ*(θ) = min_p (θ − p)²/(2s) + h*(p)``. So
+    φ is in C_l^s if and only if ``φ = s/2·v² + h`` with h in C_{l−s}, and ``φ*(θ) = min_p (θ − p)²/(2s) + h*(p)``.
+    Hence
 
         m_l^s(θ) = min_p |θ − s·y − p|²/(2s) + m_{l−s}(p),    ∇m_l^s(θ) = (θ − s·y − p)/s,
 
@@ -89,9 +90,9 @@ def class_cost(theta: ArrayLike, y: ArrayLike, s: float, lipschitz: float) -> tu
 def class_interval(
     link: Link, theta: ArrayLike, s: float = 0.0, lipschitz: float = math.inf, gamma: float = 2.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values between the knots of links through them, by class of φ (§4.3, corrected).
+    """Interval of the values of all links through the given knots, by class of φ (§4.3, corrected).
 
-    Between knots (θ_l, y_l) and (θ_u, y_u) it is
+    Between knots (θ_l, y_l) and (θ_u, y_u) the interval is
 
         [max(y_l + (θ − θ_l)/l, y_u − r(θ_u − θ)), min(y_u − (θ_u − θ)/l, y_l + r(θ − θ_l))]
 

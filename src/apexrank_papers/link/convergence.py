@@ -1,7 +1,7 @@
-"""Acharyya 2013, Tables 4.1 and 4.2: how fast the cost of an unknown link falls, and where GradMaPr leads.
+"""Convergence rates for the cost of an unknown link, and the limit of GradMaPr (Acharyya 2013, Tables 4.1 and 4.2).
 
-The dissertation descends along a direction, GradMaPr, that is not the gradient of its cost. Its rates are measured here
-with the gradient, and descent along GradMaPr is shown beside them.
+The dissertation descends along a direction, GradMaPr, that is not the gradient of its cost. Here its rates are measured
+with the gradient, and compared with descent along GradMaPr.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ DESCENT, PLAIN = "gradient descent, a/(b + √t)", "gradient descent, 1/L"
 PUBLISHED, RESTARTED = "accelerated, as published", "accelerated, restarts"
 GRADMAPR, BOUND = "along GradMaPr, 1/L", "bound 2L|u*|²/(t + 1)²"
 CONDITION = 100.0  # of the features
-SETTLED = 1e-8  # scaled norm at which a descent has come to rest
+SETTLED = 1e-8  # scaled norm at which a descent has converged
 
 
 class GradMaPr(UnknownLink):
-    """The cost of `UnknownLink` with the direction that Acharyya 2013, §4.2.1 takes for its gradient.
+    """Cost of `UnknownLink` with the direction that Acharyya 2013, §4.2.1 takes for its gradient.
 
-    That is ``v − y``, with v the monotone, 1/s-Lipschitz regression of y on the scores. Only for one list.
+    The direction is ``v − y``, with v the monotone, 1/s-Lipschitz regression of y on the scores. Only for one list.
 
     Examples
     --------
@@ -44,17 +44,17 @@ class GradMaPr(UnknownLink):
     """
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """The cost, and the direction, which is not its gradient."""
+        """Return the cost and the direction, which is not its gradient."""
         value, _ = super().value_and_grad(scores)
         fitted = np.interp(scores, *lipschitz_isotonic_link(scores, self.y, 1 / self.s))
         return value, self.factor[0] * (fitted - self.y)
 
 
 class Descent(NamedTuple):
-    """One problem by every solver, and how far from its minimum descent along GradMaPr ends.
+    """One problem solved by every solver, and the distance from its minimum at which descent along GradMaPr ends.
 
-    ``gaps`` has the objective less its minimum after each step, ``at`` after some of them. ``rest`` is GradMaPr's last
-    gap, ``away`` its distance as a share of |w*|, ``degrees`` its angle, ``norm`` how long its last direction was.
+    ``gaps`` is the objective minus its minimum after each step, ``at`` after some of them. ``rest`` is GradMaPr's last
+    gap, ``away`` its distance as a share of |w*|, ``degrees`` its angle, ``norm`` the length of its last direction.
     """
 
     gaps: dict[str, np.ndarray]
@@ -66,7 +66,7 @@ class Descent(NamedTuple):
 
 
 def link_convergence(*, n: int = 1000, d: int = 20, n_iter: int = 1000, random_state: int = 0) -> Result:
-    """Rates of Table 4.1 with the methods of Table 4.2, beside L-BFGS and Newton, and where GradMaPr leads.
+    """Measure the rates of Table 4.1 with the methods of Table 4.2, L-BFGS and Newton, and the limit of GradMaPr.
 
     Parameters
     ----------
@@ -95,16 +95,16 @@ def link_convergence(*, n: int = 1000, d: int = 20, n_iter: int = 1000, random_s
     )
     view = text_view(named, _gap_text, on="iteration", index=["alpha", "solver"])
     notes = [
-        f"Objective less minimum after t steps from w = 0; 0 is none that rounding shows. {n:,} rows, {d} features of "
-        f"condition {CONDITION:g}, y = tanh + 10 % noise. L-BFGS and Newton end when there is nothing left to do.",
-        "Table 4.2 prints steps 1/t where 1/L is meant, and a square too many in the momentum. Bounds are upper ones: "
-        "the cost is piecewise quadratic, so that all methods are faster in the end.",
+        f"Objective minus minimum after t steps from w = 0; 0 means below rounding error. {n:,} rows, {d} features of "
+        f"condition {CONDITION:g}, y = tanh + 10 % noise. L-BFGS and Newton stop when they have converged.",
+        "Table 4.2 prints steps 1/t instead of 1/L, and a superfluous square in the momentum. The bounds are upper "
+        "bounds: the cost is piecewise quadratic, so all methods are faster in the end.",
     ]
     return Result(table, view, _verdicts(list(found.values()), marks), _draw_descents(found), notes)
 
 
 def _stiff_data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rotated features of spreads from 1 to 1/100, which no scaling of columns puts right."""
+    """Draw rotated features with spreads from 1 to 1/100, whose condition no scaling of columns improves."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
     X = rng.standard_normal((n, d)) * np.geomspace(1, 1 / CONDITION, d) @ turn
@@ -114,7 +114,7 @@ def _stiff_data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _solvers(step: float) -> dict[str, Callable[[int], Any]]:
-    """Solvers by name, given the number of their steps; none stops because it is near enough."""
+    """Return solvers by name as functions of the number of steps; none stops early."""
     return {
         DESCENT: lambda t: GradientDescent(t, 0.0, step=(10 * step, 5.0)),
         PLAIN: lambda t: GradientDescent(t, 0.0),
@@ -138,7 +138,7 @@ def _descend(X: np.ndarray, y: np.ndarray, alpha: float, n_iter: int, marks: lis
 
     gaps = {name: np.array(solution.history) - best for name, solution in solutions.items()}
     at = {name: gap[np.minimum(marks, len(gap) - 1)] for name, gap in gaps.items()}
-    for name in (PUBLISHED, RESTARTED):  # the bound is for the points reached, not for those that run ahead
+    for name in (PUBLISHED, RESTARTED):  # the bound is for the iterates, not for the extrapolated points
         at[name] = np.array([solvers[name](t).solve(problem, w0).value - best for t in marks])
     at[BOUND] = 2 * np.sum((minimum.w * problem.scale) ** 2) / step / (np.array(marks) + 1) ** 2
     gaps[GRADMAPR] = np.array(lost.history) - best
@@ -190,14 +190,14 @@ def _linear_rate(ridge: Descent, where: str) -> Verdict:
 
 
 def _straightness(gaps: np.ndarray) -> tuple[float, float]:
-    """R² of a straight line through the logarithm of the gap, above rounding, and the factor of a step."""
+    """Return R² of a straight line through the logarithm of the gap, above rounding, and the factor per step."""
     t = np.flatnonzero(gaps > 1e-13 * gaps[0])
     line = np.polyfit(t, np.log(gaps[t]), 1)
     return float(r2_score(np.log(gaps[t]), np.polyval(line, t))), float(np.exp(line[0]))
 
 
 def _direction(ridge: Descent) -> Verdict:
-    rests = "comes to rest" if ridge.norm <= SETTLED else "has not come to rest"
+    rests = "converges" if ridge.norm <= SETTLED else "has not converged"
     why = (
         f"descent along it {rests} (norm {ridge.norm:.0e}) {ridge.rest:.1e} above the minimum, "
         f"{ridge.away:.0%} of |w*| and {ridge.degrees:.1f} degrees away from it"

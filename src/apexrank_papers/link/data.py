@@ -1,7 +1,7 @@
-"""Rows, links and angles: what the experiments on Acharyya 2013, chapter 4, a GLM with an unknown link, have in common.
+"""Synthetic rows, links and angles, shared by the experiments on a GLM with an unknown link (Acharyya 2013, chapter 4).
 
-The chapter has claims and rates but no experiments; the data are made here. Rows have independent, skewed features
-(standardised gamma of shape 1/2): with normal ones least squares would find the direction whatever the link.
+The chapter has claims and rates but no experiments. The rows have independent, skewed features (standardised gamma of
+shape 1/2), because with normal features least squares would find the direction whatever the link.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import expit
 from apexrank.plot.style import curve_style, legend, light
 
 _RATES = {0.5: "1/√t", 1: "1/t", 2: "1/t²"}
-_MOST_POINTS = 1000  # of a line: more than the eye can tell
+_MOST_POINTS = 1000  # of a line: more would not be visible
 LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": expit,
     "logistic of 3t": lambda t: expit(3 * t),
@@ -27,7 +27,7 @@ LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def skewed_rows(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n rows of d independent gamma features of shape 1/2, moved and scaled to mean 0 and variance 1.
+    """Draw n rows of d independent gamma features of shape 1/2, standardised to mean 0 and variance 1.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def skewed_rows(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 class Sample(NamedTuple):
-    """Rows, the direction of length 1 that makes their values, and noise of variance 1.
+    """Rows, the unit direction that determines their values, and noise of variance 1.
 
     Examples
     --------
@@ -55,13 +55,13 @@ class Sample(NamedTuple):
 
     @classmethod
     def draw(cls, n: int, d: int, seed: int) -> Sample:
-        """Draw n rows of d skewed features, and a direction at random."""
+        """Draw n rows of d skewed features and a random direction."""
         rng = np.random.default_rng(seed)
         u = rng.standard_normal(d)
         return cls(skewed_rows(n, d, rng), u / np.linalg.norm(u), rng.standard_normal(n))
 
     def values(self, link: str, noise: float) -> np.ndarray:
-        """``g(Xu)`` with noise, whose deviation is the share ``noise`` of that of ``g(Xu)``."""
+        """Return ``g(Xu)`` plus noise with standard deviation ``noise`` times that of ``g(Xu)``."""
         g = LINKS[link](self.X @ self.u)
         return g + noise * g.std() * self.noise
 
@@ -75,7 +75,7 @@ def angle(w: np.ndarray, u: np.ndarray) -> float:
     45.0
     """
     a, b = w / np.linalg.norm(w), u / np.linalg.norm(u)
-    # arccos would lose small angles
+    # arccos would be inaccurate for small angles
     return float(np.degrees(2 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))))
 
 
@@ -84,8 +84,8 @@ def draw_gaps(
 ) -> None:
     """Draw how far each solver is above the minimum before and after each iteration, on logarithmic scales.
 
-    What is not above the minimum, to rounding, is not drawn: a line ends where its solver is done. ``guides`` are rates
-    c of lines ``1/t^c`` from the highest start on.
+    Values within rounding error of the minimum are not drawn, so a line ends where its solver has converged. ``guides``
+    are the rates c of reference lines ``1/t^c`` from the highest start.
     """
     starts, last = [0.0], 1
     for number, (name, values) in enumerate(gaps.items()):

@@ -1,8 +1,8 @@
-"""Gradient descent, plain and accelerated, which need gradients and never compare values.
+"""Plain and accelerated gradient descent, which use gradients and never compare values.
 
 A. Nemirovski, *Efficient methods in convex programming*, 1994; S. Acharyya, dissertation, 2013, Table 4.2. There the
-accelerated method is printed with steps 1/t, which must be 1/l, and with a square too many in
-``a ← (1 + √(4a² + 1))/2``, which takes the acceleration away.
+accelerated method is printed with steps 1/t, which must be 1/l, and with a superfluous square in
+``a ← (1 + √(4a² + 1))/2``, which removes the acceleration.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from apexrank.solvers.base import Solution, report
 def gradient_lipschitz(problem: Problem, smoothness: float | None = None) -> float:
     """Lipschitz constant of the gradient with respect to ``u = w·scale``, the coordinates solvers work in.
 
-    It is the largest eigenvalue of ``(l·ZᵀZ + alpha)/scale²``. l bounds the curvature with respect to the scores, the
-    objective's ``smoothness`` unless given, divided as the objective is; Z is X, less its means where the objective
-    does not see a shift.
+    It is the largest eigenvalue of ``(l·ZᵀZ + alpha)/scale²``. l bounds the curvature with respect to the scores (the
+    objective's ``smoothness`` unless given, divided as the objective is). Z is X, minus its column means if the
+    objective is invariant to shifts.
 
     Examples
     --------
@@ -67,19 +67,19 @@ def gradient_lipschitz(problem: Problem, smoothness: float | None = None) -> flo
 class GradientDescent:
     """``u ← u − step·∇`` in the coordinates ``u = w·scale``, where every column has unit spread.
 
-    With steps 1/L the value at step t is within ``L·|u0 − u*|²/(2t)`` of the minimum. Steps ``a/(b + √t)`` do for
-    any convex objective that need not be smooth; the best value so far is then within O(log(t)/√t). Needs
-    ``value_and_grad``; the value is reported, not used.
+    With steps 1/L the value at step t is within ``L·|u0 − u*|²/(2t)`` of the minimum. Steps ``a/(b + √t)`` work for
+    any convex objective, smooth or not; the best value so far is then within O(log(t)/√t). Needs
+    ``value_and_grad``; the value is reported but not used.
 
     Parameters
     ----------
     max_iter, tol
-        Steps, and the certificate that ends them.
+        Maximum number of steps, and tolerance of the certificate.
     step : (a, b), optional
         Steps ``a/(b + √t)``, t = 0, 1, …; 1/L by default, which needs an objective with ``smoothness``.
     lipschitz : float, optional
-        l, a bound on the objective's curvature with respect to the scores (1/s for an s-strongly convex φ), if it is
-        not the one that the objective knows.
+        l, a bound on the objective's curvature with respect to the scores (1/s for an s-strongly convex φ), if it
+        differs from the objective's own bound.
     verbose : int
         1 prints a line per step.
 
@@ -101,7 +101,7 @@ class GradientDescent:
 
     @np.errstate(over="ignore", invalid="ignore")
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
-        """Minimise from ``w0``; steps so long that the value overflows end it, not converged."""
+        """Minimise from ``w0``; stop without convergence if steps are so long that the value overflows."""
         length_of, solution, w = self._step_lengths(problem), Solution(w0), w0
         while (grad := _visit(self, problem, solution, w)) is not None:
             w = w - length_of(solution.n_iter) * grad / problem.scale**2
@@ -123,21 +123,22 @@ class GradientDescent:
 
 @dataclass(frozen=True)
 class AcceleratedGradient:
-    """Nesterov's accelerated gradient: steps 1/L from points that run ahead.
+    """Nesterov's accelerated gradient: steps 1/L from extrapolated points.
 
         x_t = u_t − ∇(u_t)/L,    a_{t+1} = (1 + √(4a_t² + 1))/2,    u_{t+1} = x_t + (a_t − 1)/a_{t+1}·(x_t − x_{t−1})
 
     in the coordinates ``u = w·scale``. After t steps the value at x is within ``2L·|u0 − u*|²/(t + 1)²`` of the minimum
     (Beck and Teboulle, 2009). Needs ``value_and_grad`` and an objective with a Lipschitz gradient; the value is
-    reported, not used. The history has the values at u_t, where the gradients are, and at x if ``max_iter`` ends it.
+    reported but not used. The history has the values at u_t, where gradients are computed, and finally at x if
+    ``max_iter`` is reached.
 
     Parameters
     ----------
     max_iter, tol, lipschitz, verbose
         As in :class:`GradientDescent`.
     restart : bool
-        Start again with a = 1 where the momentum points uphill (O'Donoghue and Candès, 2015), which makes convergence
-        linear on strongly convex problems without knowing how strongly. False is the method as published.
+        Restart with a = 1 if the momentum points uphill (O'Donoghue and Candès, 2015), which gives linear convergence
+        on strongly convex problems without knowing the modulus. False is the method as published.
 
     Examples
     --------
@@ -173,7 +174,7 @@ class AcceleratedGradient:
 
 
 def _visit(solver: Any, problem: Problem, solution: Solution, w: np.ndarray) -> np.ndarray | None:
-    """Take a point into the solution; the gradient there, or None where that was the last one."""
+    """Record a point in the solution; return the gradient there, or None if it was the last point."""
     value, grad = problem.value_and_grad(w)
     if not (np.isfinite(value) and np.isfinite(grad).all()):
         return None

@@ -1,7 +1,7 @@
-"""Acharyya 2013, section 4.4: alternating projections onto scores that have all rows in order.
+"""Alternating projections onto scores that put all rows in order (Acharyya 2013, section 4.4).
 
-Rows without noise have a perfect order by construction; a little noise leaves none. `data` has the data, and
-`UnknownLinkRegressor`, which minimises the cost that the projections stand in for, is measured beside them.
+Rows without noise have a perfect order by construction; a little noise destroys it. The data are those of `data`. The
+projections are compared with `UnknownLinkRegressor`, which minimises the cost that they replace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORDER_LINKS = ("logistic of 3t", "cube")
 SEARCHES = TURNS, MOMENTUM = "turns, as published", "turns with momentum"
 REGRESSOR = "UnknownLinkRegressor"
 DRAWN = 6  # draws in the figure
-TINY = 1e-8  # penalty of the regressor, which is to show the cost alone
+TINY = 1e-8  # penalty of the regressor, small enough to leave only the cost
 
 Histories = dict[tuple[float, str], dict[str, np.ndarray]]
 
@@ -38,7 +38,7 @@ def link_order(
     max_iter: int = 20_000,
     random_state: int = 0,
 ) -> Result:
-    """§4.4: alternating projections where some w orders all rows, and where noise has made that impossible.
+    """Run the alternating projections of §4.4 on rows with a perfect order, and on rows where noise rules it out.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def link_order(
     max_iter : int
         Largest number of steps.
     random_state : int
-        Where the seeds start.
+        First seed.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def link_order(
     """
     check_repeated("draws", draws)
     if not noise > 0:
-        raise InputError(f"noise must be above 0, got {noise!r}: rows without noise are always looked at")
+        raise InputError(f"noise must be above 0, got {noise!r}: rows without noise are always included")
     rows, histories = list[dict[str, Any]](), Histories()
     for draw in range(draws):
         sample = Sample.draw(n, d, random_state + draw)
@@ -78,17 +78,17 @@ def link_order(
     table = pl.DataFrame(rows, infer_schema_length=None)
     notes = [
         f"{n} rows, {d} features, {draws} draws. Cells: medians over the draws (smallest–largest). Distance: of the "
-        "scores from ordered ones with twice the margin, last over first; cost: m(θ) at the answer over m(0).",
-        "With momentum the search ends as soon as all rows are in strict order, and w is made long enough for the "
-        "margins. Turns go on until the margins are there, and look for a strict order only when they give up: the "
-        "two numbers of steps have different ends.",
-        f"{REGRESSOR}: alpha = {TINY:g}, not a method for perfect orders, but the cost that §4.4 stands in for.",
+        "scores from ordered ones with twice the margin, last over first; cost: m(θ) at the solution over m(0).",
+        "With momentum the search ends as soon as all rows are in strict order, and w is scaled to reach the margins. "
+        "Turns continue until the margins are reached, and look for a strict order only when they give up, so the two "
+        "numbers of steps are not comparable.",
+        f"{REGRESSOR}: alpha = {TINY:g}, not a method for perfect orders, but the cost that §4.4 replaces.",
     ]
     return Result(table, _view(table), _verdicts(table, max_iter), _draw_orders(histories, noise), notes)
 
 
 def _measure(sample: Sample, y: np.ndarray, fits: dict[str, OrderedFit]) -> list[dict[str, Any]]:
-    """One row for each search, and one for the regressor."""
+    """Return one row for each search and one for the regressor."""
     rows = []
     for method, fit in fits.items():
         factors = dict(zip(("factor_before", "factor"), _late_factors(fit.history), strict=True))
@@ -100,11 +100,11 @@ def _measure(sample: Sample, y: np.ndarray, fits: dict[str, OrderedFit]) -> list
 
 
 def _answer(sample: Sample, y: np.ndarray, w: np.ndarray) -> dict[str, float]:
-    """Distance of w, its cost, and the rounding error of the cost where it should be 0.
+    """Return the distance of w, its cost, and the rounding error of the cost if it should be 0.
 
-    The gradient of m is 1-Lipschitz, so that scores that are off by e from some of no cost pay at most ``|e|²/2``. The
-    cost itself is the sum of ``(v − y)·(θ − (v + y)/2)``: v and y have a relative error of eps, which is multiplied by
-    scores that may be much larger than y.
+    The gradient of m is 1-Lipschitz, so scores at a distance e from scores without cost have a cost of at most
+    ``|e|²/2``. The cost itself is the sum of ``(v − y)·(θ − (v + y)/2)``: v and y have a relative error of eps, which
+    is multiplied by scores that may be much larger than y.
     """
     cost, eps, theta = UnknownLink(y), float(np.finfo(float).eps), sample.X @ w
     digits = (len(w) + 2) * eps * float((np.abs(sample.X) @ np.abs(w)).max())
@@ -117,12 +117,12 @@ def _answer(sample: Sample, y: np.ndarray, w: np.ndarray) -> dict[str, float]:
 
 
 def _relative(history: np.ndarray) -> np.ndarray:
-    """Distances over the first; 0 where the start was in order."""
+    """Divide distances by the first; 0 if the start was in order."""
     return history / history[0] if len(history) else np.zeros(1)
 
 
 def _late_factors(history: np.ndarray) -> tuple[float, float]:
-    """Mean factor of a step in the third quarter and in the last."""
+    """Return the mean factor per step in the third and the last quarter."""
     cuts = np.linspace(0, len(history) - 1, 5).round().astype(int)[2:]
     if np.any(np.diff(cuts) < 2):
         return np.nan, np.nan
@@ -142,7 +142,7 @@ def _view(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _spread(values: pl.Series, form: str) -> str:
-    """Median (smallest–largest)."""
+    """Format the median (smallest–largest)."""
     numbers = values.drop_nulls().drop_nans().to_numpy()
     if not len(numbers):
         return "–"
@@ -195,7 +195,7 @@ def _linear(part: pl.DataFrame) -> Verdict:
 
 
 def _no_cost(clean: pl.DataFrame) -> Verdict:
-    """Judge "no cost" up to rounding: a margin that is just met may be missed in the last digit of a score."""
+    """Judge "no cost" up to rounding, because the last digit of a score may violate a margin that is just met."""
     found = clean.filter(pl.col("ordered").fill_null(False))
     why = (
         f"cost {_spread(found['cost'], '.0e')} in {len(found)} answers, where rounding may leave "

@@ -1,4 +1,4 @@
-"""Feasibility: scores that put every pair of rows in order, by alternating projections.
+"""Feasible linear scores that put every pair of rows in order, by alternating projections.
 
 S. Acharyya, *Learning to Rank in Supervised and Unsupervised Settings using Convexity and Monotonicity*, dissertation,
 2013, section 4.4.
@@ -18,7 +18,7 @@ from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Margins, checked_relevance
 from apexrank.validation import check_count, check_finite, check_frame, check_not_huge
 
-AIM = 2.0  # margins asked for, in units of the margin that ends the search
+AIM = 2.0  # target margins, in units of the margin that ends the search
 
 
 class OrderedFit(NamedTuple):
@@ -47,34 +47,34 @@ def perfectly_ordered(
 ) -> OrderedFit:
     """Find w with ``(Xw)_i − (Xw)_j ≥ margin·(y_i − y_j)`` for all ``y_i > y_j``, if there is one.
 
-    There is one if y is a rising function of ``Xu`` for some u; rows of equal y may have any scores between their
-    neighbours. Projections onto two convex sets take turns: onto the vectors in y's order with margins (subtract them,
-    sort inside the levels of y, pool adjacent violators) and onto the range of X, its columns centred as the order does
-    not see a shift. A step is O(n·n_features + n log n).
+    One exists if y is an increasing function of ``Xu`` for some u; rows of equal y may have any scores between their
+    neighbours. The algorithm alternates projections onto two convex sets: the vectors in y's order with margins
+    (subtract them, sort inside the levels of y, pool adjacent violators) and the range of X, with centred columns
+    because the order is invariant to shifts. A step takes O(n·n_features + n log n).
 
-    Where a perfect w exists the distance falls by a constant factor each step, in the end. The factor may be very close
-    to 1. Two projections in turn are a gradient step of length one on half the squared distance of the scores from the
-    ordered vectors, so that Nesterov's momentum makes it smaller. Any multiple of w is perfect too: the projections aim
-    at twice the margin, and half of that is reached after finitely many steps.
+    If a perfect w exists, the distance eventually falls by a constant factor per step, which may be very close to 1.
+    Two alternating projections are a gradient step of length one on half the squared distance of the scores from the
+    ordered vectors, so Nesterov's momentum improves the factor. Any larger multiple of w is perfect too: the
+    projections aim at twice the margin, and reach half of that after finitely many steps.
 
-    Where no perfect w exists the distance tends to that of the two sets, and w to the least squares fit of the ordered
-    scores that are nearest. That is no minimiser of the cost of :class:`apexrank.objectives.link.UnknownLink`.
+    If no perfect w exists, the distance tends to that of the two sets, and w to the least-squares fit of the nearest
+    ordered scores. That is not a minimiser of the cost of :class:`apexrank.objectives.link.UnknownLink`.
 
     Parameters
     ----------
     X : array-like of shape (n, n_features)
         Rows, dense.
     y : array-like of shape (n,)
-        Values that are to be in order.
+        Values that define the order.
     margin : float
         Above 0; it sets the length of w.
     momentum : bool
-        Run ahead of the last point, and start again where that leads away; False takes plain turns, as published.
+        Extrapolate from the last point, with restarts if that increases the distance; False is the published method.
     max_iter : int
         Largest number of steps.
     tol : float
-        Give up when a step moves the scores by no more than this fraction of the distance between the two points:
-        then the sets are apart.
+        Give up when a step moves the scores by at most this fraction of the distance between the two points, which
+        means that the sets do not intersect.
 
     Returns
     -------
@@ -148,14 +148,14 @@ def _project(allowed: Margins, scores: np.ndarray) -> np.ndarray:
 
 
 def _is_ordered(excess: np.ndarray, order: LevelOrder) -> bool:
-    """Whether scores less margins never fall from one level of y to a higher one."""
+    """Return whether scores minus margins never decrease from one level of y to a higher one."""
     sorted_, starts = excess[order.rows], order.levels[:-1]
     lowest, highest = np.minimum.reduceat(sorted_, starts), np.maximum.reduceat(sorted_, starts)
     return bool(np.all(lowest[1:] >= np.maximum.accumulate(highest)[:-1]))
 
 
 def _stretch(scores: np.ndarray, least: np.ndarray, order: LevelOrder) -> float | None:
-    """The factor that gives scores their margins, where they rise from each level of y to the next; None elsewhere."""
+    """Return the factor that gives scores their margins if they increase with the levels of y, otherwise None."""
     sorted_, starts = scores[order.rows], order.levels[:-1]
     lowest, highest = np.minimum.reduceat(sorted_, starts), np.maximum.reduceat(sorted_, starts)
     gaps = lowest[1:] - highest[:-1]
@@ -179,11 +179,11 @@ class _Range:
         self.Q, self.R, self.pivot = Q[:, :rank], R[:rank, :rank], pivot[:rank]
 
     def coordinates(self, scores: np.ndarray) -> np.ndarray:
-        """Nearest point of the range, in an orthonormal basis of it."""
+        """Return the nearest point of the range in an orthonormal basis of it."""
         return self.Q.T @ scores
 
     def coefficients(self, coordinates: np.ndarray) -> np.ndarray:
-        """The w of that point; columns that add nothing to the others get 0."""
+        """Return the w of that point; linearly dependent columns get 0."""
         w = np.zeros(self.Z.shape[1])
         w[self.pivot] = solve_triangular(self.R, coordinates)
         return w / self.unit

@@ -1,7 +1,7 @@
-"""Acharyya 2013, chapter 4: how near a regression with an unknown link comes to the direction and to the link.
+"""Recovery of the direction and the link by regression with an unknown link (Acharyya 2013, chapter 4).
 
-Beside it are its first, convex stage alone, least squares, which knows no link, and the two Isotrons, which also fit
-one (`data` has the data).
+It is compared with its convex first stage, with least squares, which has no link, and with the two Isotrons, which
+also fit a link. The data are those of `data`.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def link_recovery(
     steps: int = 100,
     random_state: int = 0,
 ) -> Result:
-    """Direction and link from ``y = g(Xu)`` + noise: how near, and how well fresh rows are predicted.
+    """Recover direction and link from ``y = g(Xu)`` + noise, and measure their error and the fit on new rows.
 
     Parameters
     ----------
     n, d : int
         Rows and features.
     draws : int
-        Number of samples, each with a direction of its own and all links. Nearly all of the time goes to the Isotrons.
+        Number of samples, each with its own direction and all links. The Isotrons take nearly all of the time.
     noise : float
         Standard deviation of the noise as a share of that of ``g(Xu)``.
     steps : int
-        Updates of both Isotrons, which have no stopping rule of their own.
+        Number of updates of both Isotrons, which have no stopping rule.
     random_state : int
-        Where the seeds start.
+        First seed.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def link_recovery(
     (18, 7)
     """
     check_repeated("draws", draws)
-    _measure_draw(60, 2, noise, 2, 0)  # compiled code is loaded before the clock starts
+    _measure_draw(60, 2, noise, 2, 0)  # load compiled code before timing
     values = over_splits(partial(_measure_draw, n, d, noise, steps), draws, 1, random_state)
     angles = dict(zip(LINKS, values[..., 0].swapaxes(0, 1), strict=True))  # draws x methods
     seconds = values[..., 2].mean(axis=(0, 1))
@@ -78,11 +78,11 @@ def link_recovery(
     notes = [
         f"{n:,} rows of {d} standardised gamma features (shape 1/2), noise of {noise:.0%} of the deviation of g(x·u), "
         f"{draws} draws; mean ± standard error (worst draw). R² is that of g(x·u) without noise.",
-        f"Worst angle of the unknown link in {draws} draws: {worst} degrees. Words go by the mean over the draws "
+        f"Worst angle of the unknown link in {draws} draws: {worst} degrees. Verdicts use the mean over the draws "
         "and its 95 % interval.",
         f"Isotrons: {steps} updates; the Lipschitz one with slopes of at most 1. They divide the rows by their largest "
-        "norm, so that their steps are short where features have long tails.",
-        f"The Isotrons took {isotrons:.0%} of the time of all fits; for their sake the default is 6 draws: more "
+        "norm, so their steps are short if features have long tails.",
+        f"The Isotrons took {isotrons:.0%} of the time of all fits, which is why the default is 6 draws; more draws "
         "make the intervals narrower.",
     ]
     worst_draw = values.max(axis=0)
@@ -94,7 +94,7 @@ def link_recovery(
 
 
 def _measure_draw(n: int, d: int, noise: float, steps: int, seed: int) -> np.ndarray:
-    """Links x methods x measures of one draw."""
+    """Measure one draw: links x methods x measures."""
     sample, fresh = Sample.draw(n, d, seed), skewed_rows(n, d, np.random.default_rng([seed, 1]))
     isotrons = Isotron(max_iter=steps), Isotron(lipschitz=1.0, max_iter=steps)
     ours = UnknownLinkRegressor(), UnknownLinkRegressor(refine=False)
@@ -125,7 +125,7 @@ def _view(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _within(row: str, values: np.ndarray, limit: float, words: str) -> Verdict:
-    """Judge "at most ``limit``" by the mean over the draws, and say what the worst draw gave."""
+    """Judge "at most ``limit``" by the mean over the draws, and report the worst draw."""
     mean = mean_over_splits(values)
     sign = 1 if mean.value + mean.noise <= limit else -1 if mean.value - mean.noise > limit else 0
     why = f"mean {mean.value:.2f} ± {mean.noise:.2f}{words}, at most {limit:.2g} asked"
@@ -163,7 +163,7 @@ def _draw_links(sample: Sample, noise: float) -> Figure:
 
 
 def _draw_link(axes: Any, name: str, sample: Sample, y: np.ndarray) -> None:
-    """Draw the fitted link beside the true one, and its φ below."""
+    """Draw the fitted link next to the true one, and its φ below."""
     model = UnknownLinkRegressor().fit(sample.X, y)
     LinkDisplay.from_estimator(model, sample.X, y, name="fitted", n_points=1000, axes=axes)
     index = model.index(sample.X)

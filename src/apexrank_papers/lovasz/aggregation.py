@@ -1,7 +1,7 @@
-"""Merging the lists of 25 rankers on MQ2008-agg: unsupervised fusion beside learnt weights (Iyer and Bilmes 2013).
+"""Aggregation of 25 rankers' lists on MQ2008-agg: unsupervised fusion and learnt weights (Iyer and Bilmes 2013).
 
-The paper has no numbers of its own here. Every query is a test query once. Unsupervised methods see its lists only; the
-best single ranker is chosen on the training queries of the fold; weights are learnt there too, and their penalty is
+The paper has no numbers here. Every query is a test query once. Unsupervised methods see only its lists. The best
+single ranker is chosen on the training queries of the fold. Weights are learnt on the same queries, with a penalty
 chosen on the validation queries, as are the leaves, the learning rate and the number of LightGBM's trees on the same
 ranks. Values are means over the queries with a relevant document.
 """
@@ -36,8 +36,8 @@ SINGLE = "best single ranker"
 LEARNT = "learnt, sqrt"
 RECIPE = "learnt, top 1, reciprocal, listed"
 TREES = "LightGBM lambdarank"
-# what is merged is the places in each list ("ranks"), or minus the ranks as scores; unlisted documents are tied last in
-# a list ("last"), or the list has no say about them ("ignore"), which in a sum is nothing
+# Inputs are the places in each list ("ranks"), or minus the ranks as scores. Unlisted documents are tied last in a list
+# ("last"), or the list does not count for them ("ignore"), so it adds nothing to a sum.
 FUSIONS: dict[str, dict[str, Any]] = {
     BASELINE: {"method": "borda", "missing": "last"},
     "Borda, listed only": {"method": "borda", "missing": "ignore"},
@@ -71,13 +71,13 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def aggregate_letor(*, data: str = "", n_jobs: int | None = None) -> Result:
-    """Merge the lists of MQ2008-agg, from ``$APEXRANK_DATA/aggregation/MQ2008-agg`` or the folder ``data``."""
+    """Aggregate the lists of MQ2008-agg, from ``$APEXRANK_DATA/aggregation/MQ2008-agg`` or the folder ``data``."""
     folds = [_told(fold) for fold in mq2008_agg_folds(data or None)]
     return run_folds(folds, n_jobs=n_jobs)
 
 
 def run_folds(folds: list[Fold], *, n_jobs: int | None = None) -> Result:
-    """Rank the test queries of all folds by every method, and compare."""
+    """Rank the test queries of all folds by every method and compare the results."""
     y, groups = (np.concatenate([fold.test[key] for fold in folds]) for key in ("target", "groups"))
     merged = over_folds(lambda options, fold: fused(fold.test, options), FUSIONS.values(), folds, n_jobs)
     scores = {name: np.concatenate(parts) for name, parts in zip(FUSIONS, merged, strict=True)}
@@ -109,27 +109,29 @@ def run_folds(folds: list[Fold], *, n_jobs: int | None = None) -> Result:
 
 
 def fused(lists: Bunch, options: dict[str, Any]) -> np.ndarray:
-    """Score of each document, by one of the methods of :func:`~apexrank.aggregation.aggregate` in each query."""
+    """Score each document with a method of :func:`~apexrank.aggregation.aggregate` within its query."""
     queries = segment(lists.groups, len(lists.groups))
     kind = options.get("kind", "ranks")
     scores = np.empty(len(lists.groups))
     for q in range(len(queries)):
         rows = queries.rows(q)
         ballots = lists.data[rows].T
-        ballots = ballots[~np.isnan(ballots).all(axis=1)]  # who lists none of the documents has no vote
+        ballots = ballots[
+            ~np.isnan(ballots).all(axis=1)
+        ]  # rankers that list none of the documents do not vote
         merged = aggregate(ballots if kind == "ranks" else -ballots, **{"kind": kind, **options})
         scores[rows] = -merged.ranks
     return scores
 
 
 def best_ranker(lists: Bunch) -> int:
-    """Column of the highest mean NDCG."""
+    """Return the column with the highest mean NDCG."""
     values = [metrics.ndcg(lists.target, column, groups=lists.groups) for column in _listed(lists.data).T]
     return int(np.argmax(values))
 
 
 def learnt(fold: Fold, options: dict[str, Any]) -> tuple[np.ndarray, float]:
-    """Scores of the test documents by the model of the highest NDCG on the validation queries, and its penalty."""
+    """Score the test documents with the model that has the highest validation NDCG; return its penalty too."""
 
     def value(model: LovaszAggregator) -> float:
         model.fit(fold.train.data, fold.train.target, groups=fold.train.groups)
@@ -140,7 +142,7 @@ def learnt(fold: Fold, options: dict[str, Any]) -> tuple[np.ndarray, float]:
 
 
 def boosted(fold: Fold) -> np.ndarray:
-    """LightGBM's scores of the test documents, by the candidate of the highest NDCG on the validation queries."""
+    """Score the test documents with the LightGBM candidate that has the highest validation NDCG."""
 
     def value(candidate: tuple[str, Any]) -> float:
         lists = fold.validation
@@ -151,7 +153,7 @@ def boosted(fold: Fold) -> np.ndarray:
 
 
 def _told(fold: Fold) -> Fold:
-    """The fold with those test queries only that have a relevant document: NDCG leaves out the others."""
+    """Keep only the test queries with a relevant document, because NDCG leaves out the others."""
     test = fold.test
     kept = np.isin(test.groups, test.groups[test.target > 0])
     own = {key: test[key][kept] for key in ("data", "target", "groups", "docids")}
@@ -159,12 +161,12 @@ def _told(fold: Fold) -> Fold:
 
 
 def _listed(ranks: np.ndarray) -> np.ndarray:
-    """Scores by which a ranker orders its documents, with those it does not list tied at the end."""
+    """Return scores that order a ranker's documents, with unlisted ones tied at the end."""
     return np.where(np.isnan(ranks), -np.nanmax(ranks) - 1, -ranks)
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
-    """A row for each method: value and difference from the baseline, each with its interval."""
+    """Show a row for each method: value and difference from the baseline, each with its interval."""
     columns: dict[str, list[Any]] = {"method": table["ranker"].unique(maintain_order=True).to_list()}
     for measure, name in zip(table["measure"].unique(maintain_order=True), MEASURES.values(), strict=True):
         part = table.filter(measure=measure)
@@ -195,17 +197,17 @@ def _beside_trees(table: pl.DataFrame) -> Verdict:
 
 
 def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:
-    """Give the five folds: number k trains on parts k to k + 2, validates on k + 3, tests on k + 4, counted round.
+    """Yield the five folds: fold k trains on parts k to k + 2, validates on k + 3 and tests on k + 4, modulo 5.
 
     MQ2008-agg has 15,211 documents of 784 queries, ranked by 25 rankers. ``data[i, j]`` is the position of document
-    i in the list that ranker j gave for its query, **1 for the best**, and NaN where the list lacks the document
-    (``NULL`` in the files, 65 % of the entries). Positions are those of the rankers' own long lists (up to 530) and
-    not only of the documents that are here; no two documents of a query share one. The labels decide what the
-    numbers mean: of all pairs of documents of one query, of different relevance and ranked by the same ranker, the
-    more relevant one has the **smaller** number in 62.6 % (22 of the 25 rankers, all but 1, 7 and 17, have more
-    than half); and the mean NDCG of the best ranker is 0.747 with small numbers first, 0.658 with large ones first.
-    Being in a list at all tells as much: the mean relevance is higher in the list than outside for every ranker but
-    13, 20, 24 and 25.
+    i in ranker j's list for its query, **1 for the best**, and NaN if the list lacks the document (``NULL`` in the
+    files, 65 % of the entries). Positions refer to the rankers' own long lists (up to 530), not only to the documents
+    included here; no two documents of a query share one. The labels show what the numbers mean: among all pairs of
+    documents of one query with different relevance, ranked by the same ranker, the more relevant one has the
+    **smaller** number in 62.6 % (22 of the 25 rankers, all but 1, 7 and 17, have more than half), and the mean NDCG of
+    the best ranker is 0.747 with small numbers first and 0.658 with large ones first. Being in a list at all is
+    equally informative: the mean relevance is higher inside the list than outside for every ranker but 13, 20, 24
+    and 25.
 
     The queries, documents, relevance (0, 1, 2) and five parts are those of MQ2008; 220 queries have no relevant
     document. Source: LETOR 4.0 (Qin and Liu, 2009). Nothing was cleaned.
@@ -213,8 +215,8 @@ def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:
     Parameters
     ----------
     path : str or Path, optional
-        The folder with ``A1.txt`` to ``A5.txt`` (or ``.gz``); default: ``aggregation/MQ2008-agg`` below the folder that
-        the environment variable ``APEXRANK_DATA`` names.
+        Folder with ``A1.txt`` to ``A5.txt`` (or ``.gz``); by default ``aggregation/MQ2008-agg`` in the folder named by
+        the environment variable ``APEXRANK_DATA``.
 
     Yields
     ------

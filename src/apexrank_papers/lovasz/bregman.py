@@ -1,7 +1,7 @@
 """Generalised Bregman divergences by subgradient maps, and k-means with any Bregman divergence (Iyer and Bilmes 2013).
 
-Both are beside the Lovász–Bregman divergence for comparison: section 2.1 defines the class that it belongs to, and
-section 4 adds other Bregman divergences to it.
+Both serve for comparison with the Lovász–Bregman divergence: section 2.1 defines its class, and section 4 adds other
+Bregman divergences to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODULAR = Cardinality("linear")
 class SubgradientBregman:
     """``d(x, y) = φ(x) − φ(y) − <H(y), x − y>`` of a convex φ and a subgradient map H(y) ∈ ∂φ(y) (eq. 6).
 
-    Where φ has a gradient, H is it and d is the Bregman divergence. Elsewhere different maps give different
+    Where φ is differentiable, H is its gradient and d the Bregman divergence. Elsewhere different maps give different
     divergences, all convex in x, and all with d(x, a) − d(x, b) affine in x (Theorem 2.1).
 
     Parameters
@@ -53,7 +53,7 @@ class SubgradientBregman:
     subgradient: Callable[[np.ndarray], np.ndarray]
 
     def divergence(self, x: ArrayLike, y: ArrayLike) -> float | np.ndarray:
-        """``d(x, y)`` of one vector x, or of each row of a table."""
+        """Compute ``d(x, y)`` for one vector x or for each row of a table."""
         points, centre = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         found = self.phi(points) - self.phi(centre) - (points - centre) @ self.subgradient(centre)
         return float(found) if np.ndim(found) == 0 else found
@@ -66,7 +66,7 @@ class SumCost(Cost):
     bregman: Divergence
 
     def centres(self, means: np.ndarray, orders: np.ndarray | None = None) -> Centres:
-        """The means with their own orders, or given ones."""
+        """Return the means with their own orders, or with given ones."""
         if orders is None:
             orders = np.argsort(-means, axis=1, kind="stable")
         slopes, nothing = self.bregman.grad(means), np.zeros(len(means))
@@ -78,7 +78,7 @@ class SumCost(Cost):
         return Centres(means, orders, Costs(self.divergence.gradients(orders) + slopes, bias, nothing, 0.0))
 
     def table(self, X: np.ndarray) -> Table:
-        """Rows as they are: D_φ changes with their means."""
+        """Return the rows unchanged, because D_φ depends on their means."""
         return Table(X, np.zeros(len(X)), self.divergence.extension(X) + self.bregman.phi(X))
 
 
@@ -93,7 +93,7 @@ class BregmanKMeans(LovaszBregmanKMeans):
     bregman : str or Divergence
         φ: "squared", "i-divergence" or another of :mod:`apexrank.divergences`.
     f : str or SetFunction
-        By default modular, whose Lovász–Bregman divergence is 0.
+        Set function; by default modular, with Lovász–Bregman divergence 0.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class BregmanKMeans(LovaszBregmanKMeans):
     bregman: str | Divergence = "squared"
 
     def predict(self, X: ArrayLike) -> np.ndarray:  # type: ignore[override]  # no blocks
-        """Nearest centre of each row."""
+        """Return the nearest centre of each row."""
         return self.transform(X).argmin(axis=1)
 
     def _cost(self) -> Cost:

@@ -1,10 +1,10 @@
-"""Iyer and Bilmes 2013, Figure 3: k-means of random score vectors with orders as centres, in two and three dimensions.
+"""k-means of random score vectors with orders as centres (Iyer and Bilmes 2013, Figure 3).
 
-The text gives neither points nor numbers of clusters. Ours are uniform in the unit square and cube; (a) and (b) ask for
-4 clusters, (c) and (d) for 6, so that one sees how many there can be. ``LB + Euclidean`` is the divergence of
-``f̂(x) + ½|x|²``. In three dimensions the points are drawn in the plane through the origin perpendicular to (1, 1, 1):
-a row's cluster does not depend on the rest, its mean. Two panels are ours: the points of (c) with Bregman divergences
-alone, whose clusters do depend on it and have no shades there.
+The text gives neither points nor numbers of clusters. Our points are uniform in the unit square and cube; (a) and (b)
+ask for 4 clusters, (c) and (d) for 6, which shows how many clusters there can be. ``LB + Euclidean`` is the divergence
+of ``f̂(x) + ½|x|²``. In three dimensions the points are drawn in the plane through the origin perpendicular to
+(1, 1, 1), because a row's cluster does not depend on its mean. Two panels are ours: the points of (c) with Bregman
+divergences only, whose clusters do depend on the mean and are not shaded.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ SHADES = [colour for colour in COLOURS if colour != "#000000"]  # frames and sta
 
 @dataclass(frozen=True)
 class Clustering:
-    """Points and their clusters, numbered as they are drawn: empty ones left out, by order and then by mean.
+    """Points and their clusters, numbered as drawn: without empty ones, by order and then by mean.
 
     Attributes
     ----------
     X : ndarray of shape (n_points, n_items)
     model : LovaszBregmanKMeans
     kept : ndarray
-        Numbers of the model's clusters that have points, in the order of the picture.
+        Numbers of the model's nonempty clusters, in the order of the figure.
     labels : ndarray
         Cluster of each point, a position in ``kept``.
     """
@@ -65,7 +65,7 @@ class Clustering:
 
     @classmethod
     def of(cls, X: np.ndarray, k: int, *, random_state: int, **options: Any) -> Clustering:
-        """Fit; that there are fewer orders than clusters asked for is what is to be seen, and no reason to warn."""
+        """Fit without the warning about fewer orders than clusters, which is the expected result."""
         kind = BregmanKMeans if "bregman" in options else LovaszBregmanKMeans
         model = kind(k, n_init=STARTS, random_state=random_state, **options)
         with warnings.catch_warnings():
@@ -78,12 +78,12 @@ class Clustering:
         return cls(X, model, kept, labels)
 
     def places_of(self, points: np.ndarray) -> np.ndarray:
-        """Cluster of other points, as a position in ``kept``."""
+        """Return the clusters of other points as positions in ``kept``."""
         return self.model.transform(points)[:, self.kept].argmin(axis=1)
 
 
 def clusterings(n: int = 600, random_state: int = 0) -> dict[str, Clustering]:
-    """The clusterings, by the title of their panel.
+    """Return the clusterings by panel title.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def clusterings(n: int = 600, random_state: int = 0) -> dict[str, Clustering]:
 
 
 def lovasz_figure3(*, n: int = 600, random_state: int = 0) -> Result:
-    """Clusters of random points: the orders themselves, unless the squared distance counts too.
+    """Cluster random points: the clusters are the orders, unless the squared distance is added.
 
     Parameters
     ----------
     n : int
         Number of points of each dimension.
     random_state : int
-        Of the points and of the starts of k-means.
+        Seed of the points and of the starts of k-means.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def lovasz_figure3(*, n: int = 600, random_state: int = 0) -> Result:
 
 
 def _rows(name: str, found: Clustering) -> pl.DataFrame:
-    """Points by cluster and order, and what they come to."""
+    """Count points by cluster and order, and summarise them."""
     orders = [order_name(order) for order in orders_of(found.X)]
     summary = {
         "clusters asked for": found.model.n_clusters,
@@ -175,7 +175,7 @@ def _all_orders(table: pl.DataFrame, panel: str, row: str) -> Verdict:
 
 
 def _values_count(found: dict[str, Clustering], table: pl.DataFrame, random_state: int) -> Verdict:
-    """Beside the order the values count: more than for LB alone, and orders count more than for distances alone."""
+    """Claim: values count more than with LB alone, and orders count more than with distances alone."""
     both = found[BOTH]
     distance = Clustering.of(both.X, ASKED[2], random_state=random_state, bregman="squared")
     orders = orders_of(both.X)[:, 0]
@@ -189,7 +189,7 @@ def _values_count(found: dict[str, Clustering], table: pl.DataFrame, random_stat
 
 
 def _sectors(X: np.ndarray, random_state: int) -> Verdict:
-    """With any number of clusters, each is one arc of directions around (1, 1, 1)."""
+    """Question: is each cluster one arc of directions around (1, 1, 1), for any number of clusters?"""
     turn = (np.arange(3600) + 0.5) / 3600 * 2 * np.pi
     circle = lift(np.column_stack([np.cos(turn), np.sin(turn)]), 0.0)
     arcs, moved = {}, 0
@@ -242,7 +242,7 @@ def _legend_names(name: str, found: Clustering) -> list[str]:
     sizes = np.bincount(found.labels)
     orders, means = found.model.orders_[found.kept], found.model.cluster_centers_[found.kept]
     names = [f"{order[0] + 1} is best" if name == TOP else order_name(order) for order in orders]
-    if name == BOTH:  # an order does not tell its clusters apart
+    if name == BOTH:  # several clusters share an order
         names = [f"{order}, mean ({x:.2f}, {y:.2f})" for order, (x, y) in zip(names, means, strict=True)]
     elif name in (SQUARED, RELATIVE):
         names = [f"{order}, level {x:.2f}" for order, x in zip(names, means.mean(axis=1), strict=True)]
@@ -269,7 +269,7 @@ def _draw_points(ax: Any, found: Clustering, names: list[str]) -> None:
 
 
 def _shade(ax: Any, found: Clustering, m: int = 400) -> None:
-    """Colour what belongs to each cluster."""
+    """Shade the region of each cluster."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Polygon
 

@@ -1,8 +1,8 @@
-"""Iyer and Bilmes 2013, Figure 1: the cut's Lovász–Bregman divergence beside Kendall's distance, without chance.
+"""Lovász–Bregman divergence of the cut and Kendall's distance (Iyer and Bilmes 2013, Figure 1); deterministic.
 
-The picture has no scale in the paper, so what its text says about it is checked. The cut function is that of section 3,
-``f(X) = |X||V∖X|``. The cube is drawn as it is seen along (1, 1, 1): neither divergence changes in this direction, so
-that one view shows all that two views of a solid would.
+The figure has no scale in the paper, so the statements of its text are checked. The cut function is that of section 3,
+``f(X) = |X||V∖X|``. The cube is drawn as seen along (1, 1, 1): neither divergence changes in this direction, so one
+view shows everything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def both_divergences(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lovasz_figure1() -> Result:
-    """The cut's divergence against Kendall's distance, over the unit square and the unit cube.
+    """Compare the cut's divergence with Kendall's distance over the unit square and the unit cube.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def lovasz_figure1() -> Result:
     verdicts = [_alike(), _scores_count(), _continuous(), _equation_17(), _bound()]
     notes = [
         "σ = (1, 2) and (1, 2, 3), f(X) = |X||V∖X|. Shares are those of the volume of the square and of the cube.",
-        "The cube is seen along (1, 1, 1). Both are the same for x and x + (c, c, c), so that nothing is hidden.",
+        "The cube is seen along (1, 1, 1). Both are the same for x and x + (c, c, c), so nothing is hidden.",
         "View: points of the table without ties, by Kendall's distance.",
     ]
     return Result(table, _view(table), verdicts, _draw(), notes)
@@ -79,7 +79,7 @@ def _view(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _inside(n: int) -> np.ndarray:
-    """Score vectors evenly over the unit cube, none with ties: each score has its own place in the cells of a grid."""
+    """Return score vectors evenly over the unit cube, without ties: scores have different offsets in grid cells."""
     m = FINE[n]
     values = [(np.arange(m) + (item + 1) / (n + 1)) / m for item in range(n)]
     return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, n)
@@ -102,7 +102,7 @@ def _alike() -> Verdict:
 
 
 def _scores_count() -> Verdict:
-    """Half the differences cost half of the divergence and leave Kendall's distance."""
+    """Claim: halving all differences halves the divergence and does not change Kendall's distance."""
     off, changed = 0.0, 0.0
     for n in FINE:
         x = _inside(n)
@@ -117,7 +117,7 @@ def _scores_count() -> Verdict:
 
 
 def _circle(steps: int, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """Angles from the middle of σ's part, and score vectors around the middle of the cube, none with ties."""
+    """Return angles from the middle of σ's part, and score vectors around the centre of the cube, without ties."""
     angle = (np.arange(steps) + 0.5) / steps * 2 * np.pi
     turn = angle + np.deg2rad(120.0)
     return np.rad2deg(angle), lift(radius * np.column_stack([np.cos(turn), np.sin(turn)]))
@@ -138,7 +138,7 @@ def _continuous() -> Verdict:
 
 
 def _printed_sum(x: np.ndarray) -> np.ndarray:
-    """Sum of |x_i − x_j| over the pairs i < j that x has in the other order than σ: eq. 17 as printed."""
+    """Sum |x_i − x_j| over the pairs i < j that x orders opposite to σ: eq. 17 as printed."""
     first, second = np.triu_indices(x.shape[1], 1)
     return np.maximum(x[:, second] - x[:, first], 0.0).sum(axis=1)
 
@@ -179,19 +179,19 @@ def _draw() -> Figure:
         _draw_lines(ax, n)
     shown = axes[0, 2].get_legend_handles_labels()
     figure.legend(*shown, frameon=False, loc="outside lower center", ncols=len(shown[1]), handlelength=3.2)
-    figure.suptitle("Divergence of the cut from the order σ = (1, 2, …), beside Kendall's distance")
+    figure.suptitle("Divergence of the cut from the order σ = (1, 2, …), and Kendall's distance")
     return figure
 
 
 def _cells(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Triangles in the picture, one for each order: score vectors at their corners, their places, their numbers."""
+    """Return the triangles of the figure, one for each order: score vectors at the corners, positions, indices."""
     corners = order_cells(n)[1][:, :3]
     places = (project(corners) if n == 3 else corners).reshape(-1, 2)
     return corners, places, np.arange(len(places)).reshape(-1, 3)
 
 
 def _draw_smooth(ax: Any, n: int) -> None:
-    """Draw the divergence; it is linear on each triangle, so its values at the corners are enough."""
+    """Draw the divergence, which is linear on each triangle, from its values at the corners."""
     corners, places, triangles = _cells(n)
     values = both_divergences(corners.reshape(-1, n))[0]
     levels = np.linspace(0, values.max(), 9)

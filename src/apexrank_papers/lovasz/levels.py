@@ -1,6 +1,6 @@
-"""Iyer and Bilmes 2013, Figure 2: sub-level sets of the extended Lovász–Bregman divergence; no chance in it.
+"""Sub-level sets of the extended Lovász–Bregman divergence (Iyer and Bilmes 2013, Figure 2); deterministic.
 
-The text does not say of which f. Ours is √|X|, as in Figure 3: the extended divergence needs a monotone f.
+The text does not specify f. Ours is √|X|, as in Figure 3, because the extended divergence needs a monotone f.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUNDING = 1e-12
 
 
 def extended(x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """``d(x, y)`` of the vectors x and one y or several (eq. 14, for signed vectors).
+    """Compute ``d(x, y)`` for the vectors x and one or several y (eq. 14, for signed vectors).
 
     Examples
     --------
@@ -35,7 +35,7 @@ def extended(x: ArrayLike, y: ArrayLike) -> np.ndarray:
 
 
 def lovasz_figure2() -> Result:
-    """Sub-level sets of the extended divergence: they have no end where x has the order and the signs of y.
+    """Compute sub-level sets of the extended divergence, which are unbounded where x has the order and signs of y.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def lovasz_figure2() -> Result:
         "f(X) = √|X|, φ(x) = f̂(|x|), d(x, y) = φ(x) − ⟨x, ∇φ(y)⟩. Table: d of the unit vector at each angle, "
         "counted from the first axis. View: where the ray at this angle leaves {d ≤ 1}; it leaves {d ≤ c} c times as "
         "far.",
-        "“Open” in the paper means without end: the sets {d ≤ c} contain their edges.",
+        "“Open” in the paper means unbounded: the sets {d ≤ c} contain their boundary.",
     ]
     return Result(table, view, [_endless(), _prefers(), _mirrored(), _norm()], _draw(), notes)
 
@@ -68,7 +68,7 @@ def _plane(m: int = 301) -> np.ndarray:
 
 
 def _endless() -> Verdict:
-    """Check that d is 0 on all multiples of y, and on the vectors with its order and signs alone."""
+    """Check that d is 0 on all multiples of y, and otherwise only on vectors with its order and signs."""
     x, holds, worst = _plane(), True, 0.0
     for y in ORDERED:
         above, below = x[:, np.argmax(y)], x[:, np.argmin(y)]
@@ -82,7 +82,7 @@ def _endless() -> Verdict:
 
 
 def _prefers() -> Verdict:
-    """Of x and x with its scores exchanged, the one in y's order is nearer, by the same multiple of |x_1 − x_2|."""
+    """Claim: of x and x with swapped scores, the one in y's order is closer, by a fixed multiple of |x_1 − x_2|."""
     x = _plane()
     x = x[x[:, 0] != x[:, 1]]
     rates = [

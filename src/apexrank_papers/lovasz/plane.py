@@ -1,7 +1,7 @@
-"""Scores of three items in one plane: seen along (1, 1, 1), where only their differences are left.
+"""Projection of the scores of three items along (1, 1, 1) into a plane, which keeps only their differences.
 
-Whatever depends on differences alone, as orders and Lovász–Bregman divergences do, loses nothing in this view. The unit
-cube becomes a regular hexagon, and each of the six orders one of its six triangles.
+Orders and Lovász–Bregman divergences depend only on differences, so the view loses nothing. The unit cube becomes a
+regular hexagon, and each of the six orders one of its six triangles.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from apexrank.submodular import check_scores
 
 _ANGLES = np.deg2rad([90.0, 210.0, 330.0])
-# images of the three unit vectors: lengths in the plane are kept
+# images of the three unit vectors; lengths in the plane are preserved
 AXES = np.sqrt(2 / 3) * np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 
 
 def project(scores: ArrayLike) -> np.ndarray:
-    """Place of each score vector in the plane; the first item points upwards, the others follow anticlockwise.
+    """Project score vectors into the plane; the first item points upwards, the others follow anticlockwise.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def project(scores: ArrayLike) -> np.ndarray:
 
 
 def lift(places: ArrayLike, level: float = 0.5) -> np.ndarray:
-    """Score vectors with the given mean at places of the plane: what `project` takes there.
+    """Return the score vectors with the given mean that `project` maps to the given positions.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def lift(places: ArrayLike, level: float = 0.5) -> np.ndarray:
 
 
 def order_cells(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """All orders of n items, and for each the corners 0, e_σ(1), e_σ(1) + e_σ(2), …, 1 of its part of the unit cube.
+    """List all orders of n items with the corners 0, e_σ(1), e_σ(1) + e_σ(2), …, 1 of their parts of the unit cube.
 
     The Lovász extension of any set function is linear on each part, and so is the divergence to any order.
 
@@ -73,7 +73,7 @@ def order_cells(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def order_name(order: ArrayLike) -> str:
-    """Items counted from 1, best first.
+    """Format an order with items counted from 1, best first.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def order_name(order: ArrayLike) -> str:
 
 
 def draw_frame(ax: Any, *, walls: bool = True) -> None:
-    """Draw the hexagon of the unit cube, the walls between orders, and the names of corners and orders around them."""
+    """Draw the hexagon of the unit cube, the boundaries between orders, and the names of corners and orders."""
     orders, corners = order_cells(3)
     for order, cell in zip(orders, project(corners), strict=True):
         first, second = cell[1], cell[2]
@@ -101,7 +101,7 @@ def draw_frame(ax: Any, *, walls: bool = True) -> None:
 
 
 def _beside(ax: Any, place: np.ndarray, text: str, factor: float, **style: Any) -> None:
-    """Write outside of the hexagon, away from its middle."""
+    """Write text outside the hexagon, away from its centre."""
     x, y = (0.0 if abs(value) < 1e-9 else float(value) for value in place)
     across = "center" if x == 0 else "left" if x > 0 else "right"
     along = "center" if abs(y) < 0.1 else "bottom" if y > 0 else "top"

@@ -1,4 +1,4 @@
-"""Numbers printed in the papers (the CSV files here), and ours written with the same digits."""
+"""Numbers printed in the papers (the CSV files here), and formatting of our numbers with the same digits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 
 def printed_table(name: str) -> pl.DataFrame:
-    """Numbers of a table as printed, kept as text so that every digit counts.
+    """Read the numbers of a printed table as text, which keeps every digit.
 
     Examples
     --------
@@ -28,14 +28,14 @@ def like_printed(value: float, printed: str, rounding: str = ROUND_HALF_UP) -> s
     ('3.13e3', '23.56e4', '0.8371')
     """
     mantissa, mark, power = printed.partition("e")
-    # Twelve digits are far beyond any printed one and hide the last bits, which would spoil exact halves.
+    # Rounding to twelve digits, far more than are printed, removes the last bits, which would spoil exact halves.
     exact = Decimal(f"{value:.12g}").scaleb(-int(power or 0))
     digits = Decimal(1).scaleb(Decimal(mantissa).as_tuple().exponent)  # type: ignore[arg-type]
     return f"{exact.quantize(digits, rounding=rounding)}{mark}{power}"
 
 
 def power_of_ten(note: str | None) -> float:
-    """Factor that the paper removed, from a note such as "x1e10"; 1 without a note.
+    """Return the factor that the paper removed, from a note such as "x1e10"; 1 without a note.
 
     Examples
     --------

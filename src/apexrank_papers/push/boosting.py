@@ -1,17 +1,17 @@
-"""Boosting as a ranker: AdaBoost reaches RankBoost's minimum, and how much p matters for boosted trees.
+"""Boosting for ranking: convergence of AdaBoost to RankBoost's minimum, and the effect of p on boosted trees.
 
 ``adaboost-ranker`` (talk of 2006, after Rudin, Cortes, Mohri and Schapire, COLT 2005): AdaBoost, coordinate descent on
 ``Σ_i e^{−f_i} + Σ_k e^{g_k}``, converges to the minimum of RankBoost's ``Σ_i Σ_k e^{−(f_i − g_k)}`` when its F-skew
 ``Σ_i e^{−f_i} − Σ_k e^{g_k}`` vanishes, and it vanishes when a constant is among the weak classifiers.
 
 ``capacity`` (JMLR 2009, sec. 9.1): the effect of p is largest for a limited hypothesis space. A linear model gains at
-the top of the list from p = 16; boosted trees rank nearly consistently, and p hardly matters to them when steps are
-short (``learning_rate=0.3``) and other rows choose the number of rounds. What was measured on the way:
+the top of the list from p = 16; boosted trees rank nearly consistently, and p hardly matters for them if steps are
+short (``learning_rate=0.3``) and the number of rounds is chosen on other rows. Further measurements:
 
-* With full steps p does matter, with early stopping or without: p = 1 overfits at the top, p = 16 does not.
-* With still shorter steps (0.1) and a fixed number of rounds p = 1 is the better one, by up to 0.03 of ``left``.
-* The better of the two settings for each p leaves p = 16 an advantage of 0.01 to 0.02; a linear model has 0.08.
-* Stumps make an additive model, of small capacity again: +0.020 ± 0.017 on the splits from 0 on, where the settings
+* With full steps p does matter, with or without early stopping: p = 1 overfits at the top, p = 16 does not.
+* With even shorter steps (0.1) and a fixed number of rounds p = 1 is better, by up to 0.03 of ``left``.
+* With the better of the two settings for each p, p = 16 has an advantage of 0.01 to 0.02; a linear model has 0.08.
+* Stumps form an additive model, again of small capacity: +0.020 ± 0.017 on the splits from 0 on, where the settings
   were chosen, +0.038 ± 0.015 on ten others. Depth-3 trees show no change beyond noise on either.
 """
 
@@ -42,9 +42,9 @@ from apexrank_papers.splits import Mean, mean_over_splits, mean_verdict, over_sp
 
 
 class AdaBoostLoss(Objective):
-    """AdaBoost's ``Σ_i e^{−f_i} + Σ_k e^{g_k}`` as an objective of the scores, its logarithm to be exact.
+    """Logarithm of AdaBoost's ``Σ_i e^{−f_i} + Σ_k e^{g_k}`` as an objective of the scores.
 
-    The logarithm takes the same coordinate steps and cannot overflow.
+    The logarithm leads to the same coordinate steps and cannot overflow.
 
     Examples
     --------
@@ -60,17 +60,17 @@ class AdaBoostLoss(Objective):
         self.positive, self.sign = positive, np.where(positive, 1.0, -1.0)
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """Logarithm of the loss and its gradient."""
+        """Return the logarithm of the loss and its gradient."""
         value = logsumexp(-self.sign * scores)
         return float(value), -self.sign * np.exp(-self.sign * scores - value)
 
     def separated(self, scores: np.ndarray) -> bool:
-        """Whether every row is on its side of 0."""
+        """Return whether every row is on the right side of 0."""
         return bool(np.all(self.sign * scores > 0))
 
 
 def f_skew(positive: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
-    """``Σ_i e^{−f_i} − Σ_k e^{g_k}``, and the same as a share of the sum of both.
+    """Compute ``Σ_i e^{−f_i} − Σ_k e^{g_k}``, absolute and relative to the sum of both terms.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def f_skew(positive: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
 
 
 def boosting_path(X: np.ndarray, objective: Any, rounds: list[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """Scores of coordinate descent (JMLR 2009, Fig. 2) after each of the numbers of rounds."""
+    """Yield the scores of coordinate descent (JMLR 2009, Fig. 2) after the given numbers of rounds."""
     problem, w, done = Problem(X, objective), np.zeros(X.shape[1]), 0
     for target in rounds:
         w, done = CoordinateDescent(target - done, tol=0.0).solve(problem, w).w, target
@@ -90,7 +90,7 @@ def boosting_path(X: np.ndarray, objective: Any, rounds: list[int]) -> Iterator[
 
 
 def weak_rankers() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Weak rankers in [0, 1] and labels: real features, and threshold features as in COLT 2006, Fig. 2."""
+    """Return weak rankers in [0, 1] and labels: real features, and threshold features as in COLT 2006, Fig. 2."""
     pima, wdbc = load_pima(), first_six_features()
     return {
         "pima": (unit_range(pima.data), pima.target == 1),
@@ -100,14 +100,14 @@ def weak_rankers() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def adaboost_ranker(*, rounds: int = 1000) -> Result:
-    """Run RankBoost and AdaBoost with and without a constant weak classifier, side by side."""
+    """Compare RankBoost and AdaBoost with and without a constant weak classifier."""
     marks = sorted({round(r) for r in np.geomspace(1, rounds, 40)})
     table = pl.concat([_boost_set(name, X, y, marks) for name, (X, y) in weak_rankers().items()])
     last = table.filter(pl.col("round") == rounds)
     verdicts = [v for part in table.partition_by("set", maintain_order=True) for v in _skew_verdicts(part)]
     notes = [
         f"Coordinate descent with exact steps, {rounds} rounds, on all rows. excess: log of RankBoost's objective "
-        "over its minimum, which Newton's method finds; relative_skew: F-skew over the sum of its two terms."
+        "over its minimum, found by Newton's method; relative_skew: F-skew over the sum of its two terms."
     ]
     view = last.with_columns(
         pl.col("f_skew", "relative_skew", "excess").map_elements("{:.3g}".format, pl.String)
@@ -116,7 +116,7 @@ def adaboost_ranker(*, rounds: int = 1000) -> Result:
 
 
 def _boost_set(name: str, X: np.ndarray, positive: np.ndarray, marks: list[int]) -> pl.DataFrame:
-    """One row for each algorithm and number of rounds."""
+    """Return one row for each algorithm and number of rounds."""
     rank, classify = Push(positive, price="identity"), AdaBoostLoss(positive)
     least = Newton(tol=1e-10).solve(Problem(X, rank), np.zeros(X.shape[1])).value
     constant = np.column_stack([X, np.ones(len(X))])
@@ -135,10 +135,10 @@ def _boost_set(name: str, X: np.ndarray, positive: np.ndarray, marks: list[int])
 
 
 def _skew_verdicts(path: pl.DataFrame) -> list[Verdict]:
-    """The talk's claims about one set: F-skew 0, RankBoost's minimum and AUC; and that the constant is needed."""
+    """Judge the talk's claims for one set: F-skew 0, RankBoost's minimum and AUC, and the need for the constant."""
     rounds = int(path["round"].to_numpy().max())
     rank, with_constant, without = path.filter(round=rounds).to_dicts()
-    # a step along the constant makes the F-skew 0 for one round: what counts is what stays
+    # a step along the constant makes the F-skew 0 for one round only, so the lasting value counts
     late = path.filter(pl.col("algorithm") == with_constant["algorithm"], pl.col("round") >= rounds / 2)
     name, skew, excess = rank["set"], np.abs(late["relative_skew"].to_numpy()).max(), with_constant["excess"]
     gap = with_constant["AUC"] - rank["AUC"]
@@ -161,17 +161,17 @@ def _skew_verdicts(path: pl.DataFrame) -> list[Verdict]:
 
 
 def _draw_paths(table: pl.DataFrame) -> Figure:
-    """F-skew, distance from RankBoost's minimum and AUC by round, a column of panels for each set."""
+    """Draw F-skew, distance from RankBoost's minimum and AUC by round, in a column of panels for each set."""
     sets = table["set"].unique(maintain_order=True).to_list()
     figure, axes = panels(4 * len(sets), 8, 3, len(sets), sharex=True, squeeze=False)
     algorithms = table["algorithm"].unique(maintain_order=True).to_list()
     for part in table.partition_by("set", "algorithm", maintain_order=True):
         style = curve_style(algorithms.index(part["algorithm"][0])) | {"label": part["algorithm"][0]}
-        # from this round on, because each step along the constant makes it 0 for a moment
+        # the largest from this round on, because each step along the constant makes it 0 for one round
         skew = np.maximum.accumulate(np.abs(part["relative_skew"].to_numpy())[::-1])[::-1]
         paths = skew, part["excess"].to_numpy(), part["AUC"].to_numpy()
         for ax, values in zip(axes[:, sets.index(part["set"][0])], paths, strict=True):
-            # what is rounding, such as RankBoost's distance from its own minimum, is left out
+            # leave out rounding errors, such as RankBoost's distance from its own minimum
             ax.plot(part["round"], np.where(values > 1e-10, values, np.nan), **style)
     for ax, name in zip(axes[0], sets, strict=True):
         ax.set_title(name)
@@ -188,7 +188,7 @@ def _draw_paths(table: pl.DataFrame) -> Figure:
 
 
 class Model(NamedTuple):
-    """A kind of ranker: how to make one for given p and seed, and whether other rows choose its rounds."""
+    """A kind of ranker: factory for given p and seed, and whether its rounds are chosen on other rows."""
 
     make: Callable[[float, int], Any]
     early_stopping: bool = False
@@ -217,7 +217,7 @@ CLAIMED = ("linear", "depth-3 trees")
 
 
 def capacity(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int = 0) -> Result:
-    """Change of the top-of-list measures from p = 1 to p = 16 for a linear model and for boosted trees."""
+    """Measure the change of top-of-list measures from p = 1 to p = 16 for a linear model and for boosted trees."""
     data = load_magic()
     values = over_splits(partial(_measure, data.data, data.target), n_splits, n_jobs, random_state)
     changes = {
@@ -237,7 +237,7 @@ def capacity(*, n_splits: int = 10, n_jobs: int | None = None, random_state: int
 
 
 def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[list[float]]]:
-    """Models x p x measures for one split: 1000 rows to fit, 4000 to choose the rounds, the rest to measure."""
+    """Measure models x p x measures on one split: 1000 rows to fit, 4000 to choose the rounds, the rest to test."""
     train, rest, y_train, y_rest = train_test_split(X, y, train_size=1000, stratify=y, random_state=seed)
     held_out, test, y_test = (rest[:4000], y_rest[:4000]), rest[4000:], y_rest[4000:]
     out = []
@@ -250,7 +250,7 @@ def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[list[float]]]
 
 
 def _capacity_verdicts(values: np.ndarray, changes: dict[tuple[str, str], Mean]) -> list[Verdict]:
-    """A linear model gains from p = 16; trees with short steps change by less than half of that, beyond noise."""
+    """Claim: a linear model gains from p = 16; trees with short steps change by less than half of that."""
     change = changes["depth-3 trees", "left"]
     linear, trees = (np.diff(values[:, list(MODELS).index(model), :, 0])[:, 0] for model in CLAIMED)
     smaller = f"p should matter less than half as much; the change is {change}"
@@ -266,7 +266,7 @@ def _capacity_notes(data: Any, n_splits: int, values: np.ndarray) -> list[str]:
     return [
         f"{data.source}; 1000 rows for training, 4000 to choose the rounds of the trees, the others for testing; means "
         f"over {n_splits} splits; left: area under the ROC curve up to 5 % of the negatives.",
-        "With full steps and no early stopping p does matter to trees: left changes by "
+        "With full steps and no early stopping p does matter for trees: left changes by "
         f"{mean_over_splits(full[:, 1] - full[:, 0])}, because p = 1 then overfits at the top. With the better of the "
         f"two settings for each p it changes by {mean_over_splits(best[1] - best[0])}.",
     ]

@@ -1,10 +1,10 @@
-"""JMLR 2009, Figures 1, 3, 4 and 8: what the objectives look at, drawn and counted; there is no chance in them.
+"""Contributions of pairs to the objectives, discounts, and Lemma 7 (JMLR 2009, Figures 1, 3, 4 and 8); deterministic.
 
-Figures 1 and 4 belong to the list of sec. 3.3. The text does not say which p Figure 1 shows; ours are those of
-Tables 3 to 5. In Figure 4 the contributions are a product of one factor for each positive and one for each negative,
-so the lightest square of *every* such picture is the upper left one, the lowest positive against the highest
-negative. What slants is the rest: against RankBoost (p = 1) the IR Push moves weight to the pairs in the lower left,
-which are the pairs at the top of the list.
+Figures 1 and 4 use the list of sec. 3.3. The text does not say which p Figure 1 shows; ours are those of Tables 3 to 5.
+In Figure 4 each contribution is the product of one factor for the positive and one for the negative, so the lightest
+square of *every* such figure is the upper left one, the lowest positive against the highest negative. The slant is in
+the rest: compared with RankBoost (p = 1) the IR Push moves weight to the pairs in the lower left, which are the pairs
+at the top of the list.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _percent(values: Any, places: int = 0) -> str:
 
 
 def figure1() -> Result:
-    """As p grows, the contribution moves to the highest negatives.
+    """Check that contributions move to the highest negatives as p grows.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _draw_maps(maps: dict[int, np.ndarray]) -> Figure:
 
 
 def figure3() -> Result:
-    """Three discounts, of which only the IR Push's gives a convex objective.
+    """Compare three discounts, of which only that of the IR Push gives a convex objective.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def _decreasing_convex() -> Verdict:
 
 
 def _convex_with_exponential() -> Verdict:
-    """The objective is the discount's negation at a sum of exponentials: is it convex in the exponent?"""
+    """Check which negated discounts are convex in t at z = exp(t), as the objective requires."""
     t = np.linspace(-8, 8, 1601)
     dips = {name: np.diff(-discount(np.exp(t)), 2).min() for name, discount in PAPER_DISCOUNTS.items()}
     convex = [name for name, dip in dips.items() if dip >= 0]
@@ -131,7 +131,7 @@ def _convex_with_exponential() -> Verdict:
 
 
 def figure4() -> Result:
-    """The IR Push is biased towards the top of the list.
+    """Check that the IR Push is biased towards the top of the list.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def figure4() -> Result:
 
 
 def _corners(c: np.ndarray) -> dict[str, float]:
-    """Share of the four corners, named as in the picture: low and left stand for high scores."""
+    """Return the shares of the four corners, named as in the figure: low and left stand for high scores."""
     rows = zip(("lower", "upper"), np.vsplit(c, 2), strict=True)
     return {
         f"{row} {side}": float(part.sum())
@@ -185,7 +185,7 @@ def _draw_objectives(maps: dict[str, np.ndarray]) -> Figure:
 
 
 def lemma7(a: np.ndarray, b: np.ndarray, p: float) -> dict[str, np.ndarray]:
-    """The three functions of JMLR 2009, Lemma 7, and the first of the two in the minimum.
+    """Compute the three functions of JMLR 2009, Lemma 7, and the first term of its minimum.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def lemma7(a: np.ndarray, b: np.ndarray, p: float) -> dict[str, np.ndarray]:
 
 
 def figure8() -> Result:
-    """The inequality by which p enters the generalisation bounds.
+    """Check the inequality by which p enters the generalisation bounds.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def _inequality() -> Verdict:
 
 
 def _most_cases() -> Verdict:
-    # Middles of small cells: where a share is measured, an edge must not count like an inside.
+    # Midpoints of small cells: boundary points would bias a measured share.
     inside = (np.arange(400) + 0.5) / 400
     line = lemma7(np.full_like(inside, A_8), inside, P_8)
     square = lemma7(inside[:, None], inside[None, :], P_8)

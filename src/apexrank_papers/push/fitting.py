@@ -1,4 +1,4 @@
-"""The seven rankers of the papers' tables and figures, and their features: scaled, or thresholds."""
+"""The seven rankers of the papers' tables and figures, and their scaled or threshold features."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ COLUMNS = (*(f"p={p}" for p in P_VALUES), "IR")
 def unit_range(X: np.ndarray) -> np.ndarray:
     """Scale every feature to [0, 1] over all rows, as the papers do before they split.
 
-    It hardly matters: the objective does not see a shift, and only its tiny penalty sees a scale. Only the papers'
-    coordinate descent, stopped early, depends on it.
+    It hardly matters: the objective is invariant to shifts, and only its tiny penalty depends on the scale. Only the
+    papers' coordinate descent, stopped early, depends on it.
     """
     return minmax_scale(X)
 
 
 def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearBinaryRanker]:
-    """The P-Norm Push for p = 1, 2, 4, 8, 16, 64, then the IR Push.
+    """Fit the P-Norm Push for p = 1, 2, 4, 8, 16, 64, then the IR Push.
 
-    ``solver="auto"`` goes to the minimum; ``solver="coordinate"`` makes the ``t_max`` steps of JMLR 2009, Fig. 2.
-    The IR Push always goes to the minimum, as it did in the papers.
+    ``solver="auto"`` finds the minimum; ``solver="coordinate"`` takes the ``t_max`` steps of JMLR 2009, Fig. 2.
+    The IR Push is always minimised, as in the papers.
     """
     check_choice("solver", solver, ("auto", "coordinate"))
     if solver == "auto":
@@ -45,11 +45,11 @@ def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100)
 
 
 def threshold_features(X: np.ndarray, *others: np.ndarray, n_thresholds: int = 4) -> list[np.ndarray]:
-    """Binary features ``1[x > t]`` of ``X``, up to ``n_thresholds`` for each column, and the same of other rows.
+    """Compute binary features ``1[x > t]`` of ``X``, up to ``n_thresholds`` per column, and the same for other rows.
 
-    The thresholds lie near the quantiles 1/(n+1), …, n/(n+1) of ``X``. No feature made is constant on ``X`` and no two
-    are equivalent there, as COLT 2006, Figure 2, asks: a feature that equals another one, or its negation (the same
-    ranker with the other sign), is left out. A column with few distinct values gives fewer features.
+    The thresholds lie near the quantiles 1/(n+1), …, n/(n+1) of ``X``. No feature is constant on ``X`` and no two
+    are equivalent there, as COLT 2006, Figure 2, requires: a feature that equals another one, or its negation (the same
+    ranker with the opposite sign), is left out. A column with few distinct values gives fewer features.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def threshold_features(X: np.ndarray, *others: np.ndarray, n_thresholds: int = 4
     >>> made.T.tolist(), other.tolist()
     ([[0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]], [[1.0, 0.0]])
 
-    ``x1 > 7`` is missing: on these rows it says the same as ``x0 > 3``.
+    ``x1 > 7`` is missing because it equals ``x0 > 3`` on these rows.
     """
     chosen: dict[bytes, tuple[int, float]] = {}
     for j, column in enumerate(X.T):
@@ -72,9 +72,9 @@ def threshold_features(X: np.ndarray, *others: np.ndarray, n_thresholds: int = 4
 
 
 def _cuts(column: np.ndarray, n_thresholds: int) -> np.ndarray:
-    """Values after which to cut: those whose share of rows at or below is nearest to 1/(n+1), …, n/(n+1).
+    """Return the cut values: those with a share of rows at or below nearest to 1/(n+1), …, n/(n+1).
 
-    Only values that occur, the largest excepted, are candidates: two cuts then never split the rows alike
+    Only values that occur, except the largest, are candidates, so two cuts never split the rows alike
     and none leaves all rows on one side, however often a value repeats.
     """
     values, counts = np.unique(column, return_counts=True)

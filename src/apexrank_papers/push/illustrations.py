@@ -1,8 +1,8 @@
-"""JMLR 2009, Tables 1 and 2: the objective R_{p,ℓ} of lists small enough to check by hand (sec. 3).
+"""Objective R_{p,ℓ} of lists small enough to check by hand (JMLR 2009, sec. 3, Tables 1 and 2).
 
 The printed exponential and logistic columns belong to **halved** scores: i/2 instead of i in Table 1, and half of
-f_1 and f_2 in Table 2. The 0-1 columns do not depend on the scale. With halved scores every printed digit is one of
-ours. One cell is cut off where all others are rounded: R_{5,exp}(f_1) is 156638.35, Table 2 prints 1.56e5.
+f_1 and f_2 in Table 2. The 0-1 columns do not depend on the scale. With halved scores every printed digit agrees. One
+cell is truncated where all others are rounded: R_{5,exp}(f_1) is 156638.35, and Table 2 prints 1.56e5.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from apexrank_papers.printed import like_printed, printed_table
 from apexrank_papers.result import Result, Verdict, claim
 
 _NOTE = (
-    "The scores are halved: the printed exponential and logistic columns are reached with i/2 and f/2, "
-    "not with the scores the text names; the 0-1 columns do not depend on it."
+    "The scores are halved: the printed exponential and logistic columns belong to i/2 and f/2, not to the scores in "
+    "the text; the 0-1 columns do not depend on the scale."
 )
 _LABELS_1 = np.array([0, 1, 0, 1, 0, 0, 1, 1])
 _SCORES_1 = {
@@ -45,7 +45,7 @@ def push_risk(y: np.ndarray, scores: np.ndarray, loss: Loss, p: float) -> float:
 
 
 def table1() -> Result:
-    r"""R_4 of three lists that differ by one swap: at the top it costs much more than at the bottom.
+    r"""Compute R_4 of three lists that differ by one swap, which costs much more at the top than at the bottom.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def table1() -> Result:
 
 
 def table2() -> Result:
-    """R_p of a list and of its reversal: the larger p, the more the one that is right at the top is preferred.
+    """Compute R_p of a list and of its reversal: a larger p favours the list that is right at the top.
 
     Examples
     --------

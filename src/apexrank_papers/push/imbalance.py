@@ -1,10 +1,9 @@
-"""COLT 2006, sec. 8: "the algorithm's effect as a function of the unevenness of the data", left open there.
+"""Effect of class imbalance, which COLT 2006, sec. 8, leaves open ("the unevenness of the data").
 
-By itself the share of the positives has no effect. With the exponential loss and the price r**p the objective
-``LSE(−f) + (1/p)·LSE(p·g)`` changes by a constant when all rows of a class are repeated, so it has the same minimum.
-Unevenness acts through noise alone: of a fixed number of rows one class has few. Negatives are the class whose highest
-rows a large p looks at. Where they are few, a push gains little on new rows, and training shows a gain that is not
-there.
+The share of positives has no effect by itself. With the exponential loss and the price r**p the objective
+``LSE(−f) + (1/p)·LSE(p·g)`` changes by a constant if all rows of a class are repeated, so it has the same minimum.
+Imbalance acts only through noise: among a fixed number of rows, one class has few. A large p depends on the highest
+negatives. If there are few negatives, a push gains little on new rows, and training shows a spurious gain.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 
 
 def class_imbalance(*, n_splits: int = 20, n_jobs: int | None = None, random_state: int = 0) -> Result:
-    """Change of the measures from p = 1 to p = 64 against the share of positives among 1000 rows of MAGIC."""
+    """Measure the change from p = 1 to p = 64 against the share of positives among 1000 rows of MAGIC."""
     data = load_magic()
     X, y = unit_range(data.data), data.target
     values = over_splits(partial(_changes, X, y), n_splits, n_jobs, random_state)
@@ -40,7 +39,7 @@ def class_imbalance(*, n_splits: int = 20, n_jobs: int | None = None, random_sta
     changes = [str(mean_over_splits(column)) for column in values.reshape(n_splits, -1).T]
     view = tidy({"positives": SHARES, "side": SIDES, "measure": MEASURES}, {"change": changes})
     notes = [
-        f"{data.source}; {ROWS} training rows, tested on all rows that no training set of the draw has; change from "
+        f"{data.source}; {ROWS} training rows, tested on all rows outside the training sets of the draw; change from "
         f"p = 1 to p = 64 with its 95 % interval, {n_splits} draws; left: area under the ROC curve up to 5 % of the "
         "negatives. Neither measure depends on the share of positives among the test rows."
     ]
@@ -49,7 +48,7 @@ def class_imbalance(*, n_splits: int = 20, n_jobs: int | None = None, random_sta
 
 
 def _changes(X: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    """Shares x sides x measures: p = 64 less p = 1."""
+    """Measure p = 64 minus p = 1: shares x sides x measures."""
     rng = np.random.default_rng(seed)
     positives, negatives = (rng.permutation(np.flatnonzero(y == label)) for label in (1, 0))
     test = np.r_[positives[ROWS:], negatives[ROWS:]]
@@ -67,7 +66,7 @@ def _changes(X: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
 
 
 def judge_changes(values: np.ndarray) -> list[Verdict]:
-    """Compare the changes of ``left`` on uneven data with those on even data; ``values`` as `_changes`, for all draws.
+    """Compare the changes of ``left`` on imbalanced and balanced data; ``values`` as in `_changes`, for all draws.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""JMLR 2009, sec. 10.1: a distribution on the line whose rare part decides R_max, made exact and simulated.
+"""Exact analysis and simulation of a one-dimensional example in which rare rows decide R_max (JMLR 2009, sec. 10.1).
 
-Rows are negatives on [−1, 0] and positives on [0, 1], and with the small probability ε they are positives on [−2, −1]
-or negatives on [1, 2]. The two rankers are x and −x.
+Rows are negatives on [−1, 0] and positives on [0, 1]; with a small probability ε they are positives on [−2, −1] or
+negatives on [1, 2]. The two rankers are x and −x.
 
 * Their true risks are ``R_p(x) = (ε + (1 − ε)·ε^p)^{1/p}``, which tends to 1, and ``R_p(−x) = (1 − ε)^{(p + 1)/p}``,
-  which tends to 1 − ε. So −x is the right choice for R_max, but x for the AUC and for every moderate p.
-* On m training rows R_max chooses x, wrongly, whenever they hold no negative of [1, 2], and cannot tell the two apart
-  when they hold one but no positive of [−2, −1]. Tossing a coin then, it is wrong with probability
-  ``(3·(1 − ε/2)^m − (1 − ε)^m)/2``. The paper's ``(1 − ε)^m``, no rare row at all, is a lower bound of it.
+  which tends to 1 − ε. Hence −x is the right choice for R_max, but x for the AUC and for every moderate p.
+* On m training rows R_max wrongly chooses x if there is no negative in [1, 2], and cannot distinguish the two rankers
+  if there is one but no positive in [−2, −1]. If it then tosses a coin, it is wrong with probability
+  ``(3·(1 − ε/2)^m − (1 − ε)^m)/2``. The paper's ``(1 − ε)^m``, the probability of no rare row, is a lower bound.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from apexrank_papers.splits import mean_over_splits, over_splits, spread, standa
 EPSILON = 0.02
 SIZES = (25, 50, 100, 200, 400, 800)
 POWERS = (1.0, 4.0, 16.0, 64.0, np.inf)
-SMALL = 100  # rows, too few to hold both rare parts as a rule
-MISSED = 0.1  # a training risk this far below the true one counts as learnt
+SMALL = 100  # rows, usually too few to contain both rare parts
+MISSED = 0.1  # a training risk at most this far below the true one counts as learnt
 CLOSE = 0.95  # an AUC that "is close to 1"
 
 
@@ -49,7 +49,7 @@ def draw(m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def true_risk(p: float) -> float:
-    """R_p of the increasing ranker on the whole distribution.
+    """Compute R_p of the increasing ranker on the whole distribution.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def true_risk(p: float) -> float:
 
 
 def wrong_choice(m: float) -> float:
-    """Probability that R_max on m rows prefers the increasing ranker, a tie counted half.
+    """Compute the probability that R_max on m rows prefers the increasing ranker; ties count half.
 
     Examples
     --------
@@ -71,14 +71,14 @@ def wrong_choice(m: float) -> float:
 
 
 def one_dimension(*, n_splits: int = 400, random_state: int = 0) -> Result:
-    """Training flatters a large p until the rare part has been seen; the AUC hardly notices it.
+    """Simulate training: it underestimates the risk for a large p until rare rows occur; the AUC hardly changes.
 
     Parameters
     ----------
     n_splits : int
         Number of training sets of each size.
     random_state : int
-        Where their seeds start.
+        First seed.
     """
     values = over_splits(_measure, n_splits, n_jobs=1, random_state=random_state)
     missed, wrong, aucs = values[:, :, : len(POWERS)], values[:, :, -2], values[:, :, -1]
@@ -95,7 +95,7 @@ def one_dimension(*, n_splits: int = 400, random_state: int = 0) -> Result:
 
 
 def _measure(seed: int) -> list[list[float]]:
-    """For each size the risk missed at each p, whether R_max chooses wrongly, and the AUC."""
+    """Measure for each size the missed risk at each p, whether R_max chooses wrongly, and the AUC."""
     rng = np.random.default_rng(seed)
     rows = []
     for m in SIZES:
@@ -107,14 +107,14 @@ def _measure(seed: int) -> list[list[float]]:
 
 
 def _crossing() -> int:
-    """Smallest whole p for which the decreasing ranker has the smaller true risk."""
+    """Return the smallest integer p for which the decreasing ranker has the smaller true risk."""
     return next(p for p in range(1, 10_000) if (1 - EPSILON) ** ((p + 1) / p) < true_risk(p))
 
 
 def _wrong_verdict(wrong: np.ndarray) -> Verdict:
     """Judge "with probability (1 − ε)^m the increasing function will be (wrongly) chosen": at least so often."""
     means, least = [mean_over_splits(column) for column in wrong.T], [(1 - EPSILON) ** m for m in SIZES]
-    # Where nothing was seen in n trials, the probability may still be about 3/n.
+    # If an event never occurred in n trials, its probability may still be about 3/n.
     noise = [max(mean.noise, 3 / len(wrong)) for mean in means]
     holds = all(mean.value + n >= low for mean, n, low in zip(means, noise, least, strict=True))
     seen, low = (", ".join(f"{v:.2f}" for v in part) for part in ([mean.value for mean in means], least))

@@ -1,15 +1,15 @@
-"""The papers' ROC figures: train and test, in full and leftmost, one curve for each p.
+"""The papers' ROC figures: training and test curves for each p, whole and leftmost part.
 
-JMLR 2009, Figures 5 to 7; COLT 2006, Figures 2 to 5; two more sets from the talk. A picture shows one random split,
-as in the papers; the table and the verdicts are means over many. The papers' claims are about the top of the list,
-so the measures are
+JMLR 2009, Figures 5 to 7; COLT 2006, Figures 2 to 5; two more sets from the talk. A figure shows one random split,
+as in the papers; the table and the verdicts are means over many splits. The papers' claims are about the top of the
+list, so the measures are
 
-* ``top``: the share of the positives that stand above every negative, 1 − R_max / I;
+* ``top``: the share of the positives above every negative, 1 − R_max / I;
 * ``left``: the area under the leftmost part of the ROC curve, up to 5 % of the negatives, 1 at most;
-* ``AUC``: what is paid for it.
+* ``AUC``: the price of gains at the top.
 
 COLT 2006, sec. 6, says that R_max *increases* with p. By its own definition (the number of positives below the
-highest negative) it decreases; what increases is the share above, here ``top``.
+highest negative) it decreases; the share of positives above, here ``top``, increases.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SIDES = ("train", "test")
 
 
 def top(y: np.ndarray, scores: np.ndarray) -> float:
-    """Share of the positives above every negative, 1 − R_max / I.
+    """Compute the share of the positives above every negative, 1 − R_max / I.
 
     Examples
     --------
@@ -77,7 +77,7 @@ PUSH_HELPS = (
     Claim("test", "top", +1),
     Claim("test", "left", +1),
 )
-# "It does not generalize for large values of p": what training gains, testing loses (COLT 2006, Fig. 5).
+# "It does not generalize for large values of p": training gains and testing loses (COLT 2006, Fig. 5).
 PUSH_OVERFITS = (Claim("train", "top", +1), Claim("train", "left", +1), Claim("test", "left", -1))
 
 
@@ -95,7 +95,7 @@ class RocPanels:
     def __call__(
         self, *, n_splits: int = 30, solver: str = "auto", n_jobs: int | None = None, random_state: int = 0
     ) -> Result:
-        """Measure on ``n_splits`` random splits; the picture shows the first of them."""
+        """Measure on ``n_splits`` random splits; the figure shows the first of them."""
         data = self.load()
         X, y = unit_range(data.data), data.target
         title = papers.get(self.name).title
@@ -113,7 +113,7 @@ class RocPanels:
     def scores(
         self, X: np.ndarray, y: np.ndarray, solver: str, seed: int
     ) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
-        """Labels and every ranker's scores on the training and the test rows of one split."""
+        """Return labels and every ranker's scores on the training and test rows of one split."""
         train, test, y_train, y_test = train_test_split(
             X, y, train_size=self.n_train, stratify=y, random_state=seed
         )
@@ -126,7 +126,7 @@ class RocPanels:
         }
 
     def measure(self, X: np.ndarray, y: np.ndarray, solver: str, seed: int) -> list[list[list[float]]]:
-        """Sides x measures x columns for one split."""
+        """Measure one split: sides x measures x columns."""
         return [
             [[measure(labels, s) for s in scores.values()] for measure in MEASURES.values()]
             for labels, scores in self.scores(X, y, solver, seed).values()
@@ -139,7 +139,7 @@ def draw_panels(title: str, sides: dict[str, tuple[np.ndarray, dict[str, np.ndar
     Parameters
     ----------
     title : str
-        Written above.
+        Title of the figure.
     sides : dict
         For each row of panels its name, the labels, and the scores of each ranker.
 
@@ -160,7 +160,7 @@ def draw_panels(title: str, sides: dict[str, tuple[np.ndarray, dict[str, np.ndar
 
 
 def first_six_features() -> Bunch:
-    """WDBC with its first six features, "to ensure the algorithm would not achieve a separable solution"."""
+    """Load WDBC with its first six features, "to ensure the algorithm would not achieve a separable solution"."""
     bunch = load_wdbc()
     bunch.data = bunch.data[:, :6]
     return bunch

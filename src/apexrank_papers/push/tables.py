@@ -1,26 +1,26 @@
-"""JMLR 2009, Tables 3, 4 and 5: the push on MAGIC, ionosphere and housing, as means over many random splits.
+"""The push on MAGIC, ionosphere and housing over many random splits (JMLR 2009, Tables 3, 4 and 5).
 
 The paper prints one split of each. Ours is the mean over ``n_splits`` with its standard error, and the verdict on
 a row is about its shape.
 
-Every split gives all columns, so differences between columns are taken split by split. A row has three parts:
+Every split gives all columns, so differences between columns are paired by split. A row has three parts:
 
 * direction: the sign of the change from p = 1 to p = 16;
 * best: small p (1, 2), medium p (4, 8) or large p (16, 64, IR Push), as in the papers' last column; a group is
-  among our best when one of its columns is not worse than our best column beyond noise;
-* level: the printed values at p = 1 and p = 16 are such as a single split can give.
+  among our best if one of its columns is not worse than our best column beyond noise;
+* level: a single split can give the printed values at p = 1 and p = 16.
 
-The row *agrees* when our change goes the printed way beyond noise, the printed best group is among our best, and
-the level is right. It *differs* when a part is not even such as a single split can give. Otherwise it is *within
-noise* (`apexrank_papers.splits` defines the two kinds of noise).
+The row *agrees* if our change has the printed direction beyond noise, the printed best group is among our best, and
+the level is right. It *differs* if not even a single split can give one of the parts. Otherwise it is *within noise*
+(`apexrank_papers.splits` defines the two kinds of noise).
 
-What was measured on the way, over 30 splits:
+Further measurements over 30 splits:
 
 * The minimum (``solver="auto"``) and the papers' 100 coordinate steps (``solver="coordinate"``) show the same
-  shapes. Only on housing do 100 steps stop well short of the minimum, which acts as a little regularisation: R_4
-  then rises with p beyond noise, as printed, but within noise at the minimum. The default is the minimum, which is
-  unique and several times faster to reach.
-* The folds keep the shares of the classes. With plain folds R_16 on housing is sixty times the printed value,
+  shapes. Only on housing do 100 steps stop well short of the minimum, which acts as slight regularisation: R_4
+  then increases with p beyond noise, as printed, but only within noise at the minimum. The default is the minimum,
+  which is unique and several times faster to reach.
+* The folds are stratified. With plain folds R_16 on housing is sixty times the printed value,
   because a test fold with a few more positives dominates the mean.
 * Table 4 needs the 126 "bad" returns as positives. With the 225 "good" ones, which the text names, R_2 is twice and
   R_16 twenty thousand times the printed value, and the AUC rises with p instead of falling (``table4-good``).
@@ -63,17 +63,17 @@ GROUPS = {"small p": (0, 1), "medium p": (2, 3), "large p or IR": (4, 5, 6)}
 
 
 def one_draw(X: np.ndarray, y: np.ndarray, seed: int) -> Splits:
-    """1000 random rows for training, the rest for testing (JMLR 2009, Table 3)."""
+    """Draw 1000 random rows for training and keep the rest for testing (JMLR 2009, Table 3)."""
     return ShuffleSplit(1, train_size=1000, random_state=seed).split(X, y)
 
 
 def three_folds(X: np.ndarray, y: np.ndarray, seed: int) -> Splits:
-    """3-fold cross-validation (JMLR 2009, Tables 4 and 5)."""
+    """Split into 3 folds for cross-validation (JMLR 2009, Tables 4 and 5)."""
     return StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
 
 
 def last_five_features(positive: str) -> Bunch:
-    """Ionosphere with its last five features, "which helps to alleviate overfitting" (JMLR 2009, sec. 8)."""
+    """Load ionosphere with its last five features, "which helps to alleviate overfitting" (JMLR 2009, sec. 8)."""
     bunch = load_ionosphere(positive=positive)
     bunch.data = bunch.data[:, -5:]
     return bunch
@@ -99,7 +99,7 @@ class PushTable:
         return compare(ours, printed_table(self.printed), notes)
 
     def measure(self, X: np.ndarray, y: np.ndarray, solver: str, seed: int) -> np.ndarray:
-        """Measures x columns, as the mean over the folds of one split."""
+        """Return measures x columns, averaged over the folds of one split."""
         found = []
         for train, test in self.splits(X, y, seed):
             scores = [ranker.decision_function(X[test]) for ranker in fitted(X[train], y[train], solver)]
@@ -108,7 +108,7 @@ class PushTable:
 
 
 def compare(ours: np.ndarray, printed: pl.DataFrame, notes: list[str]) -> Result:
-    """Set ``ours`` (splits x measures x columns) beside the printed table, in the printed units."""
+    """Compare ``ours`` (splits x measures x columns) with the printed table, in the printed units."""
     units = np.array([power_of_ten(note) for note in printed["note"]])
     ours = ours / units[:, None]
     text = printed.drop("measure", "note").to_numpy().astype(str)
@@ -137,7 +137,7 @@ def _view(ours: np.ndarray, printed: np.ndarray) -> pl.DataFrame:
 
 
 class Part(NamedTuple):
-    """One part of a row's shape: as printed, at least possible for a single split, in words."""
+    """One part of a row's shape: whether it is as printed, whether a single split can give it, and a description."""
 
     agrees: bool
     possible: bool
@@ -170,7 +170,7 @@ def _direction(ours: np.ndarray, printed: np.ndarray) -> Part:
 
 
 def _best(ours: np.ndarray, printed: np.ndarray) -> Part:
-    """Compare where the row is best; both are turned so that smaller is better."""
+    """Compare where the row is best; signs are such that smaller is better."""
     lags = [mean_over_splits(column - ours[:, ours.mean(axis=0).argmin()]) for column in ours.T]
     best = {name for name, members in GROUPS.items() if any(lags[c].sign <= 0 for c in members)}
     expected = {name for name, members in GROUPS.items() if printed[list(members)].min() == printed.min()}

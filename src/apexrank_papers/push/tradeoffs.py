@@ -44,7 +44,7 @@ THEOREMS = {"Theorem 2": 0.0, "Theorem 3": R_MIN}
 
 
 def sample_size() -> Result:
-    """Negatives and positives that the bounds ask for: more for a larger p, far fewer by Theorem 3.
+    """Compute the sample sizes of the bounds, which grow with p and are far smaller by Theorem 3.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def sample_size() -> Result:
         f"Cells: negatives / positives. Linear class with |w| ≤ 1 on {N_FEATURES} features in [0, 1], "
         f"θ = {THETA:g}, δ = {DELTA:g}; half of δ for the negatives, the rest for the positives. "
         f"Theorem 3 with R_min = {R_MIN:g}, as if no ranker of the class had a true AUC above {1 - R_MIN:g}.",
-        "The bounds hold for every distribution and are far from tight; it is their growth that tells.",
+        "The bounds hold for every distribution and are far from tight; only their growth is informative.",
     ]
     verdicts = [_more_for_larger_p(table), _never_worse(table), _slower(table)]
     doublings = table.filter(pl.col("p").is_in([1, 2, 4, 8])).with_columns(p=pl.format("p = {}", "p"))
@@ -131,16 +131,16 @@ FIRST, LAST, LIMIT, IR = (COLUMNS.index(name) for name in ("p = 1", "p = 64", "p
 
 
 def magic_tradeoff(*, n_splits: int = 30, n_jobs: int | None = None, random_state: int = 0) -> Result:
-    """Measures on MAGIC against p: the whole list gets worse, its top better.
+    """Measure the whole list and its top on MAGIC against p: the list gets worse, its top better.
 
     Parameters
     ----------
     n_splits : int
         Number of random draws of 1000 training rows, as in Table 3.
     n_jobs : int, optional
-        Processes to share them.
+        Number of processes.
     random_state : int
-        Where their seeds start.
+        First seed.
     """
     data = load_magic()
     X, y = unit_range(data.data), data.target
@@ -151,18 +151,18 @@ def magic_tradeoff(*, n_splits: int = 30, n_jobs: int | None = None, random_stat
     notes = [
         f"{data.source}; 1000 random training rows, measured on the rest; mean ± standard error over {n_splits} "
         "draws. R_16 is normalised: between 0 and 1, smaller is better.",
-        "p = ∞: the direction that the coefficients take for growing p; the minimum itself is at w = 0.",
+        "p = ∞: the direction of the coefficients as p grows; the minimum itself is at w = 0.",
     ]
     return Result(table, _tradeoff_view(table), verdicts, _draw_tradeoff(values), notes)
 
 
 def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[float]]:
-    """Measures x columns on the test rows of one split."""
+    """Measure the test rows of one split: measures x columns."""
     train, test = next(one_draw(X, y, seed))
     positives = np.sum(y[train] == np.max(y))  # of which the papers' objective is a sum
     rankers = [*(PNormPush(p, alpha=1e-6) for p in POWERS), IRPush(alpha=1e-6 / positives)]
     with warnings.catch_warnings():
-        # the classes of MAGIC overlap so far that p = ∞ can only give the direction of growing p
+        # the classes of MAGIC overlap so much that p = ∞ gives only the direction for growing p
         warnings.simplefilter("ignore", CollapsedWarning)
         scores = [ranker.fit(X[train], y[train]).decision_function(X[test]) for ranker in rankers]
     return [[measure(y[test], s) for s in scores] for measure, _ in MEASURES.values()]
@@ -184,7 +184,7 @@ def _same_as_ir(values: np.ndarray) -> Verdict:
 
 
 def _goes_on(values: np.ndarray) -> Verdict:
-    """From p = 64 to p = ∞ every measure should go on as it went from p = 1 to p = 64."""
+    """Question: does every measure change from p = 64 to p = ∞ as it did from p = 1 to p = 64?"""
     signs = [direction for _, direction in MEASURES.values()]
     moved = [mean_over_splits(values[:, m, LIMIT] - values[:, m, LAST]) for m in range(len(MEASURES))]
     onwards = [change.sign * sign for change, sign in zip(moved, signs, strict=True)]

@@ -1,11 +1,11 @@
-"""Our objectives inside LightGBM and XGBoost on the five folds of MQ2008, beside their own.
+"""Our objectives and the built-in ones in LightGBM and XGBoost on the five folds of MQ2008.
 
 Trees are fitted on the training queries of a fold. The number of rounds, the trees' settings, and for our objectives
 the margins of the levels and the weights of rows and queries are chosen on its validation queries, never on its test
-queries. Each query is a test query once. The same trees are offered to all objectives. A hundred validation queries
-cannot tell one round from the next (early stopping ends after anything from 3 rounds to 300), so there are a few
-numbers of rounds to choose from. That rule was taken after early stopping had been tested (NDCG 0.7479 for retargeting,
-0.7446 for lambdarank), so the values it gives are not those of a first look at the test queries.
+queries. Each query is a test query once. All objectives have the same choice of trees. A hundred validation queries
+cannot distinguish one round from the next (early stopping ends after anything from 3 to 300 rounds), so the choice is
+among a few numbers of rounds. This rule was adopted after early stopping had been tested (NDCG 0.7479 for retargeting,
+0.7446 for lambdarank), so its values are not from a first look at the test queries.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ LEAVES, RATE = (4, 7), 0.05
 ROUNDS = (25, 50, 100, 200, 300)
 SHARES = {"feature_fraction": 0.3, "bagging_fraction": 0.5, "bagging_freq": 1}
 MARGINS: dict[str, tuple[Any, ...]] = {"offsets": ("linear", "gain"), "top": (0.0, 1.0), "size": (0.0, 0.5)}
-ENOUGH = 0.75  # NDCG that linear retargeting reaches as well
+ENOUGH = 0.75  # NDCG that linear retargeting also reaches
 Path = Callable[..., np.ndarray]  # from rows and a number of rounds to scores
 MEASURES = ("ndcg", "average_precision", "ndcg_at_10")
 RETARGET = "retargeting"
 
 
 class Task(NamedTuple):
-    """An objective with all its settings: theirs by name, or ours with weights of rows."""
+    """An objective with all its settings: a built-in one by name, or ours with row weights."""
 
     settings: str
     objective: Any
@@ -50,7 +50,7 @@ class Task(NamedTuple):
     size: float = 0.0
 
     def weights(self, queries: Queries) -> np.ndarray | None:
-        """``(1 + top·relevance) / rows^size``: more for relevant rows, less for those of long queries."""
+        """Compute ``(1 + top·relevance) / rows^size``: more for relevant rows, less for rows of long queries."""
         if not self.top and not self.size:
             return None
         length = np.repeat(queries.sizes, queries.sizes).astype(float)
@@ -58,7 +58,7 @@ class Task(NamedTuple):
 
 
 def retargeting() -> Iterator[Task]:
-    """Margins of the levels, weight of the relevant rows, weight of the long queries."""
+    """Yield settings: margins of the levels, weight of relevant rows, weight of long queries."""
     for offsets, top, size in product(*MARGINS.values()):
         settings = f"offsets={offsets}, top={top:g}, size={size:g}"
         yield Task(settings, RetargetObjective(offsets=offsets), top, size)
@@ -99,7 +99,7 @@ def _xgboost(task: Task, leaves: int, train: Queries) -> Path:
         options["objective"], objective = objective, None
     if weight is None:
         data.set_group(train.sizes)
-    else:  # with groups XGBoost takes weights of queries only, so the objective has the groups
+    else:  # with groups XGBoost takes only query weights, so the objective holds the groups
         data.set_weight(weight)
         objective = replace(objective, groups=np.repeat(np.arange(len(train.sizes)), train.sizes))
     booster = xgb.train(options, data, max(ROUNDS), obj=objective)
@@ -135,7 +135,7 @@ def _trial(library: str, name: str, fold: Fold) -> _Trial:
 
 
 def boosted_letor(*, library: str = "lightgbm", n_folds: int = 5, n_jobs: int | None = None) -> Result:
-    """MQ2008 from ``$APEXRANK_DATA/letor/MQ2008``."""
+    """Run the comparison on MQ2008 from ``$APEXRANK_DATA/letor/MQ2008``."""
     check_choice("library", library, LIBRARIES)
     return run_folds(mq2008_folds()[:n_folds], library, n_jobs=n_jobs)
 

@@ -1,4 +1,4 @@
-"""The rankers of the dissertation's listwise tables, their peers, and how one is chosen on validation queries."""
+"""The rankers of the dissertation's listwise tables, their peers, and selection on validation queries."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ DIVERGENCES = {"I-div": "i-divergence", "SQ": "squared", "KL": "kl"}
 
 
 class Method(NamedTuple):
-    """A row of a table: who ranks, and by which measure on the validation queries its settings are chosen.
+    """A row of a table: the ranker, and the measure on validation queries that chooses its settings.
 
-    ``family`` and ``divergence`` are the paper's row and column, where it has one.
+    ``family`` and ``divergence`` are the paper's row and column, if it has one.
     """
 
     family: str
@@ -40,7 +40,7 @@ class Method(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Family and divergence in one."""
+        """Family and divergence as one name."""
         return f"{self.family}, {self.divergence}" if self.divergence else self.family
 
 
@@ -59,7 +59,7 @@ def grid(make: Callable[..., BaseEstimator], **choices: tuple[Any, ...]) -> Cand
 
 
 def _summands(ranker: BaseEstimator, train: Bunch) -> float:
-    """Number of terms that the dissertation sums and the ranker averages, so that alpha means the same."""
+    """Return the number of terms that the dissertation sums and the ranker averages, to convert alpha."""
     lists = segment(train.groups, len(train.target))
     if isinstance(ranker, MonotoneRetargeting):
         return sum(np.ptp(train.target[lists.rows(q)]) > 0 for q in range(len(lists)))
@@ -69,9 +69,9 @@ def _summands(ranker: BaseEstimator, train: Bunch) -> float:
 
 
 def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("relevance",)) -> Candidates:
-    """Monotone retargeting as published: every penalty, stopped after every alternation.
+    """Yield published monotone retargeting with every penalty, stopped after every alternation.
 
-    The dissertation does not name its first targets; the tables' rows take the relevance itself.
+    The dissertation does not specify its first targets; the rows of the tables use the relevance itself.
     """
 
     def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
@@ -87,7 +87,7 @@ def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("r
 
 
 def published() -> Iterator[Method]:
-    """Rows of Tables 3.2–3.6: monotone retargeting stopped early, its baselines, and margins."""
+    """Yield the rows of Tables 3.2–3.6: monotone retargeting stopped early, its baselines, and margins."""
     for normalize, family in ((False, "unnormalized MR"), (True, "normalized MR")):
         for column, divergence in DIVERGENCES.items():
             yield Method(family, column, alternations(divergence, normalize), "average_precision")
@@ -103,7 +103,7 @@ def published() -> Iterator[Method]:
 
 
 def ours() -> Iterator[Method]:
-    """Linear rankers that the dissertation does not have."""
+    """Yield linear rankers that are not in the dissertation."""
     search = grid(MonotoneRetargeting, offsets=("linear", "sqrt", "binary"), alpha=ALPHAS)
     yield Method("MEMR, offsets chosen", "", search)
     for column in ("SQ", "KL"):
@@ -115,7 +115,7 @@ def ours() -> Iterator[Method]:
 
 
 def peers() -> tuple[list[Method], list[str]]:
-    """Boosted trees of LightGBM and XGBoost, and a sentence for each that is not installed."""
+    """Return boosted trees of LightGBM and XGBoost, and a sentence for each library that is not installed."""
     lightgbm = [
         Method(f"LightGBM {name}", "", lightgbm_candidates(name)) for name in ("lambdarank", "rank_xendcg")
     ]
@@ -147,7 +147,7 @@ def _xgboost(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
 
 
 class Choice(NamedTuple):
-    """Choice of the validation set: its settings in words, and its scores of the test rows."""
+    """The choice of the validation set: a description of its settings, and its scores of the test rows."""
 
     settings: str
     scores: np.ndarray

@@ -1,6 +1,6 @@
-"""Monotone retargeting as published, alternation by alternation, on MQ2008 (Acharyya 2013, Figure 3.1).
+"""Path of published monotone retargeting on MQ2008, alternation by alternation (Acharyya 2013, Figure 3.1).
 
-The penalty is fixed, so that nothing is chosen: what is measured on the test queries of each fold is the whole path.
+The penalty is fixed, so nothing is chosen: the whole path is measured on the test queries of each fold.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROUNDING = 1e-6  # of the first cost: tolerance of the fits
 
 
 class Path(NamedTuple):
-    """One row for each alternation: scores of the test rows, length of the coefficients, cost, cosine with the last."""
+    """Scores of the test rows, length of the coefficients, cost, and cosine with the last, by alternation."""
 
     scores: np.ndarray
     size: np.ndarray
@@ -36,7 +36,7 @@ class Path(NamedTuple):
 
 
 def mr_path(*, alternations: int = 100, alpha: float = 1.0, n_jobs: int | None = None) -> Result:
-    """NDCG, cost and length of the coefficients after each alternation, from ``$APEXRANK_DATA/letor/MQ2008``."""
+    """Measure NDCG, cost and length of the coefficients after each alternation on MQ2008."""
     return run_folds(mq2008_folds(), alternations, alpha, n_jobs)
 
 
@@ -64,7 +64,7 @@ def _path(divergence: str, fold: Fold, alternations: int, alpha: float) -> Path:
     train = fold.train
     ranker = PublishedRetargeting(divergence, alpha=alpha, max_alternations=alternations)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # scores that vanish are what is measured here
+        warnings.simplefilter("ignore", ConvergenceWarning)  # vanishing scores are expected here
         w = ranker.fit(train.data, train.target, groups=train.groups).coef_path_
     length = np.linalg.norm(w, axis=1)
     cosine = w @ w[-1] / (length * length[-1])

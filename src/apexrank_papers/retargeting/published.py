@@ -1,4 +1,4 @@
-"""Monotone retargeting as published: targets and coefficients in turn, stopped early."""
+"""Monotone retargeting as published: alternating fits of targets and coefficients, stopped early."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ STARTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-COLLAPSED = 1e-4  # of the first coefficients, below which alternations have gone too far
+COLLAPSED = 1e-4  # share of the first coefficients below which there were too many alternations
 
 
 class Alternation:
     """The two halves of one alternation, on the lists of a :class:`Retarget` objective without margins.
 
     The coefficients are fitted to the targets by ridge regression with an offset for each list ("squared"), by
-    ListNet's likelihood ("kl"), or by Poisson regression with one offset for all lists ("i-divergence"): with an offset
-    for each list that would be the same as "kl". The targets are the projection of the scores onto the ordered
-    simplex, with hidden order or shared by the rows of a level.
+    ListNet's likelihood ("kl"), or by Poisson regression with one offset for all lists ("i-divergence"), which with an
+    offset for each list would equal "kl". The targets are the projection of the scores onto the ordered simplex, with
+    hidden order or shared by the rows of a level.
     """
 
     def __init__(self, X: Any, objective: Retarget, alpha: float) -> None:
@@ -53,13 +53,11 @@ class Alternation:
         self.name = "squared" if self.is_squared else "kl"
 
     def start(self, start: Start, relevance: np.ndarray) -> np.ndarray:
-        """First targets: a function of the relevance, divided by its sum in each list."""
+        """Compute the first targets: a function of the relevance, divided by its sum in each list."""
         lists = self.lists
         if isinstance(start, str) and start not in STARTS:
             raise InputError(f"unknown start {start!r}: use {', '.join(STARTS)}, an array or a function")
-        if (
-            isinstance(start, str) and start == "softmax"
-        ):  # less the highest, so that no exponential overflows
+        if isinstance(start, str) and start == "softmax":  # minus the highest, to avoid overflow
             grades = relevance[lists.rows]
             relevance = relevance.copy()
             relevance[lists.rows] -= lists.spread(np.maximum.reduceat(grades, lists.lists[:-1]))
@@ -75,14 +73,14 @@ class Alternation:
         return values / lists.spread(total)
 
     def coefficients(self, targets: np.ndarray, w0: np.ndarray, solver: Solver) -> Solution:
-        """The coefficients that fit the targets best."""
+        """Fit the coefficients to the targets."""
         kind: type[FixedTargets] = SquaredTargets if self.is_squared else SoftmaxTargets
         weight = self.lists.weight * self.factor
         objective = kind(targets, groups=self.offset_groups, weight=weight, count=1.0)
         return solver.solve(Problem(self.X, objective, self.alpha, self.lists.weight), w0)
 
     def targets(self, w: np.ndarray) -> np.ndarray:
-        """The targets on the ordered simplex nearest to the scores."""
+        """Return the targets on the ordered simplex nearest to the scores."""
         lists, scores = self.lists, scores_of(self.X, w)
         if self.objective.margins.order == "hidden":
             order, targets = lists.sort(scores), np.empty(len(scores))
@@ -96,7 +94,7 @@ class Alternation:
     def run(
         self, targets: np.ndarray, n: int, w0: np.ndarray, solver: Solver
     ) -> tuple[list[Solution], np.ndarray]:
-        """``n`` fits of the coefficients, with new targets between them and after the last."""
+        """Fit the coefficients ``n`` times, with new targets between the fits and after the last."""
         fits = [Solution(w0)]
         for _ in range(n):
             fits.append(self.coefficients(targets, fits[-1].w, solver))
@@ -106,25 +104,25 @@ class Alternation:
 
 @dataclass(eq=False, repr=False)
 class PublishedRetargeting(GradedRanker):
-    """Monotone retargeting as published (MR): coefficients and targets on the ordered simplex are fitted in turn.
+    """Monotone retargeting as published (MR): alternating fits of coefficients and targets on the ordered simplex.
 
-    The cost, a sum over the groups plus ``alpha/2·|w|²``, has a trivial minimum, all targets equal and w = 0, and the
-    alternations go there: the scores shrink with each. Their order survives, since close to equal scores an alternation
-    is a positively homogeneous map and repeats like a power iteration; the best order comes earlier. Choose the number
-    of alternations on held-out data by ``coef_path_``. :class:`apexrank.MonotoneRetargeting` has margins and a
-    certificate.
+    The cost, a sum over the groups plus ``alpha/2·|w|²``, has a trivial minimum with equal targets and w = 0, and the
+    alternations converge to it: the scores shrink each time. Their order survives, because near equal scores an
+    alternation is a positively homogeneous map and acts like a power iteration; the best order comes earlier. Choose
+    the number of alternations on held-out data with ``coef_path_``. :class:`apexrank.MonotoneRetargeting` has margins
+    and a certificate.
 
     Parameters
     ----------
     divergence : {"squared", "kl", "i-divergence", "shifted-i-divergence"}
-        With "i-divergence" all groups share one offset, as with one for each it would be "kl"; what remains in the end
-        are scores that tell groups by their size.
+        With "i-divergence" all groups share one offset, because with one for each group it would equal "kl"; its final
+        scores only distinguish groups by their size.
     order, normalize, solver, max_iter, tol, warm_start, verbose
         As in :class:`apexrank.MonotoneRetargeting`.
     alpha : float
-        The penalty is ``alpha/2·|w|²``, beside a sum over the groups.
+        The penalty is ``alpha/2·|w|²``, added to a sum over the groups.
     max_alternations : int
-        Fits of the coefficients, with new targets between them and after the last.
+        Number of fits of the coefficients, with new targets between the fits and after the last.
     start : {"relevance", "gain", "softmax"}, array or callable
         First targets, up to their sum in each group.
 
@@ -134,10 +132,10 @@ class PublishedRetargeting(GradedRanker):
     coef_path_ : array of shape (max_alternations, n_features)
         Coefficients after each alternation.
     targets_ : array of shape (n_samples,)
-        The last targets, on the simplex; nan for rows without a say.
+        The last targets, on the simplex; nan for rows that do not count.
     history_, objective_, grad_norm_, converged_, n_iter_, n_groups_
-        The cost after each alternation and the last one, of which ``grad_norm_`` and ``converged_`` are; groups with
-        rows of different relevance.
+        The cost after each alternation and after the last one, to which ``grad_norm_`` and ``converged_`` refer; the
+        number of groups with rows of different relevance.
 
     Examples
     --------

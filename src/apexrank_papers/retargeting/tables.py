@@ -34,7 +34,7 @@ FIGURES = {  # the paper's, by divergence; the captions of 3.9 and 3.10 both say
     "ohsumed": {"I-div": "3.9 or 3.10"},
 }
 CLAIMS = (("unnormalized MR", "baseline", "sec. 3.4"), ("MEMR", "unnormalized MR", "sec. 3.5"))
-CLOSE = 0.01  # in NDCG: what "as printed" means for one number without an error
+CLOSE = 0.01  # tolerance in NDCG for "as printed", because the printed number has no error
 
 
 class Trial(NamedTuple):
@@ -46,13 +46,13 @@ class Trial(NamedTuple):
 
 
 def mq2008(*, trees: bool = True, n_jobs: int | None = None) -> Result:
-    """Tables 3.3 and 3.5, from the five files of MQ2008 in ``$APEXRANK_DATA/letor/MQ2008``."""
+    """Reproduce Tables 3.3 and 3.5 from the five files of MQ2008 in ``$APEXRANK_DATA/letor/MQ2008``."""
     folds = mq2008_folds(hint=", or run 'apexrank reproduce letor --data DIR'")
     return run_folds(folds, "mq2008", trees=trees, n_jobs=n_jobs)
 
 
 def letor(*, data: str = "", paper: str = "mq2008", trees: bool = True, n_jobs: int | None = None) -> Result:
-    """Run the same on any five-fold LETOR folder, beside the printed numbers of one of the dissertation's sets."""
+    """Run the same on any five-fold LETOR folder, next to the printed numbers of one of the dissertation's sets."""
     if not data:
         raise MissingDataError("letor needs a folder of five folds: name it with --data DIR")
     check_choice("paper", paper, PAPERS)
@@ -73,7 +73,7 @@ def run_folds(folds: list[Fold], paper: str, *, trees: bool, n_jobs: int | None)
     told = [
         f"{len(folds)} folds, {len(np.unique(groups))} test queries, {relevant} of them with a relevant document: "
         "means are over those, intervals from a bootstrap over queries",
-        "MR begins with the relevance as targets; in the rows 'start chosen' validation chooses that as well",
+        "MR starts with the relevance as targets; in the rows 'start chosen' the start is chosen by validation too",
         *(f"{trial.method.name}, chosen on validation: {'; '.join(trial.settings)}" for trial in trials),
     ]
     verdicts = [*_verdicts(table), *_orders(trials, y, groups)]
@@ -81,7 +81,7 @@ def run_folds(folds: list[Fold], paper: str, *, trees: bool, n_jobs: int | None)
 
 
 def _quiet_choice(method: Method, fold: Fold) -> Choice:
-    """Early stopping is what these methods live on: a solver that says so would say it thousands of times."""
+    """Choose without convergence warnings, because these methods rely on early stopping."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return choose(method, fold)
@@ -94,7 +94,7 @@ def _printed(paper: str, method: Method) -> dict[str, float | None]:
 
 
 def _rows(trial: Trial, y: np.ndarray, groups: np.ndarray, printed: dict[str, float | None]) -> pl.DataFrame:
-    """One row for each measure, with its bootstrap interval over the queries."""
+    """Return one row for each measure, with its bootstrap interval over the queries."""
     rows = []
     for name, measure in MEASURES.items():
         interval: Any = metrics.bootstrap(measure, y, trial.scores, groups=groups)
@@ -104,7 +104,7 @@ def _rows(trial: Trial, y: np.ndarray, groups: np.ndarray, printed: dict[str, fl
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
-    """A row for each ranker: ours with half the width of the interval, and the printed number."""
+    """Show a row for each ranker: ours with the half-width of the interval, and the printed number."""
     columns: dict[str, list[Any]] = {"method": table["method"].unique(maintain_order=True).to_list()}
     for name in MEASURES:
         part = table.filter(measure=name)
@@ -123,7 +123,7 @@ def _verdicts(table: pl.DataFrame) -> Iterator[Verdict]:
 
 
 def _orders(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Iterator[Verdict]:
-    """Which method the text calls better, by paired differences of the test queries."""
+    """Judge which method is better, as the text claims, by paired differences over the test queries."""
     scores = {(trial.method.family, trial.method.divergence): trial.scores for trial in trials}
     for (better, worse, where), divergence in product(CLAIMS, DIVERGENCES):
         pair = {name: scores[name, divergence] for name in (worse, better)}
@@ -135,14 +135,14 @@ def _orders(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Iterator[
 
 
 def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray, paper: str) -> Figure:
-    """NDCG and precision at 1 to 10 for each divergence (Figures 3.3–3.10)."""
+    """Draw NDCG and precision at 1 to 10 for each divergence (Figures 3.3–3.10)."""
     figure, axes = panels(10, 11, 3, 2)
     for row, divergence in zip(axes, ("I-div", "KL", "SQ"), strict=True):
         scores = {t.method.name: t.scores for t in trials if t.method.divergence == divergence}
         for ax, measure in zip(row, ("ndcg", "precision"), strict=True):
             options = {"measure": measure, "groups": groups, "relevant": 1, "ax": ax}
             for band in MeasureAtKDisplay.from_scores(scores, y, **options).bands_:
-                band.remove()  # four of them over each other hide the lines; the table has the intervals
+                band.remove()  # four overlapping bands would hide the lines; the table has the intervals
             number = FIGURES[paper].get(divergence)
             ax.set_title(divergence if number is None else f"{divergence} (Figure {number})")
     return figure
