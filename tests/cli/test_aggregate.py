@@ -391,7 +391,7 @@ class TestOutput:
         assert all(
             f'<th scope="row" style="min-width: 8rem"><bdi>{name}</bdi></th>' in html for name in SCORES
         )
-        assert "500 draws of the voters" in html
+        assert "500 bootstrap samples of the voters" in html
         found = answer("scores.csv --report votes.html -o r.csv --method borda")
         assert found["files"] == ["r.csv", "votes.html"]
         assert "Borda (the result)" in Path("votes.html").read_text()
@@ -403,7 +403,7 @@ class TestOutput:
         rows = answer("scores.csv --report votes.html --bootstrap 40 --seed 3 --top 2")["ranking"]
         assert len(draws) == 1
         html = Path("votes.html").read_text()
-        assert "40 draws of the voters" in html
+        assert "40 bootstrap samples of the voters" in html
         for row in rows:
             assert f"{row['item']}: rank {row['rank']}, interval {row['low']} to {row['high']}" in html
 

@@ -86,7 +86,7 @@ def test_files(folder, name):
     assert "written: farms.html (" in shown
     html = Path("farms.html").read_text(encoding="utf-8")
     assert "<title>Our crawl</title>" in html
-    assert "Who links to <bdi>spam600</bdi>" in html
+    assert "In-links of <bdi>spam600</bdi>" in html
 
 
 def test_json_is_what_the_library_says(folder):
@@ -138,8 +138,8 @@ def test_no_links(folder):
     Path("zero.csv").write_text("source,target,weight\na,b,0\nb,c,0\n")
     shown = run("loop.csv --report loop.html").stdout
     assert "loop.csv: 1 vertex, 1 link; PageRank against GuardedPageRank" in shown
-    assert "There are no links but those of vertices to themselves" in shown
-    assert "There are no links: nothing to look at." in run("zero.csv").stdout
+    assert "There are no links except self-loops" in shown
+    assert "There are no links, so there is nothing to examine." in run("zero.csv").stdout
 
 
 def test_reading_options(folder):

@@ -107,7 +107,7 @@ class TestCard:
         assert html == (tmp_path / "card.html").read_text()
         assert "it&#39;s 50:50" in html
         assert "http" not in html.replace("http-equiv", "")
-        for text in (card.cells[0].text, "What rounding costs", "What a sum is worth"):
+        for text in (card.cells[0].text, "Cost of rounding", "Positives by sum of points"):
             assert text in html
 
     def test_markdown_has_a_line_each(self, card):

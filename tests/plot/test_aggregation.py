@@ -57,7 +57,7 @@ def test_intervals_and_shares_are_those_of_the_bootstrap():
     assert segments[:, 1, 0].round().tolist() == drawn.high[order].tolist()
     assert (segments[:, 0, 0] < drawn.low[order]).all()
     assert texts(display)[-5:] == [f"{share:.0%}" for share in drawn.first[order]]
-    assert "80% interval, voters drawn anew" in legend(display)
+    assert "80% bootstrap interval" in legend(display)
 
 
 def test_bubbles_are_shares_of_the_voters():
@@ -95,7 +95,7 @@ def test_many_items_show_the_top_and_gather_the_rest():
     result = aggregate(np.linspace(1, 0, 200) + rng.normal(size=(400, 200)))
     display = result.plot(top=10, bootstrap=20)
     assert display.items.tolist() == result.order[:10]
-    assert "the first 10 drawn" in display.ax_.get_xlabel()
+    assert "first 10 shown" in display.ax_.get_xlabel()
     last = display.ax_.get_xticklabels()[-1].get_text()
     assert last.startswith("> ")
     limit = float(last[2:])

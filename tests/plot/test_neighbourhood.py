@@ -34,8 +34,8 @@ def test_sources_links_and_colours(rank):
     assert widths[0] > widths[-1]
     assert widths == sorted(widths, reverse=True)  # the strongest come first
     marks = {group.get_label(): len(group.get_offsets()) for group in display.ax_.collections}
-    assert marks["nobody else links to it"] == 1
-    assert marks["others link to it, too"] == 2
+    assert marks["no other in-links"] == 1
+    assert marks["other in-links"] == 2
     assert to_hex(display.ax_.collections[0].get_facecolor()[0]) == "#d55e00"
     plt.close(display.figure_)
 

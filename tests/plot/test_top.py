@@ -405,7 +405,7 @@ def test_bump_labels_say_the_true_rank():
     assert legend(display.ax_) == [
         "moved up: 2, 1 of them into the top 3",
         "moved down: 1, 1 of them out of the top 3",
-        "stays: 1",
+        "unchanged: 1",
     ]
     assert display.ax_.get_title() == "Top 3: from A to B"
 
@@ -502,7 +502,7 @@ def test_bump_names_go_by_row_not_by_index():
     assert legend(display.ax_) == [
         "moved up: 0",
         "moved down: 0",
-        "stays: 3",
+        "unchanged: 3",
     ]  # nothing is beyond three of three
 
 

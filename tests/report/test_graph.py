@@ -260,8 +260,8 @@ class TestSuspects:
         before, after = (np.median(found.ranks[i][found.flagged]) for i in (0, 1))
         assert found.verdict.text == (
             "PageRank's first 30 contain 10 vertices that look like targets of link farms: most of their rank comes "
-            "from vertices nobody else links to, or it is much more than many independent links allow. With "
-            f"GuardedPageRank their median place goes from {before:,.0f} to {after:,.0f}."
+            "from vertices without other in-links, or it is much more than many independent links allow. With "
+            f"GuardedPageRank their median place changes from {before:,.0f} to {after:,.0f}."
         )
 
     def test_verdict_on_one_and_on_those_below_the_top(self):
@@ -282,7 +282,7 @@ class TestSuspects:
         assert alone.startswith(
             "PageRank's first vertex looks like the target of a link farm: most of its rank"
         )
-        assert "With GuardedPageRank its place goes from 1 to " in alone
+        assert "With GuardedPageRank its place changes from 1 to " in alone
 
     def test_fewer_are_listed_than_found(self, crawl):
         found = compare_ranks(crawl.adjacency, suspects=3, neighbours=0)
@@ -294,9 +294,9 @@ class TestSuspects:
     @pytest.mark.parametrize(
         ("links", "text"),
         [
-            (([0], [0]), "There are no links but those of vertices to themselves: nothing to look at."),
-            (([0, 1], [0, 1]), "There are no links but those of vertices to themselves: nothing to look at."),
-            (([0, 1], [1, 2], [0.0, 0.0]), "There are no links: nothing to look at."),
+            (([0], [0]), "There are no links except self-loops, so there is nothing to examine."),
+            (([0, 1], [0, 1]), "There are no links except self-loops, so there is nothing to examine."),
+            (([0, 1], [1, 2], [0.0, 0.0]), "There are no links, so there is nothing to examine."),
         ],
         ids=["one loop", "two loops", "weights of zero"],
     )
@@ -344,8 +344,8 @@ class TestSuspects:
         found = compare_ranks(links, ranks={"GuardedPageRank": GuardedPageRank(), "L_2": LpqRank(2)})
         assert found.closed[2] > found.closed[1] + 3
         assert (
-            f" {found.closed[2]} of the first 30 with L_2 are not honest pages but closed cycles, which keep what they "
-            f"hold ({found.closed[0]} with PageRank)."
+            f" {found.closed[2]} of the first 30 with L_2 are not honest pages but parts of closed cycles, which "
+            f"retain their rank ({found.closed[0]} with PageRank)."
         ) in found.verdict.text
         assert "closed cycles" not in compare_ranks(links).verdict.text
 
@@ -467,11 +467,11 @@ class TestPage:
             "Suspected link farms",
             "The first 30 vertices",
             "Labelled spam",
-            "How exact",
+            "Accuracy of the ranks",
         ):
             assert heading in text
         for each in found.suspects:
-            assert f"Who links to {each.name}" in text
+            assert f"In-links of {each.name}" in text
         assert text.count("excess and unsupported") == len(found.suspects)
         frames = {attrs["data-frame"] for _, attrs in page.tags if "data-frame" in attrs}
         assert frames == {"0", "1", "2"}

@@ -197,7 +197,7 @@ def test_joint_effects_are_heat_maps_around_zero(additive):
     section = effect_section(build(additive))
     pairs = additive.effects().pairs
     assert section.count("Joint effect of") >= len(pairs) == 2
-    assert f"the strongest colour is {number(additive.effects().strongest)}" in section
+    assert f"the most intense colour is {number(additive.effects().strongest)}" in section
     chart = re.findall(r'<svg[^>]*aria-label="Joint effect.*?</svg>', section, re.DOTALL)[0]
     cells = re.findall(r'class="bar (s[01]) heat"[^>]*fill-opacity="([\d.]+)"', chart)
     values = pairs[0].cells(3)[1]
@@ -212,7 +212,7 @@ def test_drivers_of_an_additive_ranker_are_exact(additive):
     scores = additive.model.score(table)[additive.rows[additive.first.rows]]
     assert np.ptp(scores - additive.first.parts.sum(axis=1)) == pytest.approx(0, abs=1e-9)
     text = text_of(build(additive))
-    assert "they are exact, as scores are sums over columns" in text
+    assert "they are exact, because scores are sums over columns" in text
     assert "Effects of the values" not in text  # the functions themselves are shown
 
 
@@ -256,7 +256,7 @@ def test_the_list_is_that_of_the_table(of_table):
     name, value, _ = of_table.first.drivers(0)[0]
     assert f"{name} = {value}" in text.replace("&lt;", "<")
     assert "<i>c" not in html
-    assert "Download the list with their values as CSV" in text
+    assert "Download the list with column values as CSV" in text
 
 
 def test_columns_of_the_table_may_have_any_name():
@@ -321,6 +321,6 @@ def test_wide_tables_have_a_page_of_bearable_size():
     y = X[:, 1234] + 0.3 * rng.standard_normal(90) > 0.3
     wide = compare_rankers(X, y, candidates=QUICK[:1], repeats=1)
     html = build(wide)
-    assert "3,000 columns used, of which the first 200 are shown" in html
+    assert "3,000 columns used; the first 200 are shown" in html
     assert len(html) < 2_000_000
     assert "feature 1235" in download_of(html).columns

@@ -326,8 +326,11 @@ class TestVerdict:
     def test_clear_winner(self):
         verdict = kind_of(aggregate([[3, 2, 1]] * 40 + [[2, 3, 1]] * 5, items=NAMES[:3]))
         assert verdict.kind == "settled"
-        assert verdict.text == "tea wins by all six methods, and in 100% of 200 draws of the voters."
-        assert "A majority prefers tea to each other item (Condorcet winner)." in verdict.details
+        assert (
+            verdict.text
+            == "tea wins by all six methods and is first in 100% of 200 bootstrap samples of the voters."
+        )
+        assert "A majority prefers tea to every other item (Condorcet winner)." in verdict.details
 
     def test_without_draws_the_methods_agree(self):
         summary = summarise_votes(
@@ -344,7 +347,7 @@ class TestVerdict:
             "The winner depends on the method: rum by Borda and Kemeny, tea by Lovász–Bregman."
         )
         assert (
-            "A majority prefers rum to each other item, though it is not first here (Condorcet winner)."
+            "A majority prefers rum to every other item, although it is not first here (Condorcet winner)."
             in (verdict.details)
         )
 
@@ -353,7 +356,7 @@ class TestVerdict:
         verdict = kind_of(result)
         first = result.bootstrap(200).first
         assert verdict.kind == "unsettled"
-        assert f"tea leads, but is first in only {first[0]:.0%} of 200 draws" in verdict.text
+        assert f"tea leads, but is first in only {first[0]:.0%} of 200 bootstrap samples" in verdict.text
         assert verdict.text.endswith(f"rum in {first[1]:.0%}.")
         assert first[0] < 0.95
 
@@ -361,7 +364,7 @@ class TestVerdict:
         verdict = kind_of(orders("abcd bcad cabd", [30, 25, 20]), methods=["kemeny"])
         told = verdict.details[-1]
         assert told == (
-            "No item is preferred to each other one by a majority (no Condorcet winner): majorities go in a circle, "
+            "No item is preferred to every other one by a majority (no Condorcet winner): majorities form a cycle, "
             "a over b, b over c and c over a; a, b and c are preferred to all others."
         )
 
@@ -390,7 +393,7 @@ class TestVerdict:
         n = 1 if weights is None else len(weights)
         summary = summarise_votes(aggregate([[1, 3, 2]] * n, weights, items=NAMES[:3]))
         assert summary.verdict.kind == "one ballot"
-        assert summary.verdict.text == "There is one ballot, whose order this is: rum is first."
+        assert summary.verdict.text == "There is only one ballot, and this is its order: rum is first."
         assert summary.drawn is None
         assert "No voters were drawn anew: there is one ballot only." in summary.notes
         html = page(summary)
@@ -721,8 +724,8 @@ class TestPage:
     def test_confidence_is_explained(self):
         summary = summarise_votes(poll()[0], bootstrap=0)
         assert (
-            f"60 ballots, 5 items, merged by Lovász–Bregman; confidence {summary.confidence:.2f} (1: the voters agree, "
-            "0: they cancel each other out)"
+            f"60 ballots, 5 items, aggregated by Lovász–Bregman; confidence {summary.confidence:.2f} (1: the voters "
+            "agree, 0: they cancel each other out)"
         ) in page(summary)
 
     def test_one_is_written_as_one(self):

@@ -291,7 +291,7 @@ def find_bins(
 def best_edges(
     x: np.ndarray, f: np.ndarray, weight: np.ndarray, n_bins: int, importance: np.ndarray | None = None
 ) -> np.ndarray:
-    """Round edges of at most ``n_bins`` bins in which f varies least, ``Σ w·(f − mean of its bin)²``.
+    """Round-number edges of at most ``n_bins`` bins in which f varies least, ``Σ w·(f − mean of its bin)²``.
 
     The edges are chosen from weighted quantiles of the rows; w is their ``importance``, or else these weights.
 
@@ -325,7 +325,7 @@ def best_edges(
 
 
 def candidate_edges(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Round numbers between neighbouring values or, for many values, between quantiles at least `ROWS` rows apart.
+    """Candidate edges at round numbers between values or, for many values, quantiles at least `ROWS` rows apart.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def convert_table(source: str | Path | Table, target: str | Path) -> Table:
 
 
 def _write_letor(table: Table, path: str | Path) -> None:
-    from apexrank.datasets.letor import write_letor  # which imports scikit-learn
+    from apexrank.datasets.letor import write_letor  # lazy, because it imports scikit-learn
 
     frame, roles = table.frame, LETOR_ROLES
     for name in (roles["target"], roles["groups"]):

@@ -130,8 +130,8 @@ _OF_FEATURES = ("coef", "center", "scale", "mean")
 _ARRAYS = {*_OF_FEATURES, "intercept", "scores", "counts", "knots", "values"}
 _CALIBRATION = ("calibration_scores", "calibration_probabilities")  # optional in every format
 _PROFILES = ("profile_sizes", "profile_edges", "profile_shares")  # optional, from format 5 on
-_TREES = tuple(f"tree_{name}" for name in Forest._fields)  # of a ForestRanker
-_SHAPES = (  # of an additive ranker
+_TREES = tuple(f"tree_{name}" for name in Forest._fields)  # arrays of a ForestRanker
+_SHAPES = (  # arrays of an additive ranker
     *(f"shape_{name}" for name in ("sizes", "knots", "values", "missing", "counts", "missing_counts")),
     *(f"pair_{name}" for name in ("features", "sizes", "knots", "values")),
 )

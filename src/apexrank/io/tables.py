@@ -344,7 +344,7 @@ def _read_csv(
 
 
 def _read_letor(path: Path) -> Table:
-    from apexrank.datasets.letor import read_letor  # which imports scikit-learn
+    from apexrank.datasets.letor import read_letor  # lazy, because it imports scikit-learn
 
     return letor_table(read_letor(path, null="nan"))
 

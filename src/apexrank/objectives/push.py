@@ -74,7 +74,7 @@ class Push(PricedObjective):
         bottom = kind(positives, negatives, -1.0, True, *shared)
         weighted = {"top": [(1.0, top)], "bottom": [(1.0, bottom)], "both": [(1.0, top), (balance, bottom)]}
         check_choice("side", side, weighted)
-        self._sides: list[tuple[float, Any]] = weighted[side]  # of ExponentialSide or PairSumSide
+        self._sides: list[tuple[float, Any]] = weighted[side]  # sides are ExponentialSide or PairSumSide
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""

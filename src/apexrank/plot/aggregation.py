@@ -181,7 +181,7 @@ class AggregationDisplay:
             return None
         places, rows, shares = self._bubbles(height)
         style = {"s": np.maximum(_LARGEST * shares, 1.5), "color": "0.72", "linewidths": 0, "zorder": 2}
-        return self.ax_.scatter(places, rows, label="voters (area: their share)", gid=_GID, **style)
+        return self.ax_.scatter(places, rows, label="voters (area: share)", gid=_GID, **style)
 
     def _bubbles(self, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, heights and shares of the voters; close positions are merged into one bubble if there are many."""
@@ -204,7 +204,7 @@ class AggregationDisplay:
         # the ends are ranks inside the interval; padding makes an interval of a single rank visible
         low, high = self.low[self.items] - 0.12, self.high[self.items] + 0.12
         style = {"color": COLOURS[0], "linewidth": 2.6, "alpha": 0.75, "zorder": 3}
-        label = f"{self.level:.0%} interval, voters drawn anew"
+        label = f"{self.level:.0%} bootstrap interval"
         return self.ax_.hlines(height, low, high, label=label, gid=_GID, **style)
 
     def _label(self, item: int) -> str:
@@ -220,7 +220,7 @@ class AggregationDisplay:
         ax.spines["left"].set_visible(False)
         ax.set_ylim(k - 0.4, -0.6)
         self._mark_ranks(n)
-        ax.set_xlabel(f"rank among {n:,} items, 1 is best" + (f"; the first {k:,} drawn" if k < n else ""))
+        ax.set_xlabel(f"rank among {n:,} items, 1 is best" + (f"; first {k:,} shown" if k < n else ""))
         self._columns(height)
         if self.title is not None:
             ax.set_title(self.title, pad=24, fontsize=11, parse_math=False)

@@ -245,7 +245,7 @@ class BumpDisplay:
         }
         texts = {
             move: f"{says}: {self.counts[move]}" + (crossed.get(move, "") if self.counts["left"] else "")
-            for move, says in (("up", "moved up"), ("down", "moved down"), ("stays", "stays"))
+            for move, says in (("up", "moved up"), ("down", "moved down"), ("stays", "unchanged"))
         }
         handles = [Line2D([], [], label=texts[move], markersize=5, **look) for move, look in _LOOKS.items()]
         if self.positive is not None:

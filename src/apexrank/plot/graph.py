@@ -220,8 +220,8 @@ class NeighbourhoodDisplay:
                 look |= {"color": "0.35", "linewidth": _THINNEST + (_THICKEST - _THINNEST) * share} | heads
             self.ax_.annotate("", xy=spots[b], xytext=spots[a], arrowprops=look, zorder=2)
         for lone, colour, marker, label in (
-            (True, _UNSUPPORTED, "s", "nobody else links to it"),
-            (False, _SUPPORTED, "o", "others link to it, too"),
+            (True, _UNSUPPORTED, "s", "no other in-links"),
+            (False, _SUPPORTED, "o", "other in-links"),
         ):
             chosen = spots[1:][np.array(unsupported) == lone]
             if len(chosen):

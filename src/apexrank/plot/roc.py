@@ -240,7 +240,7 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
         drawn = [line.get_ydata() for line in style.lines_of(whole, _PRECISION)]
         chance = max(line.get_ydata()[0] for line in style.lines_of(whole, style.CHANCE))
         whole.set(title=f"Whole list, dot: the first {top:,g} rows", xlabel="Recall", xlim=(-0.02, 1.02))
-        first.set(title=f"Top: the first {top:,g} rows", xlabel="Rows looked at", xlim=(0, top))
+        first.set(title=f"Top: the first {top:,g} rows", xlabel="Rows from the top", xlim=(0, top))
         for ax, values in ((whole, drawn), (first, visible)):
             highest = max(chance, *(precision.max() for precision in values))
             ax.set(ylabel="Precision", ylim=(-0.02 * highest, 1.04 * highest))

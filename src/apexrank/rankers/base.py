@@ -287,7 +287,7 @@ def p_classification_intercept(
 
 
 def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
-    """Threshold with the least balanced training error: the largest true minus false positive rate.
+    """Threshold with the minimum balanced training error, that is, the largest true minus false positive rate.
 
     The threshold is the midpoint between two neighbouring scores.
     """
@@ -306,7 +306,7 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
 def intercept_of(
     scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, power: Power | None
 ) -> float:
-    """Intercept of P-Classification for a one-sided push; with ``power`` None, that of the least balanced error."""
+    """Intercept of P-Classification for a one-sided push; with ``power`` None, the minimum balanced error."""
     if power is None:
         return -balanced_threshold(scores, positive, weight)
     p, sign = power
@@ -722,7 +722,7 @@ def fit_blocks(ranker: Any, blocks: Blocks) -> Any:
     Notes
     -----
     Two-class rankers without a closed-form intercept (all except the power price with one side) use the threshold of
-    least balanced error; it needs the scores and labels of all rows at once, about 50 bytes per row while they are
+    minimum balanced error; it needs the scores and labels of all rows at once, about 50 bytes per row while they are
     sorted. Columns so far from zero that scores would lose digits are centred in a copy of each block, which takes the
     memory of a second block.
 

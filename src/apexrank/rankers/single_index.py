@@ -45,7 +45,7 @@ class IsotonicFit(NamedTuple):
     knots: np.ndarray
     values: np.ndarray
     mass: np.ndarray  # total weight at each distinct score
-    residual: np.ndarray  # of the sorted rows
+    residual: np.ndarray  # residuals of the sorted rows
     error: float  # weighted sum of squares
 
     def binned(self) -> Bins:

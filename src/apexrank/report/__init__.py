@@ -1,9 +1,9 @@
-"""Reports for people: one HTML file that needs nothing else, made from a comparison.
+"""HTML reports: one self-contained file per result.
 
-`apexrank.comparison` asks which ranker puts the most positives on top of a list (``rankers``); `compare_ranks`
-asks which vertices of a graph gain by made-up links, `apexrank.graph.attack_ranks` how far such links lift them
-(``graph``); `summarise_votes` shows how settled an aggregation is (``votes``); a scorecard has a page to print
-(``card``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs
+`apexrank.comparison` compares rankers by the positives they put at the top of a list (``rankers``); `compare_ranks`
+finds vertices of a graph that gain by artificial links, and `apexrank.graph.attack_ranks` measures how far such links
+lift them (``graph``); `summarise_votes` shows how settled an aggregation is (``votes``); a scorecard has a printable
+page (``card``). `build` creates the page of any of them, using the shared modules ``page`` and ``charts``. It needs
 ``pip install "apexrank[report]"``.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = attach(__name__)
 
-_PAGES = {  # module and function that make the page of a result
+_PAGES = {  # module and function that create the page of a result
     "Comparison": ("rankers", "page"),
     "RankComparison": ("graph.page", "page"),
     "AttackStudy": ("graph.page", "attack_page"),
@@ -34,12 +34,12 @@ _PAGES = {  # module and function that make the page of a result
 
 
 def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
-    """Make the page of a comparison: one file without links to anything outside it.
+    """Create the HTML page of a result: one file without external resources.
 
     Parameters
     ----------
     result : Comparison, RankComparison, AttackStudy, VoteSummary, Aggregation, Scorecard or BinnedScorecard
-        What to show.
+        The result to show.
     path : path, optional
         HTML file to write, atomically.
     title : str, optional
@@ -48,7 +48,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     Returns
     -------
     str
-        The HTML.
+        The HTML text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""HTML page of a scorecard: the points of every column, what a sum is worth, and what rounding costs."""
+"""HTML page of a scorecard: the points of every column, positives by sum of points, and the cost of rounding."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 from apexrank.export.cards import Card
 from apexrank.report.page import render
 
-_SUMS = 12  # lines of the table of sums
+_SUMS = 12  # rows of the table of sums
 
 
 def page(card: Card, *, title: str | None = None, loss: Any = None, measured_on: Any = None) -> str:
-    """HTML of a card.
+    """Create the HTML page of a scorecard.
 
     Parameters
     ----------
     card : Scorecard or BinnedScorecard
-        The card.
+        The scorecard.
     title : str, optional
         Title of the page.
     loss : DataFrame, optional
-        Of :meth:`~apexrank.export.Scorecard.loss` on other rows; by default that on the rows of rounding.
+        Result of :meth:`~apexrank.export.Scorecard.loss` on other rows; by default on the rows used for rounding.
     measured_on : str, optional
-        What those other rows are called.
+        Name of those other rows.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def page(card: Card, *, title: str | None = None, loss: Any = None, measured_on:
 
 
 def _sums(card: Card) -> list[dict[str, float]]:
-    """Number of rows with at least some sums, and the share of positives among them."""
+    """Share of rows with at least certain sums, and the share of positives among them."""
     judged, points = card.training
     if judged.graded or judged.groups is not None:
         return []

@@ -1,9 +1,8 @@
-"""Charts as SVG text, which look the same on screen, on paper, in light and in dark.
+"""Charts as SVG text, with the same look on screen and on paper, in light and in dark mode.
 
-Colours, dashes and fonts are classes that the page's style sheet gives a meaning to (``s0`` … ``s6`` for the
-series, ``baseline`` for what one compares with). A part that belongs to one position of the page's slider is drawn
-into that *frame*; the page shows one frame at a time. Widths of texts are estimated on the safe side, as nobody
-knows the reader's font.
+Colours, dashes and fonts are CSS classes that the style sheet of the page defines (``s0`` … ``s6`` for the series,
+``baseline`` for a reference). An element that belongs to one position of the page's slider is drawn into that *frame*;
+the page shows one frame at a time. Text widths are upper estimates, because the reader's font is unknown.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.report.page import few_digits, fill, number
 
-SERIES = 7  # as many styles as the style sheet has
-FONT = 15.0  # units of a drawing: the larger of the two sizes that the style sheet has, that of phones
+SERIES = 7  # number of styles in the style sheet
+FONT = 15.0  # in drawing units: the larger of the two sizes in the style sheet, for phones
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 46
-_NAME_WIDTH, _GAP = 24.0, 10.0  # beside a vertical axis: its label, and room between texts
+_NAME_WIDTH, _GAP = 24.0, 10.0  # beside a vertical axis: width of its label, and space between texts
 _NARROW, _BROAD = frozenset(" !'(),-./:;I[]fijlrt|"), frozenset("%@MW…mw")
 _BOLD = 1.1
-# corners of the marks around (0, 0), of about the same area; a second list is a second stroke
+# corners of the marks around (0, 0), of about equal area; a second list is a second stroke
 _SHAPES: dict[str, list[list[tuple[float, float]]]] = {
     "circle": [],
     "square": [[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]],
@@ -39,7 +38,7 @@ _SHAPES: dict[str, list[list[tuple[float, float]]]] = {
 
 
 class Style(TypedDict, total=False):
-    """Options of drawn elements: series, frame, extra CSS classes and a tooltip; of marks; and of texts."""
+    """Options of drawn elements: series, frame, extra CSS classes and a tooltip; options of marks and of texts."""
 
     series: int
     frame: int | None
@@ -54,22 +53,22 @@ class Style(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a chart.
+    """An axis of a chart.
 
     Parameters
     ----------
     low, high : float
         Its ends; ``low`` may be the larger one, as for ranks.
     label : str
-        What it shows.
+        Label of the axis.
     log : bool
-        Logarithmic; both ends must be above 0.
+        Whether it is logarithmic; both ends must be positive.
     ticks : sequence of (float, str), optional
-        Where to write what; round numbers by default.
+        Positions and texts of ticks; round numbers by default.
     percent : bool
-        Default ticks are written as shares of a hundred.
+        Whether default ticks are written as percentages.
     thin : bool
-        Leave out the texts of some ticks where they would overlap; False for names that must all be there.
+        Whether to omit the texts of some ticks if they would overlap; False for names that must all be shown.
 
     Examples
     --------
@@ -94,7 +93,7 @@ class Axis:
             raise InputError(f"a logarithmic axis needs ends above 0, got {self.low} and {self.high}")
 
     def place(self, values: ArrayLike) -> np.ndarray:
-        """Position of the values, 0 at ``low`` and 1 at ``high``."""
+        """Relative position of the values, 0 at ``low`` and 1 at ``high``."""
         numbers = np.asarray(values, dtype=float)
         if not self.log:
             return (numbers - self.low) / (self.high - self.low)
@@ -110,7 +109,7 @@ class Axis:
         return [(value, f"{100 * value:.4g}%" if self.percent else number(value, 6)) for value in values]
 
     def shown(self, length: float, *, horizontal: bool = True) -> list[tuple[float, str]]:
-        """Ticks of an axis of this length; every n-th keeps its text so that no two texts overlap.
+        """Ticks of an axis of this length; every n-th keeps its text so that texts do not overlap.
 
         Examples
         --------
@@ -149,15 +148,15 @@ def _decades(low: float, high: float) -> list[float]:
 
 @dataclass(eq=False)
 class Chart:
-    """A chart that is filled piece by piece and rendered once.
+    """Chart that is built element by element and rendered once.
 
     Parameters
     ----------
     x, y : Axis
     width, height : int
-        In units of the drawing; the page scales it to the room there is.
+        In drawing units; the page scales it to the available space.
     margins : tuple (left, right, top, bottom), optional
-        Room around the data; by default enough on the left for the ticks and the label of y.
+        Space around the data; by default enough on the left for the ticks and the label of y.
 
     Examples
     --------
@@ -182,13 +181,13 @@ class Chart:
             self.margins = (left, _RIGHT, _TOP, _BOTTOM)
 
     def line(self, x: ArrayLike, y: ArrayLike, **style: Unpack[Style]) -> None:
-        """Draw a line through the points; gaps are where a coordinate is not finite."""
+        """Draw a line through the points; non-finite coordinates are gaps."""
         pixels = np.column_stack(self._pixels(x, y))
         for run in _runs(np.isfinite(pixels).all(axis=1)):
             self._add("polyline", "line", {"points": _points(pixels[run])}, style)
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, **style: Unpack[Style]) -> None:
-        """Fill the room between two lines, where both have values."""
+        """Fill the area between two lines, where both have values."""
         below, above = (np.column_stack(self._pixels(x, end)) for end in (low, high))
         for run in _runs(np.isfinite(below[:, 1]) & np.isfinite(above[:, 1])):
             corners = np.concatenate([below[run], above[run][::-1]])
@@ -197,7 +196,7 @@ class Chart:
     def points(
         self, x: ArrayLike, y: ArrayLike, titles: Iterable[str] | None = None, **style: Unpack[Style]
     ) -> None:
-        """Draw a mark of some ``size`` at each point, of the series' own ``shape``; ``titles`` are tooltips."""
+        """Draw a mark of the given ``size`` at each point, in the series' ``shape``; ``titles`` are tooltips."""
         left, top = self._pixels(x, y)
         names = [None] * len(left) if titles is None else list(titles)
         shape = style.get("shape") or list(_SHAPES)[style.get("series", 0) % SERIES]
@@ -216,22 +215,22 @@ class Chart:
         self._add("rect", "bar", shown | ({} if opacity == 1 else {"fill-opacity": f"{opacity:.2f}"}), style)
 
     def rule(self, x0: float, y0: float, x1: float, y1: float) -> None:
-        """Draw a thin line to compare with."""
+        """Draw a thin reference line."""
         ends = np.column_stack(self._pixels([x0, x1], [y0, y1]))
         self._add("polyline", "rule", {"points": _points(ends)}, {})
 
     def text(self, x: float, y: float, text: str, **style: Unpack[Style]) -> None:
-        """Write at a point, moved by ``dx`` and ``dy`` units of the drawing; ``anchor`` as in SVG."""
+        """Write text at a point, offset by ``dx`` and ``dy`` drawing units; ``anchor`` as in SVG."""
         left, top = self._pixels([x], [y])
         place = {"x": few_digits(left[0] + style.get("dx", 0)), "y": few_digits(top[0] + style.get("dy", 0))}
         place["text-anchor"] = style.get("anchor", "start")
         self._add("text", "label", place, style, text)
 
     def render(self, start: int = 0, title: str = "", description: str = "") -> str:
-        """Render the chart as SVG, with the parts of frame ``start`` visible.
+        """Render the chart as SVG, with the elements of frame ``start`` visible.
 
-        ``title`` and ``description`` are for those who cannot see it. Without a title it is an ornament beside the
-        numbers that it shows, and not read aloud.
+        ``title`` and ``description`` are for screen readers. Without a title the chart is decorative, next to the
+        numbers it shows, and is not read aloud.
         """
         left, right, top, bottom = self.margins
         end, foot = self.width - right, self.height - bottom
@@ -293,7 +292,7 @@ def _em(letter: str) -> float:
 
 
 def fit_name(name: Any, ems: float, *, bold: bool = False) -> str:
-    """Shorten a name to at most ``ems`` ems by cutting out its middle, as many names differ only in their ends.
+    """Shorten a name to at most ``ems`` ems by cutting out its middle, because many names differ only at their ends.
 
     Examples
     --------
@@ -322,7 +321,7 @@ def _runs(known: np.ndarray) -> list[np.ndarray]:
 
 
 def _mark(shape: str, a: float, b: float, r: float) -> str:
-    """Path of a mark."""
+    """SVG path of a mark."""
     if shape not in _SHAPES:
         raise InputError(f"unknown shape {shape!r}: use one of {', '.join(_SHAPES)}")
     if shape == "circle":

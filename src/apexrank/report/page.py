@@ -1,6 +1,6 @@
-"""Shared parts of report pages: templates, numbers and names as text, and the times of the stages.
+"""Shared parts of report pages: templates, formatting of numbers and names, and timing of stages.
 
-A page is one file that needs nothing else: style and script are in it, and it may load nothing.
+A page is a self-contained file: style and script are embedded, and it loads no external resources.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(template: str, result: Any, title: str, **context: Any) -> str:
-    """Fill the template of a page about a result.
+    """Render the page template for a result.
 
-    Everything that is put into it is escaped. The page's own policy forbids every request and every script but its
-    own, whatever the data say.
+    All inserted values are escaped. The content security policy of the page forbids all requests and all scripts except
+    its own, whatever the data contain.
 
     Parameters
     ----------
     template : str
         Name of a file in ``templates/``.
     result : Comparison, RankComparison or VoteSummary
-        What the page is about; every page shows its ``notes`` and ``seconds``.
+        Subject of the page; every page shows its ``notes`` and ``seconds``.
     title : str
         Title of the page.
     **context
-        What else the template asks for.
+        Further variables of the template.
     """
     script = _read("report.js")
     page = fill(
@@ -57,7 +57,7 @@ def render(template: str, result: Any, title: str, **context: Any) -> str:
 
 
 def fill(template: str, **context: Any) -> str:
-    """Fill a template; the result is markup, which other templates insert without escaping."""
+    """Render a template; the result is markup, which other templates insert without escaping."""
     environment = _environment()
     from markupsafe import Markup
 
@@ -97,7 +97,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Format a number: whole ones with separators, others with ``digits`` digits, huge ones as powers of ten.
+    """Format a number: integers with separators, others with ``digits`` digits, huge ones as powers of ten.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def percent(value: float, digits: int = 3) -> str:
-    """Format a share as percent.
+    """Format a share as a percentage.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def percent(value: float, digits: int = 3) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """Format a share in whole percent.
+    """Format a share as a whole percentage.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def level(confidence: float) -> str:
 
 
 def few_digits(value: float) -> str:
-    """Format a number with one decimal at most.
+    """Format a number with at most one decimal.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def few_digits(value: float) -> str:
 
 
 def counted(number: float, one: str, many: str | None = None) -> str:
-    """A number with its noun.
+    """Format a number with its noun.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def counted(number: float, one: str, many: str | None = None) -> str:
 
 
 def plural(text: str, n: float) -> str:
-    """Fill in a sentence about a count: ``#`` is the number, and of ``[one|many]`` the form that fits it stays.
+    """Format a sentence about a count: ``#`` becomes the number, and ``[one|many]`` the form that agrees with it.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def plural(text: str, n: float) -> str:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Join names for a sentence; beyond ``most`` names the rest is only counted.
+    """Join names for a sentence; beyond ``most`` names the rest are only counted.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 
 class Stages:
-    """Times of the stages of a computation, each announced to ``progress`` as it begins."""
+    """Timer for the stages of a computation, each announced to ``progress`` when it begins."""
 
     def __init__(self, progress: Callable[[str], None] | None) -> None:
         self.tell: Callable[[str], None] = progress or (lambda stage: None)

@@ -21,21 +21,21 @@ from apexrank.plot.effects import Effect, Effects, PairEffect, date_text, effect
 from apexrank.report.charts import Axis, Chart, fit_name
 from apexrank.report.page import level, number, render
 
-_ROWS = 20  # of the list on the page; the download has more
-_LONG = re.compile(r"-?\d+\.\d{4,}")  # a number of a text file with more digits than anybody reads
-_VALUES = 8  # columns whose values stand beside the drivers of a row
+_ROWS = 20  # rows of the list on the page; the download has more
+_LONG = re.compile(r"-?\d+\.\d{4,}")  # a number in a text file with too many digits to display
+_VALUES = 8  # columns whose values are shown beside the drivers of a row
 _DRIVERS, _SHAPES = 15, 6
-_EFFECTS, _PAIRS = 12, 6  # panels of columns and of pairs of an additive ranker
-_STRIP = 0.16  # of a panel, for the distribution of the rows
-_CELLS = 3  # of a heat map between neighbouring knots
-_LEVELS, _STEPS = 7, 12  # values of a category, and points of a number, in the chart of its effect
-_COLUMNS = 200  # in tables of columns and in the download: a table may have many thousands
+_EFFECTS, _PAIRS = 12, 6  # maximum number of panels of columns and of pairs
+_STRIP = 0.16  # fraction of a panel for the distribution of the rows
+_CELLS = 3  # cells of a heat map between neighbouring knots
+_LEVELS, _STEPS = 7, 12  # levels of a category, and points of a number, in an effect chart
+_COLUMNS = 200  # maximum number in tables of columns and in the download
 _BINS = 30
-_MOST_BYTES = 1_000_000  # of the download, which is part of the page
+_MOST_BYTES = 1_000_000  # maximum size of the download, which is embedded in the page
 
 
 def page(found: Comparison, *, title: str | None = None) -> str:
-    """HTML of the comparison."""
+    """Create the HTML page of a comparison."""
     own, base = found.recommended, found.base
     order = list(dict.fromkeys([own, base, *range(len(found.names))]))
     importance = _importance(found)
@@ -73,7 +73,7 @@ def page(found: Comparison, *, title: str | None = None) -> str:
 
 
 def _importance(found: Comparison) -> np.ndarray:
-    """Mean size of what each column adds to a score, as a share of all columns; 0 where the model cannot tell."""
+    """Mean absolute contribution of each column to a score, as a share of all columns; 0 if not available."""
     if found.sample is None or found.sample.parts is None:
         return np.zeros(len(found.columns))
     weight = None if found.weight is None else found.weight[found.sample.rows]
@@ -98,7 +98,7 @@ def _measures(found: Comparison, i: int) -> dict[str, Any]:
 
 
 def _with_ends(interval: Interval) -> tuple[str, str]:
-    """A share as percent, and the ends of its interval."""
+    """Format a share as a percentage, with the ends of its interval."""
     kept = interval._replace(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
     return f"{100 * interval.value:.1f} %", _ends(kept if isfinite(interval.low) else interval, "{:.1f}")
 
@@ -111,12 +111,12 @@ def _ends(interval: Interval, form: str) -> str:
 
 
 def _gain(found: Comparison, i: int) -> np.ndarray:
-    """Rows: share of the positives found, and the ends of its interval, at each of ``SHARES``."""
+    """Share of the positives found, and the ends of its interval, at each of ``SHARES``, as rows."""
     return np.clip(np.array([interval[:3] for interval in found.gain(i)]).T, 0, 1)
 
 
 def _at_top(found: Comparison) -> str:
-    """Sentence on what reading the top of the list finds."""
+    """Sentence on the positives found at the top of the list."""
     name, share = found.names[found.recommended], found.top.share
     if share is None:
         text, ends = _with_ends(found.value(found.recommended))
@@ -179,7 +179,7 @@ def _precision_recall(found: Comparison, order: list[int]) -> Chart:
 
 
 def _histogram(found: Comparison) -> Chart:
-    """Scores of the recommended ranker, a shape for each class; the few largest and smallest are in the end bins."""
+    """Histogram of the recommended ranker's scores by class; extreme scores are in the outer bins."""
     scores = found.scores[found.recommended]
     low, high = np.quantile(scores, [0.002, 0.998])
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
@@ -199,13 +199,13 @@ def _histogram(found: Comparison) -> Chart:
 
 
 def _calibration(parts: list[Part], found: Comparison) -> Chart:
-    """Share of positives in each tenth of the list, against the predicted probability where there is one."""
+    """Share of positives in each tenth of the list, against the predicted probability if there is one."""
     ends = [_wilson(part, found.confidence) for part in parts]
     high = min(1.0, 1.04 * max(*(end for _, end in ends), *(part.predicted or 0 for part in parts)))
     y = Axis(0, high, "positive", percent=True)
     if parts[0].predicted is None:
         ticks = [(k, str(k)) for k in range(1, len(parts) + 1)]
-        chart = Chart(Axis(0.4, len(parts) + 0.6, "tenth of the list, the top first", ticks=ticks), y)
+        chart = Chart(Axis(0.4, len(parts) + 0.6, "tenth of the list, from the top", ticks=ticks), y)
         chart.rule(0.4, found.base_rate, len(parts) + 0.6, found.base_rate)
     else:
         chart = Chart(Axis(0, high, "predicted probability", percent=True), y)
@@ -221,7 +221,7 @@ def _calibration(parts: list[Part], found: Comparison) -> Chart:
 
 
 def _wilson(part: Part, confidence: float) -> tuple[float, float]:
-    """Wilson's interval of a share of positives.
+    """Wilson confidence interval of a share of positives.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def _shapes(found: Comparison, columns: list[int]) -> list[tuple[str, Chart]]:
 
 
 def _mean_effect(column: ColumnProfile, values: pl.Series, parts: np.ndarray, weight: np.ndarray) -> Effect:
-    """Mean effects of the values of a category, or of numbers in parts of about as many rows; without a band."""
+    """Mean effects of the levels of a category, or of numbers in bins of about equal size; without a band."""
     if column.kind == "category":
         frame = pl.DataFrame({"value": values, "part": parts * weight, "weight": weight})
         sums = frame.group_by("value", maintain_order=True).sum()
@@ -264,7 +264,7 @@ def _mean_effect(column: ColumnProfile, values: pl.Series, parts: np.ndarray, we
     cuts = np.unique(np.quantile(numbers, np.linspace(0, 1, _STEPS + 1)[1:-1]))
     bins = np.searchsorted(
         different if len(different) <= _STEPS else cuts, numbers
-    )  # equal values stay together
+    )  # equal values share a bin
     total = np.bincount(bins, weight)
     kept = total > 0
     x, heights = (np.bincount(bins, weight * each)[kept] / total[kept] for each in (numbers, parts))
@@ -278,7 +278,7 @@ def _without_band(heights: np.ndarray) -> np.ndarray:
 
 
 def _effects(found: Comparison) -> dict[str, Any]:
-    """Charts of the additive ranker: columns and pairs, each with its name; nothing where there is none."""
+    """Charts of the additive ranker by column and pair, with their names; empty if there is none."""
     if found.effects is None or found.additive is None:
         return {}
     columns, pairs = found.effects()
@@ -298,7 +298,7 @@ def _effects(found: Comparison) -> dict[str, Any]:
 
 
 def _effect(effect: Effect, limits: tuple[float, float]) -> Chart:
-    """Effect of a column: a curve, or a mark for each level, with its band, and the distribution of the rows."""
+    """Effect of a column, as a curve or one mark per level, with its band and the distribution of the rows."""
     low, high = limits
     foot = low - (high - low) * _STRIP / (1 - _STRIP)
     y = Axis(foot, high, "effect on the score")
@@ -339,7 +339,7 @@ def _effect(effect: Effect, limits: tuple[float, float]) -> Chart:
 
 
 def _effect_of_levels(effect: Effect, size: Axis) -> Chart:
-    """A row for each level, the distribution at the left."""
+    """One row per level, with the distribution on the left."""
     kept = effect.main_levels(_LEVELS)[::-1]
     rows = [(effect.levels[place], effect.effect[:, place], effect.counts[place]) for place in kept]
     if effect.missing is not None:
@@ -360,13 +360,13 @@ def _effect_of_levels(effect: Effect, size: Axis) -> Chart:
 
 
 def _pair(pair: PairEffect, most: float) -> Chart:
-    """Heat map of a joint effect, even between the knots of both columns."""
+    """Heat map of a joint effect, with evenly spaced knots of both columns."""
     (across, up), values = pair.cells(_CELLS)
     ticks = [[(k, fit_name(text, 7)) for k, text in enumerate(texts)] for texts in pair.texts]
     x = Axis(across[0], across[-1], fit_name(pair.names[0], 20), ticks=ticks[0])
     y = Axis(up[0], up[-1], fit_name(pair.names[1], 14), ticks=ticks[1], thin=False)
     chart = Chart(x, y, height=300)
-    chart.bar(x.low, y.low, x.high, y.high, classes="heat paper")  # over the grid
+    chart.bar(x.low, y.low, x.high, y.high, classes="heat paper")  # covers the grid
     for i, j in np.ndindex(values.shape):
         ends, size = (*across[i : i + 2].tolist(), *up[j : j + 2].tolist()), float(values[i, j])
         box = (ends[0], ends[2], ends[1], ends[3])
@@ -381,7 +381,7 @@ def _bar(share: float, most: float) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value of a table as text; nothing where it is missing."""
+    """Format a table value; empty if it is missing."""
     if value is None or value != value:
         return ""
     if isinstance(value, str) and _LONG.fullmatch(value):
@@ -390,7 +390,7 @@ def _cell(value: Any) -> str:
 
 
 def _download(found: Comparison, columns: list[int]) -> tuple[int, str]:
-    """Number of the first rows of the list, and they as CSV in base64, with the values of some columns."""
+    """Number of rows in the download, and these rows as CSV in base64, with the values of the given columns."""
     if found.first is None:
         return 0, ""
     own, first = found.recommended, found.first

@@ -1,5 +1,5 @@
-"""The report on graph ranks: PageRank beside ranks that resist link farms, and suspected farms.
+"""Report on graph ranks: PageRank compared with ranks that resist link farms, and suspected farms.
 
-``compare`` ranks a graph and looks for targets of link farms, ``result`` is what was found with its verdict, and
-``page`` draws it.
+``compare`` ranks a graph and searches for targets of link farms, ``result`` holds the findings with a verdict, and
+``page`` renders them.
 """

@@ -1,24 +1,25 @@
-"""PageRank beside ranks that resist link farms, and the vertices that look like targets of farms.
+"""PageRank compared with ranks that resist link farms, and detection of likely targets of farms.
 
-Only PageRank's *head* is looked at, its first hundred vertices or first hundredth, as far as they are above the
-average. A vertex is *flagged* for either of two reasons:
+Only PageRank's *head* is examined, its first hundred vertices or first hundredth, as far as they are above the average.
+A vertex is *flagged* for either of two reasons:
 
-* its *excess*, PageRank over what :class:`~apexrank.graph.GuardedPageRank` allows it, ``pagerank_i/(limit·guard_i)``,
-  is above 5 and above 10 times the lower quartile of the head, and c, the part of its PageRank that walks from *cheap*
-  vertices bring, those with at most one in-link, is nearer to 1 than to what is usual in the graph; or
-* u, the part of PageRank's flow into it that comes from vertices nobody else links to, as boosters are, is nearer to 1
-  than to what is usual, and at least five such vertices link to it. Where half of all flow starts at such vertices, as
-  in votes of many for few, this is no reason.
+* its *excess*, the ratio of PageRank to what :class:`~apexrank.graph.GuardedPageRank` allows it,
+  ``pagerank_i/(limit·guard_i)``, is above 5 and above 10 times the lower quartile of the head, and c, the part of its
+  PageRank contributed by walks from *cheap* vertices, those with at most one in-link, is closer to 1 than to the usual
+  value in the graph; or
+* u, the part of PageRank's flow into it that comes from vertices without other in-links, like boosters, is closer to 1
+  than to the usual value, and at least five such vertices link to it. If half of all flow starts at such vertices, as
+  when many vote for few, this rule is not used.
 
-Suspicion orders them: ``log(excess_i)·(1 + u_i)·c_i``. Neither depends on the ranks that are compared.
+They are ordered by suspicion, ``log(excess_i)·(1 + u_i)·c_i``. Neither depends on the ranks that are compared.
 
-Share of the attackers' vertices among the first 10, 30 and 50 suspects, and targets among all of them, with 50 targets
-(17 in wiki-Vote) attacked by `apexrank.datasets.attack`, self-loops dropped (``python -m benchmarks.farms``). The rule
-was chosen on other graphs (links of manuals, dependencies of packages, ratings, a smaller made-up crawl); these four
-were looked at twice, and c came after the first look.
+The table shows the share of the attackers' vertices among the first 10, 30 and 50 suspects, and the number of targets
+among all suspects, with 50 targets (17 in wiki-Vote) attacked by `apexrank.datasets.attack`, self-loops dropped
+(``python -m benchmarks.farms``). The rule was chosen on other graphs (links of manuals, dependencies of packages,
+ratings, a smaller synthetic crawl); these four were looked at twice, and c was added after the first look.
 
 =========================  =====================  =====================  =====================  =====================
-planted                    wiki-Vote              epinions, trust        made-up crawl          cnr-2000
+planted                    wiki-Vote              epinions, trust        synthetic crawl        cnr-2000
 =========================  =====================  =====================  =====================  =====================
 200 boosters, linked back  1.00, .61, .61; all    1.00, 1.00, .96; all   1.00, 1.00, 1.00; all  1.00, 1.00, .92; all
 200 boosters               1.00, .94, .94; all    .80, .93, .90; all     1.00, 1.00, 1.00; all  .00, .00, .00; all
@@ -30,9 +31,9 @@ exchange of farms          1.00, .71, .71; all    1.00, 1.00, .96; all   1.00, 1
 nothing: suspects of head  6 of 100               8 of 1,318             0 of 1,000             426 of 3,255
 =========================  =====================  =====================  =====================  =====================
 
-In cnr-2000 sites are built like farms: the median suspect where nothing is planted links back to 93 % of its sources,
-and nobody outside the group links to 89 % of them. All targets but one are suspected there, but only those linked back
-come first. Boosters with several in-links each, as in a mesh or in an honest site, are not found.
+In cnr-2000, sites are built like farms: the median suspect without any planted farm links back to 93 % of its sources,
+and 89 % of them have no in-links from outside the group. All targets but one are suspected there, but only those that
+link back come first. Boosters with several in-links each, as in a mesh or in an honest site, are not found.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ from apexrank.report.graph.result import (
 from apexrank.report.page import Stages, plural
 from apexrank.validation import check_count
 
-HEAD_LEAST, HEAD_SHARE = 100, 0.01  # how far down PageRank's list is looked
-BOOSTERS = 5  # fewer make no farm
-CHEAP = 1  # in-links of a vertex that an attacker can make at no cost
-LEAST_EXCESS, BEYOND_QUARTILE = 5.0, 10.0  # chosen on other graphs than those of the table
+HEAD_LEAST, HEAD_SHARE = 100, 0.01  # part of PageRank's list that is examined
+BOOSTERS = 5  # minimum number of boosters of a farm
+CHEAP = 1  # maximum number of in-links of a vertex that an attacker can create at no cost
+LEAST_EXCESS, BEYOND_QUARTILE = 5.0, 10.0  # chosen on graphs other than those of the table
 
 # the thresholds below were chosen with this guard
 SUSPECTS_GUARD: dict[str, Any] = {"min_links": 15.0, "early": 0.2, "keep": 0.85}
@@ -90,28 +91,28 @@ def compare_ranks(
     max_iter: int = 1000,
     progress: Callable[[str], None] | None = None,
 ) -> RankComparison:
-    """Rank a graph by PageRank and by ranks that resist link farms, and look for farms.
+    """Rank a graph by PageRank and by ranks that resist link farms, and search for farms.
 
     Parameters
     ----------
-    graph : anything :func:`apexrank.graph.as_graph` reads
+    graph : anything accepted by :func:`apexrank.graph.as_graph`
         Undirected edges count in both directions.
     ranks : mapping of str to GraphRank, optional
-        Unfitted ranks to compare PageRank with, by name; default: `GuardedPageRank` and `NonBacktrackingRank`, and
-        `TrustRank` where ``trusted`` is given.
+        Unfitted ranks to compare with PageRank, by name; default: `GuardedPageRank` and `NonBacktrackingRank`, and
+        `TrustRank` if ``trusted`` is given.
     damping, tol, max_iter
         As in `PageRank`, for PageRank itself and for the default ranks.
     top : int
-        Length of the lists that are shown.
+        Number of vertices in the lists shown.
     suspects, neighbours : int
-        Most suspects that are listed, and in-links shown of each.
+        Maximum number of suspects listed, and of in-links shown for each.
     spam : names, mapping of names to weights, or array of one bool a vertex, optional
-        Vertices known to be spam. They only measure: no rank and no suspicion depends on them. Names that the graph
-        does not have are left out, with a note.
+        Vertices known to be spam, used only for evaluation: no rank and no suspicion depends on them. Names that are
+        not in the graph are ignored, with a note.
     trusted : in the same form, optional
-        Vertices to trust: given to every rank that takes them, and never suspected.
+        Trusted vertices: passed to every rank that accepts them, and never suspected.
     progress : callable, optional
-        Called with a word on what is being done.
+        Called with the name of each stage.
 
     Returns
     -------
@@ -198,7 +199,7 @@ def _fit(rank: GraphRank, graph: Graph, name: str, trusted: Any) -> RankCertific
     takes = trusted is not None and "trusted" in signature(rank.fit).parameters
     labels = {"trusted": trusted} if takes else {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate and a note say it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # reported by the certificate and a note
         rank.fit(graph, **labels)
     bound, steps = float(getattr(rank, "error_bound_", np.nan)), int(getattr(rank, "n_iter_", 1))
     converged = bool(getattr(rank, "converged_", True))
@@ -206,7 +207,7 @@ def _fit(rank: GraphRank, graph: Graph, name: str, trusted: Any) -> RankCertific
 
 
 class FarmSearch:
-    """Evidence of link farms among the vertices in PageRank's head; ``flagged`` are their numbers, worst first."""
+    """Evidence of link farms among the vertices in PageRank's head; ``flagged`` are their indices, worst first."""
 
     def __init__(
         self, lists: RankLists, plain: PageRank, guard: GuardedPageRank, trusted: np.ndarray | None
@@ -234,7 +235,7 @@ class FarmSearch:
         self.flagged = self.vertices[chosen[np.argsort(-self.suspicion[chosen], kind="stable")]]
 
     def suspects(self, flagged: np.ndarray, neighbours: int) -> list[Suspect]:
-        """Evidence about some of the flagged vertices, with so many in-links of each."""
+        """Evidence about flagged vertices, with up to ``neighbours`` in-links each."""
         found = []
         for v, vertex in zip(flagged.tolist(), self.lists.rows(1, flagged, flagged), strict=True):
             at = int(np.searchsorted(self.vertices, v))
@@ -258,7 +259,7 @@ class FarmSearch:
         return found
 
     def rule(self, trusted: bool) -> list[str]:
-        """Sentences about who is suspected, and who is looked at."""
+        """Sentences that describe the rule and the vertices examined."""
         few = plural("PageRank's first # [vertex|vertices], those above the average", self.head)
         boosted = (
             f", or if it gets at least {self.least_share:.0%} of what PageRank sends through its in-links from "
@@ -274,7 +275,7 @@ class FarmSearch:
 
 
 def spam_vertices(graph: Graph, spam: Any) -> tuple[np.ndarray, int]:
-    """Mask of labelled vertices, and the number of labels that name no vertex; an error if none does.
+    """Mask of labelled vertices, and the number of labels that match no vertex; InputError if none matches.
 
     Examples
     --------
@@ -319,7 +320,7 @@ def _about_links(graph: Graph, loops: np.ndarray) -> list[str]:
 def _about_labels(
     flagged: np.ndarray, shown: int, spam: np.ndarray | None, strangers: int, trusted: np.ndarray | None
 ) -> list[str]:
-    """Notes on suspects that are not listed and on labels; ``strangers`` is the number of labels of no vertex."""
+    """Notes on unlisted suspects and on labels; ``strangers`` is the number of labels that match no vertex."""
     notes = []
     if len(flagged) > shown:
         listed = plural("[most suspicious is|# most suspicious are] listed", shown)

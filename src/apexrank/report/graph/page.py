@@ -1,4 +1,4 @@
-"""HTML pages of graph ranks: a comparison, with a slider over the ranks, and a study of ranks under attack."""
+"""HTML pages of graph ranks: a comparison with a slider over the ranks, and a study of ranks under attack."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from apexrank.report.charts import FONT, Axis, Chart, Style, fit_name, width_of
 from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect
 from apexrank.report.page import render
 
-_POINTS = 900  # in the chart of rank against rank, suspects not counted
-_LINE_OF_TEXT = 15.0  # units of the drawing between two names
+_POINTS = 900  # number of points in the chart of rank against rank, without suspects
+_LINE_OF_TEXT = 15.0  # drawing units between two names
 _SLOPE_MARGINS = (200.0, 150.0, 12.0, 46.0)
-_GAP = 8.0  # between a name and what is beside it
-_DARKEST = 45  # percent of colour behind a number, little enough that it is read easily
+_GAP = 8.0  # space between a name and its neighbours
+_DARKEST = 45  # maximum percentage of colour behind a number, for legibility
 
 
 def page(comparison: RankComparison, *, title: str | None = None) -> str:
-    """HTML of the comparison."""
+    """Create the HTML page of a comparison."""
     return render(
         "graph.html",
         comparison,
@@ -38,7 +38,7 @@ def page(comparison: RankComparison, *, title: str | None = None) -> str:
 
 
 def _slopes(comparison: RankComparison) -> Chart:
-    """Lines from the place in PageRank to the place now, for all who are among the first in either."""
+    """Lines from the rank in PageRank to the current rank, for all vertices at the top of either."""
     lists = [[*comparison.top_items(i), *comparison.fallen(i)] for i in range(len(comparison.names))]
     deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
     across, down = Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]), Axis(max(2, deepest), 1, log=True)
@@ -54,7 +54,7 @@ def _slopes(comparison: RankComparison) -> Chart:
 
 
 def _write_names(chart: Chart, items: list[RankedVertex], i: int) -> None:
-    """Names at both ends of the lines, suspects first, then the best: as many as do not run into one another."""
+    """Write names at both ends of the lines, suspects first, then the best, as long as they do not overlap."""
     left, right, top, bottom = _SLOPE_MARGINS
     high = chart.height - top - bottom
     ticks = max(width_of(text) for _, text in chart.y.marks()) * FONT + 2 * _GAP
@@ -74,13 +74,13 @@ def _write_names(chart: Chart, items: list[RankedVertex], i: int) -> None:
 
 
 def _scatter(comparison: RankComparison) -> Chart:
-    """Place now against place in PageRank, a sample that is even on the logarithmic axes."""
+    """Current rank against rank in PageRank, for a sample that is uniform on the logarithmic axes."""
     n = comparison.graph.n
     end = max(2, n)
     across, down = Axis(1, end, "place in PageRank", log=True), Axis(end, 1, "place now", log=True)
     chart = Chart(across, down, width=560, height=460)
     chart.rule(1, 1, end, end)
-    # places of PageRank whose logarithms are evenly spaced
+    # ranks in PageRank with evenly spaced logarithms
     places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
     sample = best_vertices(comparison.scores[0], n)[places]
     for i in range(len(comparison.names)):
@@ -94,14 +94,14 @@ def _scatter(comparison: RankComparison) -> Chart:
 
 
 def _spam_met(comparison: RankComparison) -> Chart:
-    """Spam among the first m vertices against m."""
+    """Share of spam among the first m vertices against m."""
     n, spam = comparison.graph.n, comparison.spam
     m = np.unique(np.geomspace(1, n, 120).round().astype(np.int64))
     assert spam is not None
     met = [np.asarray(spam_met(spam, scores, m)) / m for scores in comparison.scores]
     most = max(0.05, 1.05 * float(max(each.max() for each in met)))
     across = Axis(1, max(2, n), "first vertices of the list", log=True)
-    chart = Chart(across, Axis(0, most, "spam among them", percent=True), height=300)
+    chart = Chart(across, Axis(0, most, "share of spam", percent=True), height=300)
     for i, share in enumerate(met):
         chart.line(m, share, frame=i, title=comparison.names[i])
     chart.line(m, met[0], classes="baseline", title=BASELINE)
@@ -109,7 +109,7 @@ def _spam_met(comparison: RankComparison) -> Chart:
 
 
 def _drawing(suspect: Suspect) -> Chart:
-    """The suspect in the middle, its strongest sources round it, and the links among them."""
+    """The suspect in the middle, its strongest sources around it, and the links among them."""
     sources = [link.source for link in suspect.around.links]
     angles = [2 * pi * k / max(1, len(sources)) for k in range(len(sources))]
     spots = [(0.0, 0.0), *((sin(angle), cos(angle)) for angle in angles)]
@@ -118,7 +118,7 @@ def _drawing(suspect: Suspect) -> Chart:
     both = {pair for pair in suspect.around.among if pair[::-1] in suspect.around.among}
     for a, b in suspect.around.among:
         if (a, b) in both and a > b:
-            continue  # drawn the other way
+            continue  # drawn in the other direction
         (x0, y0), (x1, y1) = spots[a], spots[b]
         series, classes = (0, "solid") if (a, b) in both else (3, "")
         chart.line([x0, x1], [y0, y1], series=series, classes=classes)
@@ -132,7 +132,7 @@ def _drawing(suspect: Suspect) -> Chart:
 
 
 def attack_page(study: AttackStudy, *, title: str | None = None) -> str:
-    """HTML of a study of ranks under attack: a table of attacks and ranks, coloured by how far targets rise."""
+    """Create the HTML page of a study of ranks under attack: a table of attacks and ranks, coloured by the rise."""
     attacks = study.attacks
     return render(
         "attack.html",
@@ -148,7 +148,7 @@ def attack_page(study: AttackStudy, *, title: str | None = None) -> str:
 
 
 def _shade(result: AttackResult) -> int:
-    """Percent of colour: the share of the way to the first place that an attack wins, on a logarithmic scale.
+    """Percentage of colour: the share of the way to the first place that an attack gains, on a logarithmic scale.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The result of comparing graph ranks: ranks beside PageRank, suspected farms, and a verdict."""
+"""Result of comparing graph ranks: ranks compared with PageRank, suspected farms, and a verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 BASELINE = "PageRank"
-MOST_USUAL = 0.5  # part of all flow from vertices nobody links to, from which on these are no sign of a farm
+MOST_USUAL = 0.5  # share of all flow from vertices without in-links above which these are no sign of a farm
 _TABLE = (
     *("name", "base_rank", "rank", "base_score", "score", "reason", "suspicion", "excess", "cheap_share"),
     *("in_links", "unsupported", "unsupported_share", "linked_back", "closed", "self_loop"),
@@ -26,9 +26,9 @@ _RENAMED = {"name": "vertex", "base_rank": "pagerank_rank", "base_score": "pager
 
 @dataclass(frozen=True)
 class RankedVertex:
-    """A vertex in a list: ``change`` is places won against PageRank; equals share the best of their ranks.
+    """A vertex in a list: ``change`` is the number of ranks gained relative to PageRank; ties share the best rank.
 
-    ``suspect`` says whether it looks like the target of a link farm.
+    ``suspect`` tells whether it looks like the target of a link farm.
     """
 
     rank: int
@@ -42,15 +42,15 @@ class RankedVertex:
 
 @dataclass(frozen=True)
 class Suspect(RankedVertex):
-    """A vertex that may be the target of a link farm, and why; its rank and score are those of the first rank compared.
+    """A possible target of a link farm, with the evidence; rank and score are those of the first rank compared.
 
-    ``reason`` is the rule that flagged it: "excess", "unsupported", or "excess and unsupported". ``excess`` is its
-    PageRank over what :class:`~apexrank.graph.GuardedPageRank` allows, ``cheap_share`` the part of it
-    that walks from vertices with at most one in-link bring, ``unsupported_share`` the part of what comes through its
-    in-links from vertices nobody else links to (``unsupported`` of ``in_links``), ``suspicion``
+    ``reason`` is the rule that flagged it: "excess", "unsupported", or "excess and unsupported". ``excess`` is the
+    ratio of its PageRank to what :class:`~apexrank.graph.GuardedPageRank` allows, ``cheap_share`` the part contributed
+    by walks from vertices with at most one in-link, ``unsupported_share`` the part of the flow through its in-links
+    that comes from vertices without other in-links (``unsupported`` of ``in_links``), and ``suspicion`` is
     ``log(excess)·(1 + unsupported_share)·cheap_share``. ``linked_back`` is the share of its sources that it links to,
-    ``closed`` the share of them that nobody outside the group links to, ``around`` its strongest in-links in PageRank
-    and the links among their sources.
+    ``closed`` the share of them without in-links from outside the group, and ``around`` its strongest in-links in
+    PageRank and the links among their sources.
     """
 
     reason: str
@@ -67,7 +67,7 @@ class Suspect(RankedVertex):
 
 
 class RankCertificate(NamedTuple):
-    """L1 error bound of a rank's scores (nan if unknown), with its steps and seconds."""
+    """L1 error bound of a rank's scores (nan if unknown), with its number of steps and seconds."""
 
     rank: str
     error_bound: float
@@ -79,8 +79,8 @@ class RankCertificate(NamedTuple):
 class FarmVerdict(NamedTuple):
     """Verdict on link farms: a kind and a sentence.
 
-    ``kind`` is "suspects", "nothing found", "cannot tell" where boosters would look like everybody else, or "no links"
-    where no vertex links to another one.
+    ``kind`` is "suspects", "nothing found", "cannot tell" if boosters would look like all other vertices, or "no links"
+    if no vertex links to another one.
     """
 
     kind: str
@@ -106,41 +106,41 @@ class RankLists:
 
 @dataclass(frozen=True, eq=False)
 class RankComparison(RankLists):
-    """PageRank and other ranks of the same graph, side by side; lists are by the number of a rank in ``names``.
+    """PageRank and other ranks of the same graph, compared; lists are indexed by the position of a rank in ``names``.
 
     Attributes
     ----------
     graph : Graph
-        What was ranked.
+        The ranked graph.
     names : list of str
         Names of the ranks, PageRank first.
     scores : list of arrays of shape (n_vertices,)
-        For each rank.
+        Scores by each rank.
     ranks : list of arrays of shape (n_vertices,)
-        From 1; equals share the best of their ranks.
+        Ranks from 1; ties share the best of their ranks.
     damping : float
-        Share that follows links in PageRank.
+        Damping factor of PageRank.
     certificates : list of RankCertificate
     head : int
-        Only vertices of this PageRank or better are looked at.
+        Only vertices up to this position in PageRank are examined.
     has_links : bool
         Whether any vertex links to another one.
     usual : float
-        Part of PageRank's flow through all links that starts at vertices nobody links to.
+        Share of PageRank's flow through all links that starts at vertices without in-links.
     least_excess : float
-        PageRank over what its guard allows, from which on a vertex is suspected.
+        Ratio of PageRank to what its guard allows above which a vertex is suspected.
     flagged : array of int
-        Numbers of all vertices that look like targets of farms, the most suspicious first.
+        Indices of all likely targets of farms, the most suspicious first.
     suspects : list of Suspect
-        The first of them, and the evidence.
+        The first of them, with the evidence.
     closed : list of int
-        For each rank, how many of its first ``top`` vertices are on closed cycles.
+        For each rank, the number of its first ``top`` vertices that are on closed cycles.
     spam : array of bool, optional
-        Labels, which only measure.
+        Labels, used only for evaluation.
     measures : list of dict
         For each rank with labels: ``spam_mass``, and ``spam_met`` among the first ``top``.
     notes : list of str
-        What was skipped or assumed.
+        Descriptions of what was skipped or assumed.
     seconds : dict of str to float
     top : int
     title : str
@@ -167,7 +167,7 @@ class RankComparison(RankLists):
         return self.rows(i, best_vertices(self.scores[i], self.top if k is None else k), self.flagged)
 
     def fallen(self, i: int, k: int | None = None) -> list[RankedVertex]:
-        """PageRank's first k that are not among the first k in the i-th rank."""
+        """PageRank's first k vertices that are not among the first k in the i-th rank."""
         k = self.top if k is None else k
         base = best_vertices(self.scores[0], k)
         return self.rows(i, base[~np.isin(base, best_vertices(self.scores[i], k))], self.flagged)
@@ -179,7 +179,7 @@ class RankComparison(RankLists):
 
     @property
     def verdict(self) -> FarmVerdict:
-        """The finding in plain words."""
+        """Verdict as a sentence."""
         return judge_farms(self)
 
     def table(self) -> pl.DataFrame:
@@ -193,7 +193,7 @@ class RankComparison(RankLists):
         return pl.DataFrame(columns, schema_overrides=overrides).rename(_RENAMED)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the scores of all vertices, as plain values."""
+        """Everything except the scores of all vertices, as plain values."""
         return {
             "vertices": self.graph.n,
             "links": self.graph.n_edges,
@@ -226,20 +226,20 @@ def _suspect_dict(suspect: Suspect) -> dict[str, Any]:
 
 
 def judge_farms(found: RankComparison) -> FarmVerdict:
-    """Say what was found, whether the ranks have converged, and where closed cycles stand on top of them.
+    """Summarise the findings, unconverged ranks, and closed cycles at the top of a rank.
 
     Examples
     --------
     >>> from apexrank.report import compare_ranks
     >>> judge_farms(compare_ranks(([0, 1], [0, 1]))).text
-    'There are no links but those of vertices to themselves: nothing to look at.'
+    'There are no links except self-loops, so there is nothing to examine.'
     """
     kind, text = _judge(found)
     closed = max(range(len(found.closed)), key=found.closed.__getitem__)
     if found.has_links and found.closed[closed] > found.closed[0] + found.top // 10:
         text += (
             f" {found.closed[closed]} of the first {found.top} with {found.names[closed]} are not honest pages but "
-            f"closed cycles, which keep what they hold ({found.closed[0]} with PageRank)."
+            f"parts of closed cycles, which retain their rank ({found.closed[0]} with PageRank)."
         )
     open_ends = [each.rank for each in found.certificates if not each.converged]
     if open_ends:
@@ -251,18 +251,18 @@ def judge_farms(found: RankComparison) -> FarmVerdict:
 
 def _judge(found: RankComparison) -> tuple[str, str]:
     if not found.has_links:
-        but = " but those of vertices to themselves" if found.graph.n_edges else ""
-        return "no links", f"There are no links{but}: nothing to look at."
+        but = " except self-loops" if found.graph.n_edges else ""
+        return "no links", f"There are no links{but}, so there is nothing to examine."
     if len(found.flagged):
         return "suspects", _suspects(found)
     if found.usual >= MOST_USUAL:
         return "cannot tell", (
-            f"Link farms can hardly be told here: {found.usual:.0%} of what flows through all links starts at vertices "
-            "nobody links to, so that such in-links are no sign of a farm."
+            f"Link farms can hardly be detected here: {found.usual:.0%} of the flow through all links starts at "
+            "vertices without in-links, so such links are no sign of a farm."
         )
     return "nothing found", (
         f"Nothing suspicious found: none of PageRank's first {found.head:,} vertices gets most of its rank from "
-        "vertices nobody else links to, or much more from cheap ones than many independent links allow."
+        "vertices without other in-links, or much more from cheap ones than many independent links allow."
     )
 
 
@@ -289,7 +289,7 @@ def _suspects(found: RankComparison) -> str:
 def _why(found: RankComparison, vertices: np.ndarray) -> str:
     before, after = (float(np.median(found.ranks[i][vertices])) for i in (0, 1))
     text = (
-        "most of [its|their] rank comes from vertices nobody else links to, or it is much more than many independent "
-        f"links allow. With {found.names[1]} [its|their median] place goes from {before:,.0f} to {after:,.0f}."
+        "most of [its|their] rank comes from vertices without other in-links, or it is much more than many independent "
+        f"links allow. With {found.names[1]} [its|their median] place changes from {before:,.0f} to {after:,.0f}."
     )
     return plural(text, len(vertices))

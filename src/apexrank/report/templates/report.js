@@ -1,4 +1,4 @@
-// Everything is drawn already: the slider only says which of the frames is shown.
+// All frames are already drawn: the slider only selects the one that is shown.
 (() => {
   "use strict";
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));
@@ -13,5 +13,5 @@
     slider.setAttribute("aria-valuetext", labels[slider.value]);
   };
   slider.addEventListener("input", show);
-  addEventListener("pageshow", show); // a browser may bring an old position back
+  addEventListener("pageshow", show); // a browser may restore an earlier position
 })();

@@ -1,5 +1,5 @@
-"""The report on merged ballots: how settled an aggregation is.
+"""Report on aggregated ballots: how settled the result is.
 
-``methods`` merges the same ballots by other methods, ``voters`` looks at majorities, agreement and camps, ``summary``
-is what was found with its verdict, and ``page`` draws it.
+``methods`` aggregates the same ballots by other methods, ``voters`` analyses majorities, agreement and camps,
+``summary`` holds the findings with a verdict, and ``page`` renders them.
 """

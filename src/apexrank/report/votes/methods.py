@@ -1,6 +1,6 @@
-"""The same ballots by other methods: which of them are worth a look, and which would take too long.
+"""Aggregation of the same ballots by other methods, skipping those that are redundant or would take too long.
 
-Where scores are missing and count as no opinion, methods differ in what they make of an item that few have scored:
+If scores are missing and count as no opinion, methods differ in their treatment of an item that few voters scored:
 
 ==============  ============================================  ==============================
 method          score of an item                              favours items that many scored
@@ -15,8 +15,8 @@ combmnz         that sum, times their number                  yes, if scores are
 rrf             sum over the voters who scored it             yes
 ==============  ============================================  ==============================
 
-With scores on both sides of 0 combsum and combmnz move items that many scored away from the middle, up or down. Where
-a missing score is a place below all that are named, every voter counts for every item, and there is no difference.
+With scores on both sides of 0, combsum and combmnz move items that many scored away from the middle, up or down. If a
+missing score is a position below all named items, every voter counts for every item, and there is no difference.
 """
 
 from __future__ import annotations
@@ -36,22 +36,27 @@ from apexrank.errors import InputError
 from apexrank.metrics.permutation import kendall_tau
 from apexrank.plot.aggregation import METHOD_TITLES as TITLES
 
-SUMS = ("combsum", "combmnz", "rrf")  # favour items that many scored, where missing scores are no opinion
-MOST_PAIRS = 2**33  # voters × items × items of which all majorities are counted: some seconds
-_MOST_SCORES = 2**28  # voters × items of one pass that sorts each ballot: a quarter of a minute
-MOST_CHEAP = 2**25  # voters × items of a few such passes, or of one that keeps all places and sorts them
-_MOST_SEARCHED = 500  # items of Kemeny's order
+SUMS = ("combsum", "combmnz", "rrf")  # favour items that many scored, if missing scores are no opinion
+MOST_PAIRS = 2**33  # maximum of voters × items × items for counting all majorities: a few seconds
+_MOST_SCORES = 2**28  # maximum of voters × items for one pass that sorts each ballot: 15 seconds
+MOST_CHEAP = 2**25  # maximum for a few such passes, or for one that keeps and sorts all ranks
+_MOST_SEARCHED = 500  # maximum number of items for Kemeny's order
 _PROOF_SECONDS = 10.0
-_DRAWN = {"linear": 2e10, "median": 1e8, "pairs": 2e10}  # steps of all draws: some ten seconds
-_FEWEST_DRAWS = 100  # fewer say nothing of the ends of a 95% interval
+_DRAWN = {
+    "linear": 2e10,
+    "median": 1e8,
+    "pairs": 2e10,
+}  # maximum number of steps of a bootstrap: about ten seconds
+_FEWEST_DRAWS = 100  # too few samples give no useful 95% interval
 
 
 def other_methods(
     result: Aggregation, methods: Sequence[str], notes: list[str], progress: Callable[[str], None]
 ) -> dict[str, Aggregation]:
-    """Merge the ballots of a result by other methods; the result comes first, and ``notes`` get what is left out.
+    """Aggregate the ballots of a result by other methods; the result comes first, and omissions are added to ``notes``.
 
-    All read the ballots alike, also what is missing in them. Methods that must give the same order are taken once.
+    All methods read the ballots and missing scores in the same way. Of methods that must give the same order, one is
+    used.
     """
     found = {result.method: result}
     known = {_essence(result, result.method): result.method}
@@ -73,7 +78,7 @@ def other_methods(
 
 
 def by_method(result: Aggregation, method: str) -> Aggregation:
-    """Merge the ballots of a result by another method, all other options the same.
+    """Aggregate the ballots of a result by another method, with all other options unchanged.
 
     Examples
     --------
@@ -89,7 +94,7 @@ def by_method(result: Aggregation, method: str) -> Aggregation:
 
 
 def one_ballot(result: Aggregation) -> bool:
-    """Whether there is one ballot that counts, however often it was cast."""
+    """Whether only one ballot has positive weight, however often it was cast."""
     return np.count_nonzero(result.ballots.weight(slice(None))) == 1
 
 
@@ -107,7 +112,7 @@ def has_gaps(result: Aggregation) -> bool:
 
 
 def comparable(methods: dict[str, Aggregation]) -> dict[str, Aggregation]:
-    """Methods that treat rarely scored items as the first of them does.
+    """Methods that treat rarely scored items in the same way as the first of them.
 
     Examples
     --------
@@ -123,7 +128,7 @@ def comparable(methods: dict[str, Aggregation]) -> dict[str, Aggregation]:
 
 
 def method_taus(results: dict[str, Aggregation]) -> np.ndarray:
-    """Kendall's τ_b of each method's order with each other's; NaN where one of them is all tied.
+    """Kendall's τ_b between the orders of all methods; NaN if one of them is all tied.
 
     Examples
     --------
@@ -139,7 +144,7 @@ def method_taus(results: dict[str, Aggregation]) -> np.ndarray:
 def draw_voters(
     result: Aggregation, n: int | RankBootstrap, random_state: Any, notes: list[str]
 ) -> RankBootstrap | None:
-    """Bootstrap the ranks with n draws, or as many as take about ten seconds, or none."""
+    """Bootstrap the ranks with n samples, or as many as take about ten seconds, or none."""
     if isinstance(n, RankBootstrap):
         return n
     if n == 0:
@@ -157,7 +162,7 @@ def draw_voters(
     if affordable < n:
         times = f"{affordable:,} times instead of {n:,}"
         notes.append(f"Voters were drawn anew {times}, for the size of the table.")
-    # many small products: threads of a busy machine wait for each other
+    # many small products: threads would wait for each other on a busy machine
     with threadpool_limits(limits=1, user_api="blas"):
         return result.bootstrap(min(n, affordable), random_state=random_state)
 
@@ -173,7 +178,7 @@ def _affordable_draws(result: Aggregation) -> int:
 
 
 def _too_much(result: Aggregation, method: str) -> str:
-    """Reason why a method is not tried; empty if it is."""
+    """Reason for skipping a method; empty if it is used."""
     size, n = result.ballots.scores.size, result.ballots.n_items
     if method in ("copeland", "kemeny"):
         if method == "kemeny" and n > _MOST_SEARCHED:

@@ -1,4 +1,4 @@
-"""HTML page of merged votes, with a slider over the methods."""
+"""HTML page of aggregated votes, with a slider over the methods."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from apexrank.report.page import counted, render
 from apexrank.report.votes.methods import one_ballot
 from apexrank.report.votes.summary import VoteSummary
 
-_SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
-_MOST_LISTED = 500  # rows of a list, so that the page stays small
-_MOST_DRAWN, _BUMPED = 30, 12  # items of the chart of intervals, and of the lines between methods
-_LETTERS, _LETTERS_DRAWN = 80, 22  # of a name in a table, and in a chart
-_LINE, _SIDE = 24, 200  # units of a chart for each item, and for names beside it
+_SHORT = {"median": "Median", "rrf": "RRF"}  # used if there is little space
+_MOST_LISTED = 500  # maximum number of rows of a list, to keep the page small
+_MOST_DRAWN, _BUMPED = 30, 12  # items in the chart of intervals, and in the bump chart
+_LETTERS, _LETTERS_DRAWN = 80, 22  # maximum length of a name in a table, and in a chart
+_LINE, _SIDE = 24, 200  # drawing units per item, and for names beside the chart
 
 
 def page(summary: VoteSummary, *, title: str | None = None) -> str:
-    """HTML of a summary.
+    """Create the HTML page of a summary.
 
     Examples
     --------
@@ -61,13 +61,13 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
 
 
 def _ends(summary: VoteSummary) -> list[list[float]] | None:
-    """Ends of the interval of each rank, and the chance to be first; None where no voters were drawn."""
+    """Ends of the interval of each rank, and the share of first ranks; None without a bootstrap."""
     drawn = summary.drawn
     return None if drawn is None else [drawn.low.tolist(), drawn.high.tolist(), drawn.first.tolist()]
 
 
 def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
-    """Places of the first items by each method, and whether some are beyond the top: a row each below it, in order."""
+    """Bump chart of the top items by method, and whether some are below the top, in one row each."""
     methods, labels = list(summary.methods), summary.labels
     places = np.array([places_of(each.ranks, summary.result.ranks) for each in summary.methods.values()])
     top = min(_BUMPED, len(labels))
@@ -104,7 +104,7 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
 
 
 def _placed(place: int, name: str) -> str:
-    """A place and a name, as wide as there is room beside the lines."""
+    """Format a rank and a name to fit beside the lines."""
     start = f"{place:,}  "
     return start + fit_name(name, (_SIDE - 14) / FONT - width_of(start))
 
@@ -126,8 +126,8 @@ def _intervals(summary: VoteSummary) -> Chart:
         told = f"{names[y]}: rank {result.ranks[item]:,}"
         if ends is not None:
             low, high, first = (column[item] for column in ends)
-            told += f", interval {low:,} to {high:,}, first in {first:.0%} of the draws"
-            room = 0.006 * last  # an interval of one rank is seen as well
+            told += f", interval {low:,} to {high:,}, first in {first:.0%} of the samples"
+            room = 0.006 * last  # makes an interval of one rank visible
             chart.bar(low - room, y - 0.16, high + room, y + 0.16, title=told, classes="soft")
             chart.text(1.03 * last, y, f"{first:.0%}", anchor="end", dx=50, dy=4)
         chart.points([result.ranks[item]], [y], size=5, titles=[told])
@@ -138,7 +138,7 @@ def _intervals(summary: VoteSummary) -> Chart:
 
 
 def _rank_ticks(last: int) -> list[tuple[float, str]]:
-    """Round ranks, the first one always."""
+    """Round ranks, always including the first."""
     step = next(s for power in range(12) for s in (10**power, 2 * 10**power, 5 * 10**power) if 9 * s >= last)
     return [(float(rank), f"{rank:,}") for rank in sorted({1, *range(step, last + 1, step)})]
 
@@ -155,5 +155,5 @@ def _histogram(summary: VoteSummary) -> Chart:
 
 
 def _shade(share: float) -> int:
-    """Percent of colour behind a number: little enough that the number is read easily."""
+    """Percentage of colour behind a number, limited for legibility."""
     return 0 if np.isnan(share) else round(38 * min(max(float(share), 0.0), 1.0))

@@ -1,4 +1,4 @@
-"""The summary of merged ballots: the order and how sure it is, other methods, majorities, voters, and a verdict."""
+"""Summary of aggregated ballots: the order and its uncertainty, other methods, majorities, voters, and a verdict."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ from apexrank.validation import check_choice, check_count
 
 METHODS: tuple[Method, ...] = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "rrf")
 Kind = Literal["one ballot", "no order", "tie", "method", "unsettled", "agreed", "settled"]
-_SURE = 0.95  # share of the draws from which a first place is settled
+_SURE = 0.95  # share of bootstrap samples above which a first place is settled
 _LISTED, _TIES_TOLD = 4, 5
-_LETTERS = 30  # of a name in a note: a phone has room for that
+_LETTERS = 30  # maximum length of a name in a note, for phones
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
 class VoteVerdict(NamedTuple):
-    """Verdict on who wins: a kind, a sentence, and what qualifies it.
+    """Verdict on the winner: a kind, a sentence, and qualifications.
 
     Parameters
     ----------
     kind : str
-        "one ballot"; "no order" where all items are tied; "tie" of the first place; "method": another method has
-        another winner; "unsettled": the first place changes with the voters drawn; "agreed": all methods have the
-        winner first, but no voters were drawn; "settled": that, and it is first in 95% of the draws. All methods are
+        "one ballot"; "no order" if all items are tied; "tie" for the first place; "method": another method has a
+        different winner; "unsettled": the first place varies in the bootstrap; "agreed": all methods rank the winner
+        first, but there is no bootstrap; "settled": they do, and it is first in 95% of the samples. All methods are
         those that treat missing scores alike, see `apexrank.report.votes.methods.comparable`.
     text : str
-        The sentence.
+        The verdict as a sentence.
     details : list of str
-        More sentences: methods, draws, majorities.
+        Further sentences: methods, bootstrap, majorities.
     """
 
     kind: Kind
@@ -69,43 +69,43 @@ class VoteVerdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VoteSummary:
-    """Everything that the report on an aggregation shows, computed by `summarise_votes`.
+    """Content of the report on an aggregation, computed by `summarise_votes`.
 
     Attributes
     ----------
     result : Aggregation
-        The result that is reported on.
+        The reported result.
     methods : dict of str to Aggregation
-        The same ballots by several methods, that of the result first.
+        The same ballots aggregated by several methods, that of the result first.
     taus : ndarray of shape (methods, methods)
         Kendall's τ_b between the orders of the methods.
     shown : ndarray
-        Numbers of the items shown, in the order of the result: its first ones, and the first three of each method.
+        Indices of the items shown, in the order of the result: its first ones, and the first three of each method.
     drawn : RankBootstrap or None
-        Intervals of the ranks and chances to be first.
+        Confidence intervals of the ranks and shares of first ranks.
     voters : VoterAgreement
-        How far the voters agree with the result.
+        Agreement of the voters with the result.
     majorities : Majorities
-        Who is preferred to whom among the first items, the Condorcet winner, circles.
+        Pairwise preferences among the first items, the Condorcet winner, and cycles.
     camps : Camps or None
-        Two groups of voters, which are worth a word only if ``camps.clear``.
+        Two groups of voters, meaningful only if ``camps.clear``.
     confidence : float or None
-        That of the result, see `apexrank.aggregation.Aggregation`; None where voters ignore items, as their
-        means are not of the same voters then, for one ballot, which always agrees with itself, and where it takes long.
+        Confidence of the result, see `apexrank.aggregation.Aggregation`; None if voters ignore items, because means
+        are then over different voters, for a single ballot, which always agrees with itself, and if it takes too long.
     verdict : VoteVerdict
-        Who wins, in one sentence. Where voters have gaps it does not hold methods that add up over the voters, which
-        favours items that many scored, against those that do not: see `apexrank.report.votes.methods`.
+        The winner, in one sentence. If scores are missing, methods that sum over the voters, which favours items that
+        many scored, are not compared with those that do not: see `apexrank.report.votes.methods`.
     notes : list of str
-        What was left out or sampled, and why.
+        Omissions and sampling, with the reasons.
     seconds : dict of str to float
-        Time by part.
+        Time per stage.
 
     Examples
     --------
     >>> from apexrank import aggregate
     >>> summary = summarise_votes(aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"]), bootstrap=100)
     >>> summary
-    VoteSummary: tea wins by all six methods, and in 100% of 100 draws of the voters.
+    VoteSummary: tea wins by all six methods and is first in 100% of 100 bootstrap samples of the voters.
     """
 
     result: Aggregation
@@ -132,7 +132,7 @@ class VoteSummary:
         return f"voter {row + 1}" if names is None else str(names[row])
 
     def disagreements(self) -> list[tuple[str, str, float]]:
-        """Pairs of methods whose orders differ, with their τ, those that differ most first.
+        """Pairs of methods with different orders and their τ, the most different first.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class VoteSummary:
         return sorted((pair for pair in taus if pair[2] < 1), key=lambda pair: pair[2])
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in plain types, with the items by their names; of the items shown only."""
+        """The summary as plain values, with items by name; only the items shown."""
         labels, shown = self.labels, self.shown.tolist()
         known = [[None if np.isnan(tau) else tau for tau in row] for row in self.taus.tolist()]
         taus = zip(self.methods, known, strict=True)
@@ -195,25 +195,25 @@ def summarise_votes(
     random_state: Any = 0,
     progress: Callable[[str], None] | None = None,
 ) -> VoteSummary:
-    """Compute the report on an aggregation; whatever would take minutes is sampled or left out, with a note.
+    """Compute the report on an aggregation; anything that would take minutes is sampled or omitted, with a note.
 
     Parameters
     ----------
     result : Aggregation
-        What `apexrank.aggregation.aggregate` gave.
+        Result of `apexrank.aggregation.aggregate`.
     methods : sequence of str
-        Methods to compare it with, on the same ballots read the same way.
+        Methods to compare it with, on the same ballots.
     bootstrap : int or RankBootstrap
-        How often to draw the voters anew, or what ``result.bootstrap()`` gave; 0 draws none.
+        Number of bootstrap samples of the voters, or the result of ``result.bootstrap()``; 0 for none.
     clusters : 2 or None
-        Whether to look for two camps of voters. They are clear where their silhouette is at least half way from that
-        of shuffled ballots to 1, Kendall's τ of their orders at most 0.25, and neither has less than 10% of the voters.
+        Whether to look for two camps of voters. They are clear if their silhouette is at least halfway from that of
+        shuffled ballots to 1, Kendall's τ of their orders is at most 0.25, and each has at least 10% of the voters.
     top : int
-        How many of the first items are shown.
+        Number of first items to show.
     random_state : int, Generator or None
-        Seed of all draws.
+        Seed of all random draws.
     progress : callable, optional
-        Called with the name of each part as it begins.
+        Called with the name of each stage when it begins.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def _check(result: Any, methods: Any, bootstrap: Any, clusters: Any, top: Any) -
 
 
 def _shown(results: dict[str, Aggregation], top: int) -> np.ndarray:
-    """The first items of the result and the first three of each other method, in the order of the result."""
+    """First items of the result and the first three of each other method, in the order of the result."""
     order = np.argsort(next(iter(results.values())).ranks, kind="stable")
     first = [np.argsort(each.ranks, kind="stable")[:3] for each in results.values()]
     return order[np.isin(order, np.concatenate([order[:top], *first]))]
@@ -290,14 +290,14 @@ def _shown(results: dict[str, Aggregation], top: int) -> np.ndarray:
 def judge_votes(
     methods: dict[str, Aggregation], drawn: RankBootstrap | None, majorities: Majorities
 ) -> VoteVerdict:
-    """Judge the first place of the first of some methods.
+    """Judge the winner of the first of several methods.
 
     Examples
     --------
     >>> from apexrank import aggregate
     >>> result = aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"], method="borda")
     >>> judge_votes({"borda": result}, result.bootstrap(100), count_majorities(result)).text
-    'tea wins by Borda, and in 100% of 100 draws of the voters.'
+    'tea wins by Borda and is first in 100% of 100 bootstrap samples of the voters.'
     """
     result = next(iter(methods.values()))
     methods = comparable(methods)
@@ -307,7 +307,7 @@ def judge_votes(
     shared_by = f"{_names(first, labels)} share the first place"
     on_top = f"{labels[first[0]]} is first" if len(first) == 1 else shared_by
     if one_ballot(result):
-        return VoteVerdict("one ballot", f"There is one ballot, whose order this is: {on_top}.", [])
+        return VoteVerdict("one ballot", f"There is only one ballot, and this is its order: {on_top}.", [])
     majority = _by_majorities(majorities, labels, first)
     tied = {TITLES[name]: _names(tops, labels) for name, tops in firsts.items() if len(tops) > 1}
     shared = [f"By {name}, {tops} share the first place." for name, tops in tied.items()]
@@ -327,12 +327,12 @@ def judge_votes(
     chances, n = drawn.first, len(drawn.ranks)
     share = float(chances[winner])
     if share >= _SURE:
-        text = f"{wins}, and in {share:.0%} of {n:,} draws of the voters."
+        text = f"{wins} and is first in {share:.0%} of {n:,} bootstrap samples of the voters."
         return VoteVerdict("settled", text, [*shared, majority])
     rival = max((number for number in range(len(labels)) if number != winner), key=lambda x: chances[x])
     text = (
-        f"The first place is not settled: {labels[winner]} leads, but is first in only {share:.0%} of {n:,} draws of "
-        f"the voters, {labels[rival]} in {chances[rival]:.0%}."
+        f"The first place is not settled: {labels[winner]} leads, but is first in only {share:.0%} of {n:,} "
+        f"bootstrap samples of the voters, {labels[rival]} in {chances[rival]:.0%}."
     )
     return VoteVerdict("unsettled", text, details)
 
@@ -342,7 +342,7 @@ def _names(numbers: Sequence[int], labels: list[str]) -> str:
 
 
 def _winners(firsts: dict[str, list[int]], labels: list[str]) -> str:
-    """Winners with the methods that put them first, most methods first."""
+    """Winners with the methods that rank them first, most methods first."""
     groups: dict[str, list[str]] = {}
     for name, tops in firsts.items():
         groups.setdefault(_names(tops, labels) + (" tied" if len(tops) > 1 else ""), []).append(TITLES[name])
@@ -351,7 +351,7 @@ def _winners(firsts: dict[str, list[int]], labels: list[str]) -> str:
 
 
 def _wins(firsts: dict[str, list[int]]) -> str:
-    """Number of methods by which an item wins that is first by all of them, alone or tied."""
+    """Clause on the number of methods by which an item wins that is first by all of them, alone or tied."""
     n, alone = len(firsts), sum(len(tops) == 1 for tops in firsts.values())
     if n == 1:
         return f"wins by {TITLES[next(iter(firsts))]}"
@@ -367,24 +367,24 @@ def _by_draws(drawn: RankBootstrap | None, labels: list[str]) -> list[str]:
     share = drawn.first
     top = [number for number in np.argsort(-share, kind="stable")[:3].tolist() if share[number] >= 0.005]
     chances = listed([f"{labels[number]} in {share[number]:.0%}" for number in top])
-    return [f"First place when the voters are drawn anew: {chances} of {len(drawn.ranks):,} draws."]
+    return [f"First place in the bootstrap: {chances} of {len(drawn.ranks):,} samples of the voters."]
 
 
 def _by_majorities(found: Majorities, labels: list[str], first: list[int]) -> str:
     if found.winner is not None:
-        though = "" if found.winner in first else ", though it is not first here"
-        return f"A majority prefers {labels[found.winner]} to each other item{though} (Condorcet winner)."
-    text = "No item is preferred to each other one by a majority (no Condorcet winner)"
+        though = "" if found.winner in first else ", although it is not first here"
+        return f"A majority prefers {labels[found.winner]} to every other item{though} (Condorcet winner)."
+    text = "No item is preferred to every other one by a majority (no Condorcet winner)"
     if found.circle is not None:
         a, b, c = (labels[number] for number in found.circle)
-        text += f": majorities go in a circle, {a} over {b}, {b} over {c} and {c} over {a}"
+        text += f": majorities form a cycle, {a} over {b}, {b} over {c} and {c} over {a}"
     if found.smith is not None and len(found.smith) < len(labels):
         text += f"; {_names(found.smith.tolist(), labels)} are preferred to all others"
     return f"{text}."
 
 
 def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: VoterAgreement) -> list[str]:
-    """Notes that qualify the result: gaps, ties, and orders not proven optimal.
+    """Notes that qualify the result: missing scores, ties, and orders not proven optimal.
 
     Examples
     --------

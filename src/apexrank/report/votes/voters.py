@@ -1,4 +1,4 @@
-"""The voters behind an aggregation: majorities, agreement with the result, and two camps."""
+"""Voters behind an aggregation: majorities, agreement with the result, and two camps."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.metrics.permutation import kendall_tau
 from apexrank.report.votes.methods import MOST_PAIRS, has_gaps
 
-_MOST_COUNTED = 1_000  # items whose majorities are all kept, for the set that beats all others
-_MOST_SCORES = 2**23  # of the voters whose agreement is computed
-_MOST_WITH_GAPS = 10_000  # voters whose agreement is, where each has items of its own
-_MOST_CLUSTERED = 2**21  # scores of the voters who are parted into camps
-_FEWEST_VOTERS = 20  # of whom camps are looked for
+_MOST_COUNTED = 1_000  # maximum number of items for which all majorities are kept, for the Smith set
+_MOST_SCORES = 2**23  # maximum number of scores for computing agreement
+_MOST_WITH_GAPS = 10_000  # maximum number of voters for it, if they score different items
+_MOST_CLUSTERED = 2**21  # maximum number of scores for clustering voters into camps
+_FEWEST_VOTERS = 20  # minimum number for finding camps
 _SMALLEST_CAMP = 0.1
-_FARTHEST_TAU = 0.25  # camps whose orders agree more than this want much the same
+_FARTHEST_TAU = 0.25  # camps whose orders agree more than this are not distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +34,16 @@ class Majorities:
     Attributes
     ----------
     items : ndarray
-        Numbers of the first items of the result, best first.
+        Indices of the first items of the result, best first.
     shares : ndarray of shape (k, k)
-        Share of the voters who prefer the item of the row to that of the column; ties and gaps count for neither.
+        Share of the voters who prefer the row item to the column item; ties and missing scores count for neither.
     margins : ndarray of shape (k, k)
-        Weight of these voters less that of those who prefer the column's item; exactly 0 for a draw.
+        Weight of these voters minus that of those who prefer the column item; exactly 0 for a draw.
     winner : int or None
-        Number of the Condorcet winner: the item that a majority prefers to each other one.
+        Index of the Condorcet winner: the item that a majority prefers to every other one.
     smith : ndarray or None
-        Numbers of the fewest items each of which a majority prefers to every item outside (the Smith set), best first
-        in the result; None where all pairs are too many to count.
+        Indices of the Smith set, the smallest set of items each of which a majority prefers to every item outside, in
+        the order of the result; None if there are too many pairs to count.
     circle : tuple of three numbers, or None
         Without a winner: items of which a majority prefers each to the next, and the last to the first.
     """
@@ -56,7 +56,7 @@ class Majorities:
     circle: tuple[int, int, int] | None
 
     def to_dict(self, labels: list[str]) -> dict[str, Any]:
-        """The same in plain types, with the items by their names."""
+        """The majorities as plain values, with items by name."""
         smith, circle = self.smith, self.circle
         return {
             "items": [labels[number] for number in self.items.tolist()],
@@ -68,7 +68,7 @@ class Majorities:
 
 
 def count_majorities(result: Aggregation, most: int = 15) -> Majorities:
-    """Count majorities among the first items, and find the Condorcet winner of all.
+    """Count majorities among the first items, and find the Condorcet winner among all.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def count_majorities(result: Aggregation, most: int = 15) -> Majorities:
 def smith_set(counts: np.ndarray, total: float) -> np.ndarray:
     """Indices of the Smith set, the smallest set of items that all beat every item outside (Smith 1973).
 
-    k items score at most ``k(k − 1)/2 + k(n − k)`` by Copeland, and that only where they beat all others.
+    k items have a total Copeland score of at most ``k(k − 1)/2 + k(n − k)``, attained only if they beat all others.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def smith_set(counts: np.ndarray, total: float) -> np.ndarray:
 
 
 def _counts_of(result: Aggregation, items: np.ndarray) -> np.ndarray:
-    """Pairwise counts of some items; voters who score none of them prefer none."""
+    """Pairwise counts of some items; voters who score none of them have no preference."""
     ballots = result.ballots
     heard = np.flatnonzero(~np.isnan(np.asarray(ballots.scores[:, items], dtype=np.float64)).all(axis=1))
     if not len(heard):
@@ -125,7 +125,7 @@ def _counts_of(result: Aggregation, items: np.ndarray) -> np.ndarray:
 
 
 def _circle(margin: np.ndarray) -> tuple[int, int, int] | None:
-    """Three items that beat each other in a circle, with those of the best ranks."""
+    """Three items that beat each other in a cycle, with the best ranks."""
     beats = margin > 0
     for a in range(len(beats)):
         for b in np.flatnonzero(beats[a]).tolist():
@@ -142,15 +142,15 @@ class VoterAgreement:
     Attributes
     ----------
     rows : ndarray
-        Numbers of the voters looked at, all of them or a random sample.
+        Indices of the voters, all of them or a random sample.
     tau : ndarray
-        Their τ_b; NaN where all items are tied to the voter, or in the result.
+        Their τ_b; NaN if all items are tied for the voter, or in the result.
     weights : ndarray
-        How often each ballot was cast.
+        Number of times each ballot was cast.
     silent : int
-        How many of these ballots put no item before another.
+        Number of these ballots that rank no item above another.
     sampled : bool
-        Whether only some were looked at.
+        Whether only a sample was used.
     """
 
     rows: np.ndarray
@@ -166,18 +166,18 @@ class VoterAgreement:
 
     @property
     def mean(self) -> float | None:
-        """Mean over the voters who put something before something else; None where nobody does."""
+        """Mean over the voters who rank some item above another; None if there are none."""
         known = self.known
         return float(np.average(self.tau[known], weights=self.weights[known])) if known.any() else None
 
     def histogram(self, bins: int = 20) -> tuple[np.ndarray, np.ndarray]:
-        """Share of these voters in equal bins from −1 to 1, and the ends of the bins."""
+        """Share of these voters in equal bins from −1 to 1, and the edges of the bins."""
         known = self.known
         counts, ends = np.histogram(self.tau[known], bins, (-1, 1), weights=self.weights[known])
         return counts / max(self.weights[known].sum(), np.finfo(float).tiny), ends
 
     def extremes(self, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Positions in ``rows`` of the voters who agree most and least; nobody is in both."""
+        """Positions in ``rows`` of the voters who agree most and least, without overlap."""
         known = np.flatnonzero(self.known)
         order = known[np.argsort(-self.tau[known], kind="stable")]
         most = order[: min(k, (len(order) + 1) // 2)]
@@ -185,7 +185,7 @@ class VoterAgreement:
 
 
 def voter_agreement(result: Aggregation, random_state: Any, notes: list[str]) -> VoterAgreement:
-    """Compute the agreement of all voters, or of a random sample of many.
+    """Compute the agreement of all voters, or of a random sample if there are many.
 
     Examples
     --------
@@ -208,17 +208,17 @@ def voter_agreement(result: Aggregation, random_state: Any, notes: list[str]) ->
 
 
 def _silent(ballots: Ballots) -> int:
-    """Number of ballots, of those that count, in which no item is before another."""
+    """Number of ballots with positive weight in which no item is above another."""
     number = 0
     for part in ballots.blocks():
         block = part.ordered()
-        tied = np.fmax.reduce(block, axis=1) == np.fmin.reduce(block, axis=1)  # whatever is NaN
+        tied = np.fmax.reduce(block, axis=1) == np.fmin.reduce(block, axis=1)  # ignoring NaN
         number += int((tied & (part.weight() > 0)).sum())
     return number
 
 
 def some_voters(ballots: Ballots, rows: np.ndarray) -> Ballots:
-    """The ballots of some voters, whose names are left out."""
+    """Ballots of selected voters, without their names."""
     weights = None if ballots.weights is None else ballots.weights[rows]
     return replace(ballots, scores=ballots.scores[rows], weights=weights, voters=None)
 
@@ -230,7 +230,7 @@ def _sample(n: int, most: int, random_state: Any) -> np.ndarray:
 
 
 def uneven_scales(result: Aggregation, rows: np.ndarray) -> tuple[float, float] | None:
-    """Ranges of the scores of narrow and of wide voters where the widest weigh most; None where they do not.
+    """Score ranges of narrow and of wide voters if the widest dominate; None otherwise.
 
     Examples
     --------
@@ -251,13 +251,13 @@ class Camps:
     Attributes
     ----------
     rows, labels : ndarray
-        Numbers of the voters looked at, and the camp of each; camp 0 is the larger.
+        Indices of the voters, and the camp of each; camp 0 is the larger.
     shares : ndarray of shape (2,)
         Share of the voters in each camp.
     orders : ndarray of shape (2, n)
-        Numbers of the items by their mean points in each camp, best first.
+        Indices of the items by their mean points in each camp, best first.
     silhouette, chance : float
-        Simplified silhouette of the camps, and of two groups of as many voters whose ballots are shuffled.
+        Simplified silhouette of the camps, and of two groups of as many voters with shuffled ballots.
     tau : float
         Kendall's τ of the two orders.
     """
@@ -272,22 +272,22 @@ class Camps:
 
     @property
     def places(self) -> np.ndarray:
-        """Place of each item in each camp, shape (2, n)."""
+        """Rank of each item in each camp, shape (2, n)."""
         return np.argsort(self.orders, axis=1) + 1
 
     @property
     def threshold(self) -> float:
-        """Silhouette from which camps are clear: half way from chance to 1."""
+        """Silhouette above which camps are clear: halfway from chance to 1."""
         return (1 + self.chance) / 2
 
     @property
     def clear(self) -> bool:
-        """Whether they are apart, want different things, and neither is small."""
+        """Whether the camps are separated, have different orders, and neither is small."""
         apart = self.silhouette >= self.threshold and self.tau <= _FARTHEST_TAU
         return bool(apart and self.shares.min() >= _SMALLEST_CAMP)
 
     def to_dict(self, labels: list[str], most: int) -> dict[str, Any]:
-        """The same in plain types, with the first ``most`` items of each camp by their names."""
+        """The camps as plain values, with the first ``most`` items of each by name."""
         return {
             **{name: getattr(self, name) for name in ("clear", "silhouette", "threshold", "tau")},
             "shares": self.shares.tolist(),
@@ -296,7 +296,7 @@ class Camps:
 
 
 def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camps | None:
-    """Cluster the voters into two camps; None where that says nothing, with a note.
+    """Cluster the voters into two camps; None if that is not meaningful, with a note.
 
     Examples
     --------
@@ -341,13 +341,13 @@ def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camp
 
 
 def _points(ballots: Ballots, rows: np.ndarray) -> np.ndarray:
-    """Borda points, so that all voters weigh the same; no opinion is the middle."""
+    """Borda points, so that all voters have equal weight; no opinion is the middle."""
     points = voter_points(ballots, Rule("borda"), rows)
     return np.where(np.isnan(points), (ballots.n_items - 1) / 2, points)
 
 
 def _two_groups(points: np.ndarray, weights: np.ndarray) -> LovaszBregmanKMeans | None:
-    """k-means with evenly falling gains; None where one group takes all."""
+    """k-means with evenly decreasing gains; None if one group takes all."""
     if (points == points[0]).all():
         return None
     with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
@@ -357,10 +357,10 @@ def _two_groups(points: np.ndarray, weights: np.ndarray) -> LovaszBregmanKMeans 
 
 
 def _chance(points: np.ndarray, weights: np.ndarray, total: float, random_state: Any) -> float:
-    """Silhouette that voters without any opinion in common reach: each one's points are shuffled."""
+    """Silhouette reached by voters without any common opinion: the points of each are shuffled."""
     rng = np.random.default_rng(random_state)
     n = int(min(total, max(2, _MOST_CLUSTERED // points.shape[1])))
-    drawn = rng.choice(len(points), n, p=weights / weights.sum())  # a ballot cast twice is shuffled twice
+    drawn = rng.choice(len(points), n, p=weights / weights.sum())  # repeated ballots are shuffled separately
     shuffled = rng.permuted(points[drawn], axis=1)
     model = _two_groups(shuffled, np.ones(n))
     return 0.0 if model is None else silhouette(model, shuffled)
