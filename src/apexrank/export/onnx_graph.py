@@ -254,7 +254,7 @@ def _input_names(names: Iterable[str]) -> dict[str, str]:
 
 
 class Writer:
-    """Adds operators with unique names to a graph; arrays among their inputs become constants."""
+    """Builder that adds operators with unique names to a graph; arrays among their inputs become constants."""
 
     def __init__(self, scope: Any, container: Any) -> None:
         self.scope, self.container = scope, container

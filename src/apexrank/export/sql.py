@@ -151,7 +151,7 @@ def to_sql(
 
 
 class _Writer:
-    """Writes the parts of an expression in one dialect."""
+    """Writer of the parts of an expression in one dialect."""
 
     def __init__(self, dialect: Dialect, digits: int, prefix: str) -> None:
         self.dialect, self.digits, self.prefix = dialect, digits, prefix

@@ -132,7 +132,7 @@ def unlike_training(column: Column, profile: Profile, values: Any) -> list[str]:
 
 
 def _is_much(share: float, before: float, n: int) -> bool:
-    """Whether a share of n rows exceeds that of training by more than three standard deviations."""
+    """Whether a share of n rows is far above that of training, by more than three standard deviations."""
     return share > 2 * before + 0.05 + 3 * math.sqrt(before * (1 - before) / n)
 
 

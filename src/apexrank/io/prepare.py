@@ -279,7 +279,7 @@ def _is_text(facts: Facts) -> bool:
 
 
 class _Chooser:
-    """Decides about the columns one by one, and collects the notes."""
+    """Chooser of columns, which decides about them one by one and collects the notes."""
 
     def __init__(self, recipe: Recipe, all_text: bool, separator: str | None, source: str) -> None:
         self.recipe, self.all_text, self.separator, self.source = recipe, all_text, separator, source

@@ -88,7 +88,7 @@ class Push(PricedObjective):
 
     @property
     def noise(self) -> float:
-        """Variance of the difference between the mean positive and the mean negative, averaged over the groups.
+        """Variance of the group-averaged difference between the mean positive and the mean negative.
 
         For rows of unit variance: ``1/n₊ + 1/n₋`` without groups. Weights count as repetitions; a total weight below
         one row counts as one.

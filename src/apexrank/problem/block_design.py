@@ -267,7 +267,7 @@ class BlockSums:
 
 
 class _Asked:
-    """Record the sums that an objective requests regardless of the values returned."""
+    """Recorder of the sums that an objective requests regardless of the values returned."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []

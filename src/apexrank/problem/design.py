@@ -404,7 +404,7 @@ def _unit_of(variance: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def spread_inside(design: Design, lists: Any) -> np.ndarray:
-    """Standard deviation of each column around its list means; a listwise objective depends on nothing else.
+    """Standard deviation of each column around its list means; a listwise objective depends only on these deviations.
 
     For many lists, a random sample of about 16,000 rows is used.
     """

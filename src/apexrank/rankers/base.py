@@ -256,7 +256,7 @@ def class_scores(fitted: Any, X: Any) -> np.ndarray:
 
 
 def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
-    """Return the objective, or under a pure L1 penalty an equivalent form that is bounded below.
+    """Return the objective, or under a pure L1 penalty an increasing transform of it that is bounded below.
 
     Without a lower bound there is no minimum.
     """

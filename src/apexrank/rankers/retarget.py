@@ -260,7 +260,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
 
 
 def _play(online: OnlineGradient, rows: Any, objective: Retarget) -> None:
-    """One step on the rows of a list; dense ones less their mean, unless the objective has bounds and sees it."""
+    """Take one step on the rows of a list; dense rows are centred if the objective is shift-invariant."""
     free = objective.shift_invariant
     if free and not sparse.issparse(rows):
         rows = rows - rows.mean(axis=0, dtype=float)
