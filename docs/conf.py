@@ -1,4 +1,4 @@
-"""How Sphinx builds the site: ``make docs``. Nothing is fetched while building, and the pages fetch nothing."""
+"""Sphinx configuration of the site (``make docs``). Neither the build nor the pages use the network."""
 
 import os
 import sys

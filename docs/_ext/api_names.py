@@ -1,4 +1,4 @@
-"""Names of the library in docstrings: found wherever they are documented, and none of scikit-learn's own methods.
+"""Resolve names of the library in docstrings, and leave out methods inherited from other packages.
 
 A class lives in a module (``apexrank.rankers.push.PNormPush``) and is documented under the name that users import
 (``apexrank.PNormPush``). Docstrings may use either, or the bare name where it is clear.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def resolve(target: str) -> Any:
-    """The object that a dotted name means, or None."""
+    """Import the object with this dotted name; None if there is none."""
     parts = target.split(".")
     for cut in range(len(parts), 0, -1):
         try:
@@ -32,7 +32,7 @@ def resolve(target: str) -> Any:
 
 
 def candidates(node: pending_xref) -> Iterator[str]:
-    """Full names that a reference may mean, from where it stands outwards."""
+    """Full names that a reference may mean, from the innermost scope outwards."""
     target, module, owner = node["reftarget"].lstrip("."), node.get("py:module"), node.get("py:class")
     yield target
     if module and owner:
@@ -44,14 +44,14 @@ def candidates(node: pending_xref) -> Iterator[str]:
 
 
 def is_attribute(node: pending_xref) -> bool:
-    """Whether the reference names an attribute that the class around it describes or sets when it is made."""
+    """Whether the reference names an attribute that the enclosing class annotates or documents."""
     owner = resolve(f"{node.get('py:module')}.{node.get('py:class')}")
     name = node["reftarget"]
     return name in getattr(owner, "__annotations__", {}) or name in (getattr(owner, "__doc__", None) or "")
 
 
 def documented(env: BuildEnvironment) -> dict[int, str]:
-    """Documented names by the identity of what they name."""
+    """Documented names, by the ``id`` of their object."""
     names = {}
     for name in env.get_domain("py").objects:
         found = resolve(name)
@@ -81,7 +81,7 @@ def find_documented(app: Sphinx, env: BuildEnvironment, node: pending_xref, text
 
 
 def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what a class has from scikit-learn, numpy or Python itself."""
+    """Skip members that a class inherits from scikit-learn, NumPy or Python itself."""
     function = getattr(obj, "fget", obj)
     home = getattr(function, "__module__", None) or getattr(
         getattr(obj, "__objclass__", None), "__module__", ""
@@ -92,7 +92,7 @@ def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, option
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Listen for references that Sphinx cannot resolve, and for members of classes."""
+    """Connect to unresolved references and to members of classes."""
     app.connect("missing-reference", find_documented)
     app.connect("autodoc-skip-member", skip_foreign)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

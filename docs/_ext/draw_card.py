@@ -1,4 +1,4 @@
-"""Draw ``docs/images/card.png``, the picture of link previews: ``python docs/_ext/draw_card.py``."""
+"""Draw ``docs/images/card.png``, the picture in link previews: ``python docs/_ext/draw_card.py``."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def draw_curves(figure):
 
 
 def main():
-    """Write the picture: 1200 by 630 pixels, without the time of writing."""
+    """Write the picture, 1200 by 630 pixels."""
     figure = mpl.figure.Figure(figsize=(12, 6.3), dpi=100, facecolor="white")
     draw_logo(figure)
     figure.text(0.165, 0.755, "apexrank", fontsize=46, weight="bold", color="#222222")

@@ -1,4 +1,4 @@
-"""Markdown pages as they are in the repository, made fit for the site.
+"""Adapt the Markdown pages of the repository to the site.
 
 Examples with prompts stand in the pages as plain paragraphs, which the tests run; here they become code. Links to the
 files of examples become links to their pages in the gallery, and links to the README go to the front page.
@@ -21,7 +21,7 @@ README = re.compile(r"\]\((?:\.\./)+README\.md(#[\w-]+)?\)")
 
 
 def fence_examples(lines: list[str]) -> Iterator[str]:
-    """The lines, with paragraphs that begin with a prompt put into blocks of code."""
+    """Put paragraphs that begin with a prompt into code blocks."""
     fenced = prompt = False
     indent = ""
     for line in lines:
@@ -39,7 +39,7 @@ def fence_examples(lines: list[str]) -> Iterator[str]:
 
 
 def link_to_gallery(text: str, docname: str) -> str:
-    """The text, with links out of ``docs/`` pointing to pages of the site."""
+    """Point links that leave ``docs/`` to pages of the site."""
     here = docname.rpartition("/")[0] or "."
     text = EXAMPLE.sub(lambda m: f"]({relpath(f'auto_examples/{m[1]}/{m[2]}.rst', here)})", text)
     text = GALLERY.sub(f"]({relpath('auto_examples/index.rst', here)})", text)
@@ -53,6 +53,6 @@ def prepare(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Listen for pages that have been read."""
+    """Connect to the event after a page is read."""
     app.connect("source-read", prepare)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

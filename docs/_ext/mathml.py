@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: no script and no fonts from elsewhere.
+"""Formulas as MathML, which browsers render without scripts or external fonts.
 
 ``$x$`` in Markdown, ``:math:`` and ``.. math::`` in docstrings; the LaTeX is converted while building.
 """
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def markup(latex: str, *, block: bool, location: Any = None) -> str:
-    """MathML of a formula; one that cannot be converted is shown as it was written, with a warning."""
+    """Convert a formula to MathML; if that fails, warn and show its LaTeX."""
     try:
         return convert(latex.strip(), display="block" if block else "inline")
     except Exception as error:
@@ -26,13 +26,13 @@ def markup(latex: str, *, block: bool, location: Any = None) -> str:
 
 
 def visit_inline(self: Any, node: nodes.math) -> None:
-    """Put an inline formula on the page."""
+    """Write an inline formula."""
     self.body.append(markup(node.astext(), block=False, location=node))
     raise nodes.SkipNode
 
 
 def visit_block(self: Any, node: nodes.math_block) -> None:
-    """Put a displayed formula on the page, with its number and anchor where it has them."""
+    """Write a displayed formula, with its number and anchor if it has them."""
     ids = f' id="{node["ids"][0]}"' if node["ids"] else ""
     number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
     self.body.append(

@@ -1,4 +1,4 @@
-"""Docstrings are written to be read in a terminal: norms as ``|w|`` and attributes as ``coef_`` are no markup there.
+"""Escape plain text in docstrings, such as the norm ``|w|`` or ``coef_``, that reStructuredText reads as markup.
 
 Outside code, the bars and the underscores at the ends of names are escaped before reStructuredText sees them; and a
 summary does not end at "sec.".
@@ -19,14 +19,14 @@ NAME = re.compile(r"(?<![\w\\.])([A-Za-z]\w*)_(?!\w)")
 
 
 def escaped(text: str) -> str:
-    """A line with its bars and names escaped, but for what is code or a role."""
+    """Escape bars and trailing underscores of a line outside code and roles."""
     parts = CODE.split(text)
     parts[::2] = [NAME.sub(r"\1\\_", BAR.sub(r"\\|", part)) for part in parts[::2]]
     return "".join(parts)
 
 
 def escaped_lines(lines: list[str]) -> Iterator[str]:
-    """The lines, escaped but for examples with prompts and directives."""
+    """Escape the lines of a docstring, except examples and directives."""
     example = False
     for line in lines:
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
@@ -34,12 +34,12 @@ def escaped_lines(lines: list[str]) -> Iterator[str]:
 
 
 def prepare(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Change a docstring in place, after numpydoc has laid it out."""
+    """Escape a docstring in place, after numpydoc has formatted it."""
     lines[:] = list(escaped_lines(lines))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Listen for docstrings; tell tables of names where a sentence does not end."""
+    """Connect to docstrings, and list abbreviations that do not end a sentence in summary tables."""
     from sphinx.ext import autosummary
 
     autosummary.WELL_KNOWN_ABBREVIATIONS += ("sec.", "eq.", "ch.")

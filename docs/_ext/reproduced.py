@@ -1,8 +1,8 @@
-"""The papers' tables and figures run again, from ``docs/_data/reproduce.json``.
+"""Tables of reproduced experiments, from ``docs/_data/reproduce.json``.
 
-A page asks by ``{reproduced} PART`` for the ``summary``, for what is ``differing``, for all ``verdicts`` on claims of
-the papers, or for the answers to ``questions`` of ours. After
-``apexrank reproduce all --out DIR``, ``python docs/_ext/reproduced.py DIR`` takes over what the page shows.
+``{reproduced} PART`` inserts the ``summary``, the ``differing`` claims, all ``verdicts`` on claims of the papers, or
+the answers to our own ``questions``. After ``apexrank reproduce all --out DIR``,
+``python docs/_ext/reproduced.py DIR`` updates the data of the page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MARKUP = re.compile(r"([\\*_<>$\[\]])")
 
 
 def take_over(folder: Path, data: Path = DATA) -> int:
-    """Keep the words, not the tables, of a run; returns how many experiments it had."""
+    """Store the verdicts of a run without its tables; return the number of experiments."""
     found = json.loads((folder / "reproduce.json").read_text(encoding="utf-8"))
     entries = [{key: entry[key] for key in KEPT if key in entry} for entry in found["experiments"]]
     kept = {key: found[key] for key in ("date", "versions", "machine")} | {"experiments": entries}
@@ -33,12 +33,12 @@ def take_over(folder: Path, data: Path = DATA) -> int:
 
 
 def plain(text: str) -> str:
-    """Text in which nothing is markup."""
+    """Escape text so that it contains no markup."""
     return MARKUP.sub(r"\\\1", text)
 
 
 def summary_lines(found: dict[str, Any]) -> list[str]:
-    """The table of experiments, and a line that says where they ran."""
+    """Table of experiments, and a line about the machine they ran on."""
     entries = [entry | {"title": plain(entry["title"])} for entry in found["experiments"]]
     there = {entry["name"] for entry in entries}
     absent = [f"`{name}`" for name in papers.names() if name not in there]
@@ -48,7 +48,7 @@ def summary_lines(found: dict[str, Any]) -> list[str]:
 
 
 def differing_lines(found: dict[str, Any]) -> list[str]:
-    """One table with a row for each claim that differs: the reason, and what was seen."""
+    """Table of the claims that differ, with the reason and the observation."""
     rows = []
     for entry in found["experiments"]:
         for verdict in entry["verdicts"]:
@@ -70,12 +70,12 @@ def _table(found: dict[str, Any], header: tuple[str, str], paper: bool) -> list[
 
 
 def verdict_lines(found: dict[str, Any]) -> list[str]:
-    """One table with a row for each verdict on a claim of the papers."""
+    """Table of the verdicts on claims of the papers."""
     return _table(found, ("row or claim", "verdict"), paper=True)
 
 
 def question_lines(found: dict[str, Any]) -> list[str]:
-    """One table with a row for each question of ours."""
+    """Table of our own questions and their answers."""
     return _table(found, ("question", "answer"), paper=False)
 
 

@@ -1,4 +1,4 @@
-"""Names for the buttons that unfold the sidebar, which the theme leaves without any: screen readers need them."""
+"""Accessible names for the toggle buttons of the sidebar, which the theme leaves unnamed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUTTON = re.compile(r"(<a [^>]*>([^<]*)</a>\s*<details[^>]*>\s*<summary)>")
 
 
 def labelled(html: str) -> str:
-    """Give each button the title of the page that it stands beside."""
+    """Label each toggle button with the title of its page."""
     return BUTTON.sub(r'\1 aria-label="Pages in \2">', html)
 
 
@@ -25,6 +25,6 @@ def label_sidebar(app: Sphinx, pagename: str, template: str, context: dict[str, 
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Listen for pages, after the theme."""
+    """Connect to pages, after the theme."""
     app.connect("html-page-context", label_sidebar, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

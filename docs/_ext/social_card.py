@@ -19,14 +19,14 @@ ALT = "apexrank: frauds found among the first false alarms, more with a push tha
 
 
 def description(doctree: nodes.document | None) -> str:
-    """First paragraph of a page that is not in a box, cut to the length that previews show."""
+    """First paragraph of a page outside admonitions, shortened for previews."""
     paragraphs = doctree.findall(nodes.paragraph) if doctree else ()
     texts = (p.astext() for p in paragraphs if not isinstance(p.parent, nodes.Admonition))
     return shorten(next(texts, DEFAULT), 200, placeholder=" …")
 
 
 def describe(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Add the tags to the head of a page; addresses are absolute where ``html_baseurl`` is set."""
+    """Add the tags to the head of a page; URLs are absolute if ``html_baseurl`` is set."""
     text, site = description(doctree), app.config.html_baseurl
     tags = {
         "og:type": "website",
@@ -47,6 +47,6 @@ def describe(app: Sphinx, pagename: str, template: str, context: dict[str, Any],
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Listen for pages."""
+    """Connect to pages."""
     app.connect("html-page-context", describe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
