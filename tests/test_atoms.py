@@ -74,7 +74,7 @@ def test_prices_in_the_log_domain_at_the_extremes():
 
 @pytest.mark.parametrize("p", [0.5, 0, -1, np.inf, np.nan])
 def test_power_refuses_p_below_one(p):
-    with pytest.raises(InputError, match="p must be a finite number of at least 1"):
+    with pytest.raises(InputError, match="`p` must be a finite number of at least 1"):
         prices.Power(p)
 
 
@@ -152,7 +152,7 @@ def test_registry_names_and_instances():
     assert prices.PRICES.get("log1p", p=7) == prices.Log1p()
     hinge = losses.Hinge()
     assert losses.LOSSES.get(hinge) is hinge
-    with pytest.raises(InputError, match="unknown loss 'squared': use one of exponential"):
+    with pytest.raises(InputError, match="unknown `loss` 'squared': use one of exponential"):
         losses.LOSSES.get("squared")
-    with pytest.raises(InputError, match="unknown price 3"):
+    with pytest.raises(InputError, match="unknown `price` 3"):
         prices.PRICES.get(3)

@@ -423,7 +423,7 @@ def test_the_upper_bound_needs_no_convex_price_and_theorem_1_an_increasing_one()
     with pytest.raises(InputError, match="4 negatives cost more than"):
         r_max_bounds(0.0, 4, Exponential())
     assert r_max_bounds(log(10), 4, "identity") == pytest.approx((2.5, 10))
-    with pytest.raises(InputError, match="log_risk must be"):
+    with pytest.raises(InputError, match="`log_risk` must be"):
         r_max_bounds(-inf, 4, "identity")
 
 
@@ -532,11 +532,11 @@ def test_stability_of_sparse_and_wide_rows():
 
 
 def test_bad_input_of_the_stability_bound():
-    with pytest.raises(InputError, match="alpha must be a number in"):
+    with pytest.raises(InputError, match="`alpha` must be a number in"):
         link_stability(np.ones((2, 1)), [0, 1], [1, 0], 0.0)
     with pytest.raises(InputError, match=r"X needs two dimensions and at least one row, got shape \(2,\)"):
         link_concentration(np.ones(2), 1.0, 1.0)
-    with pytest.raises(InputError, match=r"delta must be a number in \(0, 1\)"):
+    with pytest.raises(InputError, match=r"`delta` must be a number in \(0, 1\)"):
         link_concentration(np.ones((2, 1)), 1.0, 1.0, delta=1.0)
     with pytest.raises(InputError, match=r"got shapes \(2, 1\), \(2,\) and \(3,\)"):
         link_stability(np.ones((2, 1)), [0, 1], [1, 0, 2], 1.0)

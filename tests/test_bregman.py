@@ -198,13 +198,13 @@ def test_the_sum_of_parallel_steps_is_wrong():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bregman_projection("squared", [1.0], [[1.0, 2.0]], [1.0]), "A needs 1 columns"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0, 2.0]], [1.0]), "`A` needs 1 columns"),
         (lambda: bregman_projection("squared", [1.0], [[1.0]], [1.0, 2.0]), "b one number per row"),
         (lambda: bregman_projection("squared", [1.0], [[0.0]], [1.0]), "must not be all zeros"),
         (lambda: bregman_projection("squared", [1.0], [[np.nan]], [1.0]), "finite numbers"),
         (lambda: bregman_projection("squared", [1.0], [[1.0]], [np.inf]), "b must be finite"),
-        (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], tol=-1), "tol must be"),
-        (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], max_iter=-1), "max_iter must be"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], tol=-1), "`tol` must be"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], max_iter=-1), "`max_iter` must be"),
         (
             lambda: bregman_projection("i-divergence", [1.0], [[1.0]], [-1.0]),
             "does not cross the domain's interior",

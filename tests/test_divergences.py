@@ -238,7 +238,7 @@ def test_names_and_equality():
     assert DIVERGENCES.get("squared", weight=[1, 2]) == Squared(weight=(1.0, 2.0))
     assert Squared(weight=(1.0, 2.0)) != Squared()
     assert len({Squared(), Squared(), KL()}) == 2
-    with pytest.raises(InputError, match="unknown divergence 'euclid': use one of squared, kl"):
+    with pytest.raises(InputError, match="unknown `divergence` 'euclid': use one of squared, kl"):
         DIVERGENCES.get("euclid")
 
 

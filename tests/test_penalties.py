@@ -133,8 +133,8 @@ def test_penalties_of_an_estimator():
 @pytest.mark.parametrize(
     ("penalty", "message"),
     [
-        (Ridge(-1.0), "alpha must be a finite number of at least 0"),
-        (ElasticNet(1.0, 1.5), "l1_ratio must be between 0 and 1"),
+        (Ridge(-1.0), "`alpha` must be a finite number of at least 0"),
+        (ElasticNet(1.0, 1.5), "`l1_ratio` must be between 0 and 1"),
         (Quadratic(np.eye(2)), "a row and a column for each of the 3 features"),
         (Quadratic(np.triu(np.ones((3, 3)))), "must be symmetric"),
         (Quadratic(-np.eye(3)), "positive semi-definite"),

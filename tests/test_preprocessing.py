@@ -323,7 +323,7 @@ def test_sparse_corner_cases():
 @pytest.mark.parametrize("method", ["minmax", "standard", "rank"])
 def test_sparse_is_refused_where_zeros_would_fill(method):
     with pytest.raises(
-        InputError, match=r"would fill the zeros of a sparse X: use method='max', or give X.toarray"
+        InputError, match=r"would fill the zeros of a sparse X: use `method='max'`, or give X.toarray"
     ):
         QueryNormalizer(method).fit(sparse.csr_array(np.eye(2)))
 
@@ -336,25 +336,28 @@ def test_sparse_is_refused_where_zeros_would_fill(method):
     [
         (
             lambda: QueryNormalizer("median").fit([[1.0]]),
-            "unknown method 'median': use one of minmax, standard, max",
+            "unknown `method` 'median': use one of minmax, standard, max",
         ),
         (
             lambda: QueryNormalizer().fit([[1.0]]).set_params(method="median").transform([[1.0]]),
-            "unknown method 'median'",
+            "unknown `method` 'median'",
         ),
         (
             lambda: QueryNormalizer(missing="drop").fit([[1.0]]),
-            "unknown missing 'drop': use one of raise, keep",
+            "unknown `missing` 'drop': use one of raise, keep",
         ),
         (
             lambda: QueryNormalizer().fit([[1.0]], groups=[1, 2]),
-            "groups needs one id per row: expected 1 ids",
+            "`groups` needs one id per row: expected 1 ids",
         ),
         (
             lambda: QueryNormalizer().fit([[1.0]]).transform([[1.0]], groups=[1, 2]),
-            "groups needs one id per row",
+            "`groups` needs one id per row",
         ),
-        (lambda: QueryNormalizer().fit_transform([[1.0]], groups=[None]), "groups has a missing id in row 0"),
+        (
+            lambda: QueryNormalizer().fit_transform([[1.0]], groups=[None]),
+            "`groups` has a missing id in row 0",
+        ),
     ],
 )
 def test_bad_arguments(make, what):
@@ -397,7 +400,7 @@ def test_groups_are_routed_through_a_pipeline(method):
         pipe = make_pipeline(QueryNormalizer(method), ranker)
         pipe.fit(train.data, train.target, groups=train.groups)
         piped = pipe.predict(test.data, groups=test.groups)
-        with pytest.raises(InputError, match="groups are missing"):
+        with pytest.raises(InputError, match="`groups` are missing"):
             pipe.predict(test.data)
     by_hand = CrucialPairsPush(p=1, alpha=0.1).fit(
         QueryNormalizer(method).fit_transform(train.data, groups=train.groups),
@@ -442,7 +445,7 @@ def test_without_routing_fit_takes_groups_by_the_name_of_the_step():
     scaled = QueryNormalizer().fit_transform(example.data, groups=example.groups)
     by_hand = CrucialPairsPush(p=1, alpha=0.1).fit(scaled, example.target, groups=example.groups)
     np.testing.assert_array_equal(pipe[-1].coef_, by_hand.coef_)
-    with pytest.raises(InputError, match="groups are missing"):
+    with pytest.raises(InputError, match="`groups` are missing"):
         pipe.predict(example.data)
 
 

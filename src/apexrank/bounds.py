@@ -262,7 +262,7 @@ def negatives_needed(
     best = 1e300 if sharp else min(max(1.0, lowest), 1e300)
     if excess(best) > 0:
         raise InputError(
-            f"{n_positives:g} positives are too few for epsilon={epsilon:g} and delta={delta:g}, "
+            f"{n_positives:g} positives are too few for `epsilon={epsilon:g}` and `delta={delta:g}`, "
             "whatever the number of negatives: use more positives, or a larger epsilon or delta"
         )
     return _whole(_least(excess, 1.0, best))
@@ -305,7 +305,7 @@ def positives_needed(
     if spent >= log_budget:
         fewest = negatives_needed(epsilon, delta, theta, p, log_covering, r_min=r_min, sharp=sharp)
         raise InputError(
-            f"{n_negatives:g} negatives are too few for epsilon={epsilon:g}, delta={delta:g} and p={p:g}, "
+            f"{n_negatives:g} negatives are too few for `epsilon={epsilon:g}`, `delta={delta:g}` and `p={p:g}`, "
             f"whatever the number of positives: it takes more than {max(fewest, n_negatives):g}"
         )
     left = log_budget + log1p(-exp(spent - log_budget))
@@ -519,7 +519,7 @@ def _rate(epsilon: float, p: float, r_min: float) -> float:
     """Return ``max{(ε²/16)·R_min^{2(p−1)}, (ε/4)^{2p}}``."""
     _check_p(p)
     if not 0 <= r_min <= 1:
-        raise InputError(f"r_min must be a number from 0 to 1, got {r_min!r}")
+        raise InputError(f"`r_min` must be a number from 0 to 1, got {r_min!r}")
     return exp(2 * log(epsilon / 4) + 2 * (p - 1) * log(max(r_min, epsilon / 4)))
 
 
@@ -549,10 +549,10 @@ def _whole(x: float) -> float:
 
 def _check_p(p: float) -> None:
     if not 1 <= p < inf:
-        raise InputError(f"p must be a finite number of at least 1, got {p!r}: there is no bound for R_max")
+        raise InputError(f"`p` must be a finite number of at least 1, got {p!r}: there is no bound for R_max")
 
 
 def _check(name: str, value: float, low: float, high: float, right_open: bool = False) -> None:
     if not (low < value <= high) or (right_open and value == high):
         bracket = ")" if right_open or high == inf else "]"
-        raise InputError(f"{name} must be a number in ({low:g}, {high:g}{bracket}, got {value!r}")
+        raise InputError(f"`{name}` must be a number in ({low:g}, {high:g}{bracket}, got {value!r}")

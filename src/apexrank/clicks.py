@@ -72,7 +72,7 @@ def count_clicks(row: ArrayLike, position: ArrayLike, clicked: ArrayLike) -> Cli
         raise InputError("row, position and clicked need one entry each for every document shown")
     for name, values, lowest in (("row", rows, 0), ("position", places, 1)):
         if values.dtype.kind not in "iu" or values.min() < lowest:
-            raise InputError(f"{name} must be whole numbers of at least {lowest}")
+            raise InputError(f"`{name}` must be whole numbers of at least {lowest}")
     if hits.dtype.kind not in "biuf" or not np.isin(hits, (0, 1)).all():
         raise InputError("clicked must be True or False (1 or 0) for each document shown")
     last = int(places.max()) + 1
@@ -300,9 +300,9 @@ def _chances(clicks: Clicks, propensities: ArrayLike, n_rows: int) -> np.ndarray
     """Return the propensity of the position of each count."""
     p, last = np.asarray(propensities, dtype=np.float64), int(clicks.position.max())
     if p.ndim != 1 or len(p) < last or not (np.isfinite(p) & (p > 0)).all():
-        raise InputError(f"propensities needs a number above 0 for each of the {last} positions of the log")
+        raise InputError(f"`propensities` needs a number above 0 for each of the {last} positions of the log")
     if n_rows <= clicks.row.max():
         raise InputError(
-            f"n_rows is {n_rows}, but the log has the document {clicks.row.max()}: count all documents"
+            f"`n_rows` is {n_rows}, but the log has the document {clicks.row.max()}: count all documents"
         )
     return p[clicks.position - 1]

@@ -115,7 +115,7 @@ class Separable(Divergence):
             return
         weight = np.asarray(self.weight, dtype=float)
         if weight.ndim != 1 or not np.all((weight > 0) & np.isfinite(weight)):
-            raise InputError("weight must be a list of finite numbers above 0, one for each coordinate")
+            raise InputError("`weight` must be a list of finite numbers above 0, one for each coordinate")
         object.__setattr__(self, "weight", tuple(weight.tolist()))
 
     @cached_property
@@ -406,5 +406,5 @@ class KL(Divergence):
 
 
 DIVERGENCES: Registry[Divergence] = Registry(
-    "divergence", Divergence, (Squared, KL, IDivergence, ShiftedIDivergence, ItakuraSaito, Logistic)
+    "`divergence`", Divergence, (Squared, KL, IDivergence, ShiftedIDivergence, ItakuraSaito, Logistic)
 )

@@ -50,7 +50,7 @@ _FOREIGN = (
     ),
     (rb"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
     (rb"apexrank model \d", "a model file of apexrank: give it where a model is asked for"),
-    (rb"apexrank checkpoint \d", "a checkpoint of apexrank: give it with --checkpoint"),
+    (rb"apexrank checkpoint \d", "a checkpoint of apexrank: give it as `checkpoint`"),
     (
         rb"\s*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_][^\n]*\.\s",
         "RDF N-Triples: write its links as CSV, source and target",
@@ -93,7 +93,7 @@ OURS = (
         rb"\S+[ \t]+qid:\S+[ \t]+\d+:",
         "a LETOR file of rows to rank: give it where such tables are read, under a name that ends in .txt",
     ),
-    (rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+\S+[ \t]+\S+\s", "a TREC run: use evaluate with --qrels"),
+    (rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+\S+[ \t]+\S+\s", "a TREC run: evaluate it with `qrels`"),
     (
         rb"(?:\S+[ \t]+0[ \t]+(?=\S*[A-Za-z])\S+[ \t]+-?\d+\r?\n){3}",
         "TREC relevance judgements (qrels): use evaluate with --qrels",

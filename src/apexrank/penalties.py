@@ -277,9 +277,9 @@ class GroupLasso(_Mixed):
     def check(self, n_features: int) -> None:
         super().check(n_features)
         if len(np.asarray(self.groups)) != n_features:
-            raise InputError(f"groups needs an entry for each of the {n_features} coefficients")
+            raise InputError(f"`groups` needs an entry for each of the {n_features} coefficients")
         if not 0 < self.l1_ratio < 1:
-            raise InputError(f"a group lasso needs l1_ratio above 0 and below 1, got {self.l1_ratio!r}")
+            raise InputError(f"a group lasso needs `l1_ratio` above 0 and below 1, got {self.l1_ratio!r}")
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -338,13 +338,13 @@ class Quadratic(Penalty):
         P = np.asarray(self.P, dtype=float)
         if P.shape != (n_features, n_features):
             raise InputError(
-                f"P needs a row and a column for each of the {n_features} features, got shape {P.shape}"
+                f"`P` needs a row and a column for each of the {n_features} features, got shape {P.shape}"
             )
         if not np.isfinite(P).all() or not np.allclose(P, P.T, rtol=1e-10, atol=1e-12 * np.abs(P).max()):
-            raise InputError("P must be symmetric, of finite numbers")
+            raise InputError("`P` must be symmetric, of finite numbers")
         if self._eigenvalues[0] < -1e-10 * max(self._eigenvalues[-1], 0.0):
             raise InputError(
-                f"P must be positive semi-definite, but has the eigenvalue {self._eigenvalues[0]:.3g}"
+                f"`P` must be positive semi-definite, but has the eigenvalue {self._eigenvalues[0]:.3g}"
             )
 
     @cached_property
@@ -380,9 +380,11 @@ class Bounded(Penalty):
         self.base.check(n_features)
         low, high = np.asarray(self.low), np.asarray(self.high)
         for shape in {low.shape, high.shape} - {(), (n_features,)}:
-            raise InputError(f"bounds are numbers, or one for each of the {n_features} features, got {shape}")
+            raise InputError(
+                f"`bounds` are numbers, or one for each of the {n_features} features, got {shape}"
+            )
         if not (np.all(low <= 0) and np.all(high >= 0) and np.all(low < high)):
-            raise InputError(f"bounds must have low <= 0 <= high, got {self.low!r} and {self.high!r}")
+            raise InputError(f"`bounds` must have low <= 0 <= high, got {self.low!r} and {self.high!r}")
         if self.base.is_bounded:
             raise InputError("a penalty has one pair of bounds: give low and high once")
 

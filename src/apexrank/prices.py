@@ -96,7 +96,7 @@ class Power(Price):
     def __post_init__(self) -> None:
         if not isinstance(self.p, Real) or not 1 <= float(self.p) < np.inf:
             raise InputError(
-                f"p must be a finite number of at least 1, got {self.p!r}; PNormPush also takes inf"
+                f"`p` must be a finite number of at least 1, got {self.p!r}; PNormPush also takes inf"
             )
 
     @property
@@ -189,4 +189,4 @@ class Custom(Price):
         return np.log(self.dg(np.exp(log_r)))
 
 
-PRICES: Registry[Price] = Registry("price", Price, (Power, Identity, Exponential, Log1p))
+PRICES: Registry[Price] = Registry("`price`", Price, (Power, Identity, Exponential, Log1p))

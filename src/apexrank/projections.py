@@ -257,7 +257,7 @@ def bregman_projection(
     if not result.converged:
         warnings.warn(
             f"Bregman's algorithm stopped after {result.n_iter} sweeps with residual {result.residual:.1e}: "
-            "raise max_iter; if that does not help, no point may satisfy all constraints",
+            "raise `max_iter`; if that does not help, no point may satisfy all constraints",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -323,7 +323,7 @@ class _Dual:
 def _check_rows(A: ArrayLike, b: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
     rows, bounds = np.asarray(A, dtype=float), np.asarray(b, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != n or bounds.shape != rows.shape[:1]:
-        raise InputError(f"A needs {n} columns and b one number per row, got {rows.shape}, {bounds.shape}")
+        raise InputError(f"`A` needs {n} columns and b one number per row, got {rows.shape}, {bounds.shape}")
     if not np.all(np.isfinite(bounds)):
         raise InputError("b must be finite: leave out rows without a bound")
     return check_normal(rows, rows.shape), bounds
@@ -339,7 +339,7 @@ def _segment_softmax(theta: np.ndarray, indptr: np.ndarray, counts: np.ndarray) 
         return theta
     top = np.maximum.reduceat(theta, starts)
     if not np.all(np.isfinite(top)):
-        raise InputError("theta needs a finite largest value in every segment")
+        raise InputError("`theta` needs a finite largest value in every segment")
     y = np.exp(theta - top[rows])
     return y / np.add.reduceat(counts * y, starts)[rows]
 
@@ -461,9 +461,9 @@ def _check_crossing(atom: Separable, theta: np.ndarray, a: np.ndarray, b: np.nda
 def natural_parameters(atom: Divergence, theta: ArrayLike, natural: bool) -> np.ndarray:
     values = np.asarray(theta, dtype=float)
     if values.ndim != 1:
-        raise InputError(f"theta must be one-dimensional, got shape {values.shape}")
+        raise InputError(f"`theta` must be one-dimensional, got shape {values.shape}")
     if np.any(np.isnan(values)):
-        raise InputError(f"theta has a missing value in row {int(np.argmax(np.isnan(values)))}")
+        raise InputError(f"`theta` has a missing value in row {int(np.argmax(np.isnan(values)))}")
     if natural:
         return values
     # with KL each segment has its own sum, so the check that everything sums to 1 does not apply
@@ -473,7 +473,7 @@ def natural_parameters(atom: Divergence, theta: ArrayLike, natural: bool) -> np.
 def _positive(weight: ArrayLike, n: int) -> np.ndarray:
     weights = np.asarray(weight, dtype=float)
     if weights.shape != (n,) or not np.all((weights > 0) & np.isfinite(weights)):
-        raise InputError(f"weight must be {n} finite numbers above 0, one for each row")
+        raise InputError(f"`weight` must be {n} finite numbers above 0, one for each row")
     return weights
 
 

@@ -49,16 +49,16 @@ def check_finite(name: str, value: Any, lowest: float) -> None:
     --------
     >>> check_finite("tol", -1, 0)
     Traceback (most recent call last):
-    apexrank.errors.InputError: tol must be a finite number of at least 0, got -1
+    apexrank.errors.InputError: `tol` must be a finite number of at least 0, got -1
     """
     if not isinstance(value, Real) or not lowest <= float(value) < inf:
-        raise InputError(f"{name} must be a finite number of at least {lowest}, got {value!r}")
+        raise InputError(f"`{name}` must be a finite number of at least {lowest}, got {value!r}")
 
 
 def check_between(name: str, value: Any, lowest: float, highest: float) -> None:
     """Raise InputError unless ``value`` is a number from ``lowest`` to ``highest``."""
     if not isinstance(value, Real) or not lowest <= float(value) <= highest:
-        raise InputError(f"{name} must be between {lowest} and {highest}, got {value!r}")
+        raise InputError(f"`{name}` must be between {lowest} and {highest}, got {value!r}")
 
 
 def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> None:
@@ -68,10 +68,10 @@ def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> 
     --------
     >>> check_count("max_iter", 2.5)
     Traceback (most recent call last):
-    apexrank.errors.InputError: max_iter must be a whole number of at least 1, got 2.5
+    apexrank.errors.InputError: `max_iter` must be a whole number of at least 1, got 2.5
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
-        raise InputError(f"{name} must be a whole number of at least {lowest}{otherwise}, got {value!r}")
+        raise InputError(f"`{name}` must be a whole number of at least {lowest}{otherwise}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
@@ -82,11 +82,11 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
     >>> from typing import Literal
     >>> check_choice("test", "z", Literal["permutation", "t"])
     Traceback (most recent call last):
-    apexrank.errors.InputError: unknown test 'z': use one of permutation, t
+    apexrank.errors.InputError: unknown `test` 'z': use one of permutation, t
     """
     names = get_args(choices) or tuple(choices)
     if value not in names:
-        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(names)}")
+        raise InputError(f"unknown `{name}` {value!r}: use one of {', '.join(names)}")
 
 
 def check_two_classes(classes: Sequence[Any], kind: str = "") -> None:
@@ -109,6 +109,25 @@ def check_two_classes(classes: Sequence[Any], kind: str = "") -> None:
         )
 
 
+def check_folds(folds: int, y: ArrayLike, groups: ArrayLike | None) -> None:
+    """Raise InputError if there are fewer groups, or rows of either class, than folds.
+
+    Examples
+    --------
+    >>> check_folds(3, [0, 1, 0, 1], None)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: 3 folds need at least 3 rows of each class, got 2: give more rows, or lower `cv`
+    """
+    counts = np.unique(np.asarray(y), return_counts=True)[1]
+    what, most = (
+        ("rows of each class", counts.max()) if groups is None else ("groups", len(np.unique(groups)))
+    )
+    if most < folds:
+        raise InputError(
+            f"{folds} folds need at least {folds} {what}, got {most}: give more rows, or lower `cv`"
+        )
+
+
 # squares of numbers beyond these, and sums of the squares, overflow or underflow
 LARGEST, SMALLEST = 1e120, 1e-100
 # tighter limits for weights, which are raised to higher powers
@@ -125,7 +144,7 @@ def check_weights(weight: np.ndarray) -> None:
     >>> check_weights(np.exp(-2.0 * np.arange(120)))
     >>> check_weights(np.array([0.0, 1e300]))
     Traceback (most recent call last):
-    apexrank.errors.InputError: the largest sample_weight is 1e+300, not between 1e-60 and 1e+60: divide all by ...
+    apexrank.errors.InputError: the largest `sample_weight` is 1e+300, not between 1e-60 and 1e+60: divide all by ...
     """
     check_weight_range(*weight_range(weight))
 
@@ -148,12 +167,12 @@ def check_weight_range(smallest: float, largest: float) -> None:
     """Apply the checks of :func:`check_weights` to the smallest and largest weight."""
     if largest > 0 and not LIGHTEST <= largest <= HEAVIEST:
         raise InputError(
-            f"the largest sample_weight is {largest:.3g}, not between {LIGHTEST} and {HEAVIEST}: "
+            f"the largest `sample_weight` is {largest:.3g}, not between {LIGHTEST} and {HEAVIEST}: "
             "divide all by their mean"
         )
     if smallest < 10.0**-POWERS * largest:
         raise InputError(
-            f"sample_weight spans more than {POWERS} powers of ten ({smallest:.3g} to {largest:.3g}): "
+            f"`sample_weight` spans more than {POWERS} powers of ten ({smallest:.3g} to {largest:.3g}): "
             "set the smallest to 0"
         )
 
@@ -233,14 +252,14 @@ def segment(groups: ArrayLike | None, n: int) -> Segments:
         return Segments(np.arange(n), np.array([0, n]), np.array([0]))
     ids = np.asarray(groups)
     if ids.shape != (n,):
-        raise InputError(f"groups needs one id per row: expected {n} ids, got shape {ids.shape}")
+        raise InputError(f"`groups` needs one id per row: expected {n} ids, got shape {ids.shape}")
     missing = np.array([is_missing(id_) for id_ in ids]) if ids.dtype.kind == "O" else ids != ids
     if np.any(missing):
-        raise InputError(f"groups has a missing id in row {int(np.argmax(missing))}: fill or drop it")
+        raise InputError(f"`groups` has a missing id in row {int(np.argmax(missing))}: fill or drop it")
     try:
         names, index, counts = np.unique(ids, return_inverse=True, return_counts=True)
     except TypeError:
-        raise InputError("groups has ids of several kinds, such as text and numbers: use one") from None
+        raise InputError("`groups` has ids of several kinds, such as text and numbers: use one") from None
     return Segments(np.argsort(index, kind="stable"), np.concatenate([[0], np.cumsum(counts)]), names)
 
 

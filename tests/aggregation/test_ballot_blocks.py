@@ -112,7 +112,7 @@ def test_what_blocks_refuse():
     for ask in (lambda r: r.voter_ranks(), lambda r: r.plot()):
         with pytest.raises(InputError, match="blocks of voters keep sums alone"):
             ask(aggregate(blocks))
-    with pytest.raises(InputError, match="give them as sample_weight of the blocks"):
+    with pytest.raises(InputError, match="give them as `sample_weight` of the blocks"):
         aggregate(blocks, [1, 2])
     with pytest.raises(InputError, match="voter 1 gives 'b' an infinite score"):
         aggregate(ArrayBlocks(np.array([[1.0, 2.0], [1.0, np.inf]]), rows=1), items="ab")
@@ -234,13 +234,13 @@ def test_an_empty_cluster_gets_a_row_of_whatever_block():
 
 def test_what_k_means_of_blocks_refuses():
     X = np.ones((4, 2))
-    with pytest.raises(InputError, match="give sample_weight to the blocks"):
+    with pytest.raises(InputError, match="give `sample_weight` to the blocks"):
         LovaszBregmanKMeans(2).fit(ArrayBlocks(X), sample_weight=np.ones(4))
     with pytest.raises(InputError, match="there is no row in any block"):
         LovaszBregmanKMeans(2).fit(Uneven(Block(np.empty((0, 2)))))
     with pytest.raises(InputError, match="all rows have weight 0"):
         LovaszBregmanKMeans(2).fit(ArrayBlocks(X, sample_weight=np.zeros(4), rows=2))
-    with pytest.raises(InputError, match="n_samples=4 should be >= n_clusters=5"):
+    with pytest.raises(InputError, match="n_samples=4 should be >= `n_clusters=5`"):
         LovaszBregmanKMeans(5).fit(ArrayBlocks(X, rows=2))
     with pytest.raises(ValueError, match="NaN"):
         LovaszBregmanKMeans(2).fit(ArrayBlocks(np.array([[1.0, 2.0], [np.nan, 1.0]]), rows=1))
@@ -328,7 +328,7 @@ def test_orders_of_a_folder(tmp_path, monkeypatch, rows):
 def test_guesses_are_told(votes, tmp_path):
     votes.write_csv(tmp_path / "votes.csv")
     with pytest.warns(
-        UserWarning, match=r"column 'count' is read as an item \(weights='count', or drop='count'\)"
+        UserWarning, match=r"column 'count' is read as an item \(`weights='count'`, or `drop='count'`\)"
     ):
         assert read_ballot_blocks(tmp_path / "votes.csv").names[-1] == "count"
 

@@ -100,7 +100,7 @@ def test_voters_who_agree_or_have_no_order_are_told():
     ("call", "message"),
     [
         (lambda: KendallMallows([0, 2], 1.0), "there is no item 2"),
-        (lambda: KendallMallows([0, 1], -1.0), "theta must be"),
+        (lambda: KendallMallows([0, 1], -1.0), "`theta` must be"),
         (lambda: KendallMallows([[0, 1]], 1.0), "order must be one order"),
         (lambda: KendallMallows([0, 1], 1.0).log_probability([0, 1, 2]), "must list all 2 items"),
         (lambda: KendallMallows.fit([0, 1, 2]), "orders must be a table"),

@@ -246,7 +246,7 @@ def test_weights_of_the_model_are_found_again(rng):
 
 
 def test_separable_lists_without_penalty_are_told():
-    with pytest.warns(ConvergenceWarning, match="separated by the scores"):
+    with pytest.warns(ConvergenceWarning, match="the scores separate"):
         LovaszAggregator(normalize=None, alpha=0).fit([[1.0], [2.0], [0.0]], [1, 2, 0])
 
 
@@ -379,7 +379,7 @@ def test_plain_ranks_with_unlisted_documents_are_refused():
     """No points, 0, would be above rank 1, which has −1."""
     X, y, groups = np.array([[1.0], [2], [NAN], [1], [2], [3]]), [2, 1, 0, 2, 1, 0], list("aaabbb")
     plain = LovaszAggregator(normalize=None, kind="ranks")
-    message = "X contains NaN, and with normalize=None and kind='ranks'.*: use missing='indicator'"
+    message = "X contains NaN, and with `normalize=None` and `kind='ranks'`.*: use `missing='indicator'`"
     with pytest.raises(InputError, match=message):
         plain.fit(X, y, groups=groups)
     assert not plain.__sklearn_tags__().input_tags.allow_nan
@@ -455,18 +455,18 @@ def test_groups_travel_through_a_search(judged):
 
 
 BAD = {
-    "f": ({"f": "cut"}, "needs weights="),
+    "f": ({"f": "cut"}, "needs `weights=`"),
     "cut": ({"f": Cut(np.ones((3, 3)) - np.eye(3))}, "learning needs a function of the size"),
     "gains": ({"f": Cardinality([2.0, 1.0])}, "gains for lists of 2 documents"),
     "flat": ({"f": Cardinality("linear")}, "the same gain for all ranks"),
     "sum": ({"f": Sqrt() + Cut(np.ones((3, 3)))}, "learning needs a function of the size"),
-    "m": ({"f": Sqrt(), "m": 2}, "m= is for a set function given by its name, and this one is made already"),
-    "normalize": ({"normalize": "sum"}, "unknown normalize 'sum'"),
-    "one of several": ({"normalize": ("borda", "sum")}, "unknown normalize 'sum'"),
-    "none of several": ({"normalize": ()}, "normalize names no points"),
-    "kind": ({"kind": "orders"}, "unknown kind 'orders'"),
-    "missing": ({"missing": "last"}, "unknown missing 'last'"),
-    "alpha": ({"alpha": -1}, "alpha must be a finite number"),
+    "m": ({"f": Sqrt(), "m": 2}, "`m=` is for a set function given by its name"),
+    "normalize": ({"normalize": "sum"}, "unknown `normalize` 'sum'"),
+    "one of several": ({"normalize": ("borda", "sum")}, "unknown `normalize` 'sum'"),
+    "none of several": ({"normalize": ()}, "`normalize` names no points"),
+    "kind": ({"kind": "orders"}, "unknown `kind` 'orders'"),
+    "missing": ({"missing": "last"}, "unknown `missing` 'last'"),
+    "alpha": ({"alpha": -1}, "`alpha` must be a finite number"),
     "newton": ({"solver": "newton"}, "have no Hessian"),
     "ranks": ({"kind": "ranks"}, "ranks are numbers from 1"),
 }
@@ -486,7 +486,7 @@ def test_bad_rows(monkeypatch):
     with pytest.raises(InputError, match="one id per row"):
         LovaszAggregator().fit(X, [0, 1], groups=["a"])
     model = LovaszAggregator().fit(X, [0, 1], groups=["a", "a"])
-    with pytest.raises(InputError, match="groups are missing"):
+    with pytest.raises(InputError, match="`groups` are missing"):
         model.predict(X)
     monkeypatch.setattr("apexrank.objectives.swaps.MOST_TERMS", 3)
     with pytest.raises(InputError, match="make 6 terms, too many"):
@@ -640,7 +640,7 @@ def test_rows_of_another_list_are_not_ranked_in_silence():
     X, y = rng.random((12, 2)), rng.integers(0, 3, 12)
     ranker = LovaszAggregator().fit(X, y)
     assert np.ptp(ranker.predict(X)) > 0
-    with pytest.warns(UserWarning, match=r"give groups=np.zeros\(len\(X\)\)"):
+    with pytest.warns(UserWarning, match=r"give `groups=np.zeros\(len\(X\)\)`"):
         ranker.predict(X[:8] + 20)
     assert np.ptp(ranker.predict(X[:8] + 20, groups=np.zeros(8))) > 0
 

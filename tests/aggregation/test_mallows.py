@@ -239,9 +239,9 @@ def test_effective_size_of_an_autoregression():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((X5, -1.0), "theta must be finite and at least 0, got -1.0"),
+        ((X5, -1.0), "`theta` must be finite and at least 0, got -1.0"),
         ((X5, [1.0, 2.0]), "one for each of the 3 voters, got shape"),
-        ((X5, "much"), "theta must be a number or one for each of the 3 voters"),
+        ((X5, "much"), "`theta` must be a number or one for each of the 3 voters"),
         ((X5 * np.nan, 1.0), "scores must be finite numbers, got nan"),
         ((X5[None], 1.0), "a table of voters and items"),
     ],
@@ -253,7 +253,7 @@ def test_bad_input_of_the_posterior(arguments, message):
 
 def test_bad_arguments_of_the_posterior():
     posterior = OrderPosterior(X5)
-    with pytest.raises(InputError, match="unknown method 'gibbs': use one of auto, exact, metropolis"):
+    with pytest.raises(InputError, match="unknown `method` 'gibbs': use one of auto, exact, metropolis"):
         posterior.sample(3, method="gibbs")
     with pytest.raises(InputError, match="item 0 comes twice"):
         posterior.probability([0, 0, 1, 2, 3])
@@ -262,14 +262,14 @@ def test_bad_arguments_of_the_posterior():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"thin": 0}, "thin must be a whole number of at least 1, got 0"),
-        ({"thin": 1.5}, "thin must be a whole number of at least 1, got 1.5"),
-        ({"burn_in": -50}, "burn_in must be a whole number of at least 0, got -50"),
-        ({"burn_in": 2.0}, "burn_in must be a whole number of at least 0, got 2.0"),
-        ({"n_chains": 0}, "n_chains must be a whole number of at least 1, got 0"),
-        ({"n_samples": 2.5}, "n_samples must be a whole number of at least 1, got 2.5"),
-        ({"n_samples": -1}, "n_samples must be a whole number of at least 1, got -1"),
-        ({"n_samples": "3"}, "n_samples must be a whole number of at least 1, got '3'"),
+        ({"thin": 0}, "`thin` must be a whole number of at least 1, got 0"),
+        ({"thin": 1.5}, "`thin` must be a whole number of at least 1, got 1.5"),
+        ({"burn_in": -50}, "`burn_in` must be a whole number of at least 0, got -50"),
+        ({"burn_in": 2.0}, "`burn_in` must be a whole number of at least 0, got 2.0"),
+        ({"n_chains": 0}, "`n_chains` must be a whole number of at least 1, got 0"),
+        ({"n_samples": 2.5}, "`n_samples` must be a whole number of at least 1, got 2.5"),
+        ({"n_samples": -1}, "`n_samples` must be a whole number of at least 1, got -1"),
+        ({"n_samples": "3"}, "`n_samples` must be a whole number of at least 1, got '3'"),
     ],
     ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
@@ -507,7 +507,7 @@ def test_posterior_of_the_model():
     with pytest.raises(NotFittedError):
         unfitted.posterior(X)
     two = LovaszMallows(n_components=2, random_state=0, theta=5.0).fit(X)
-    with pytest.raises(InputError, match="a mixture has no single theta: pass theta="):
+    with pytest.raises(InputError, match="a mixture has no single theta: pass `theta=`"):
         two.posterior(X)
 
 
@@ -518,12 +518,12 @@ def test_posterior_of_the_model():
         ({}, X5 - 0.5, r"scores must lie between 0 and 1, got -0.4: scale them"),
         ({}, np.where(X5 > 0.8, np.nan, X5), "X has missing scores"),
         ({}, X5[:, :1], "an order needs at least two items"),
-        ({"theta": -2.0}, X5, "theta must be finite and at least 0, got -2.0"),
-        ({"theta": [1.0, 2.0]}, X5, "theta must be a number or one for each of the 1 components"),
-        ({"n_components": 4}, X5, "3 voters are too few for n_components=4"),
-        ({"n_components": 0}, X5, "n_components must be a whole number of at least 1, got 0"),
-        ({"tol": -1}, X5, "tol must be a finite number of at least 0, got -1"),
-        ({"normaliser": "quick"}, X5, "unknown normaliser 'quick': use one of auto, exact, monte_carlo"),
+        ({"theta": -2.0}, X5, "`theta` must be finite and at least 0, got -2.0"),
+        ({"theta": [1.0, 2.0]}, X5, "`theta` must be a number or one for each of the 1 components"),
+        ({"n_components": 4}, X5, "3 voters are too few for `n_components=4`"),
+        ({"n_components": 0}, X5, "`n_components` must be a whole number of at least 1, got 0"),
+        ({"tol": -1}, X5, "`tol` must be a finite number of at least 0, got -1"),
+        ({"normaliser": "quick"}, X5, "unknown `normaliser` 'quick': use one of auto, exact, monte_carlo"),
         ({"f": "cube"}, X5, "unknown set function 'cube'"),
     ],
     ids=[
@@ -559,7 +559,7 @@ def test_estimator_manners():
         model.predict(X[:, :5])
     with pytest.raises(NotFittedError):
         LovaszMallows().sample(3)
-    with pytest.raises(InputError, match="n_samples must be a whole number of at least 1, got 0"):
+    with pytest.raises(InputError, match="`n_samples` must be a whole number of at least 1, got 0"):
         model.sample(0)
 
 
@@ -599,5 +599,5 @@ def test_the_posterior_of_a_box_is_that_of_its_units():
 
 @pytest.mark.parametrize("box", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), 3, ("a", "b"), (0, 1, 2), None])
 def test_bad_boxes(box):
-    with pytest.raises(InputError, match="box must be the lowest and the highest score, as"):
+    with pytest.raises(InputError, match="`box` must be the lowest and the highest score, as"):
         LovaszMallows(box=box).fit(X5)

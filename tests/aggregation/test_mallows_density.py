@@ -276,7 +276,7 @@ def test_too_many_items_are_refused():
         AnnealedNormaliser(Chain(), 21)
     with pytest.raises(InputError, match="too many"):
         subset_values(Chain(), 21)
-    with pytest.raises(InputError, match="theta must be a finite number of at least 0, got -1"):
+    with pytest.raises(InputError, match="`theta` must be a finite number of at least 0, got -1"):
         BoxNormaliser(Sqrt(), 3).at(-1)
 
 
@@ -365,10 +365,10 @@ def test_the_table_of_exact_draws_is_bounded():
     assert can_draw_exactly(10.0, lattice)
     assert not can_draw_exactly(1e4, lattice)
     lb = LovaszBregman("sqrt")
-    with pytest.raises(InputError, match=r"need too large a table: use method='chain'"):
+    with pytest.raises(InputError, match=r"need too large a table: use `method='chain'`"):
         draw_scores(lb, lattice, 1e4, np.arange(14), 3, generator(0), "exact")
     assert draw_scores(lb, lattice, 1e4, np.arange(14), 3, generator(0)).shape == (3, 14)
-    with pytest.raises(InputError, match="unknown method 'gibbs': use one of auto, exact, chain"):
+    with pytest.raises(InputError, match="unknown `method` 'gibbs': use one of auto, exact, chain"):
         draw_scores(lb, lattice, 1.0, np.arange(14), 3, generator(0), "gibbs")
 
 

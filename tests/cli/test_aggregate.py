@@ -569,5 +569,5 @@ def test_scores_read_as_orders_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("scores.csv").write_text("a,b,c\n3,1,2\n2,2,5\n")
     told = run("scores.csv --kind orders", code=2).stderr
-    assert "line 3, column 'b': '2' is in the order twice: cells of --kind orders name items" in told
-    assert "for numbers use --kind scores or --kind ranks" in told
+    assert "line 3, column 'b': '2' is in the order twice: with --kind orders cells name items" in told
+    assert "use --kind scores or --kind ranks" in told

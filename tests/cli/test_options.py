@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from apexrank.aggregation.ballots import Kind, Missing
 from apexrank.cli import options as opt
 from apexrank.cli.app import EXAMPLES, app
-from apexrank.cli.output import in_options
 
 
 @dataclass(frozen=True)
@@ -75,33 +74,6 @@ def test_every_option_has_a_help_text():
     for name, command in found:
         for parameter in command.params:
             assert parameter.help, f"{name} {parameter.name}"
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ('leave it out (drop="it\'s")', "leave it out (--drop 'it'\"'\"'s')"),
-        ("such as s=2, got 'id=2'", "such as s=2, got 'id=2'"),
-        ("unknown normalize 'loud'", "unknown --normalize 'loud'"),
-        ("repeated='sum' or 'once' with weight=", "--repeated sum or once with --weight"),
-        ("Raise max_iter, tol or alpha.", "Raise --max-iter, --tol or --alpha."),
-        ("or use ties='threshold'", "or use --ties threshold"),
-        ("say relevant=1 if they are grades", "say --relevant 1 if they are grades"),
-        (
-            "p must be a number of at least 1, or inf, got 0.5",
-            "-p must be a number of at least 1, or inf, got 0.5",
-        ),
-        ("points 2024.csv line 3: odd", "points 2024.csv line 3: odd"),
-        ("min_support 5 is more than any item has", "--min-support 5 is more than any item has"),
-        ("points.csv: the column 'max_iter or tol'", "points.csv: the column 'max_iter or tol'"),
-        (
-            "n_splits=5 cannot be greater than the number of members in each class.",
-            "5 folds need at least 5 rows of each class: give more rows, lower --folds, or leave out --cv",
-        ),
-    ],
-)
-def test_keyword_arguments_become_options(message, told):
-    assert in_options(message) == told
 
 
 def test_choices_are_those_of_the_declaration():

@@ -142,7 +142,7 @@ def test_any_classifier_can_be_a_candidate():
     [
         ({"candidates": [Logistic(), Logistic()]}, "names of their own"),
         ({"candidates": [3]}, "classifier"),
-        ({"top": "most"}, "top must be"),
+        ({"top": "most"}, "`top` must be"),
         ({"folds": 1}, "folds"),
         ({"confidence": 2}, "confidence"),
         ({"random_state": -1}, "random_state"),
@@ -329,7 +329,7 @@ def test_a_classifier_of_probabilities_can_be_the_model_of_a_table():
         ({"sample_weight": np.ones(3)}, "sample_weight needs one value for each of the 60 rows"),
         ({"groups": np.ones(3)}, "groups needs one value"),
         ({"time": np.ones(3)}, "time needs one value"),
-        ({"row_names": ["a"]}, "row_names needs 60 names"),
+        ({"row_names": ["a"]}, "`row_names` needs 60 names"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(arguments, words):
@@ -393,7 +393,7 @@ def test_rows_are_drawn_where_there_are_too_many(monkeypatch):
 def test_rows_elsewhere_have_no_times_or_names():
     X, y = line()
     for options in ({"time": y}, {"row_names": y}):
-        with pytest.raises(InputError, match="time and row_names are for rows in memory"):
+        with pytest.raises(InputError, match="`time` and `row_names` are for rows in memory"):
             compare_rankers(ArrayBlocks(X, y), None, candidates=[Logistic()], **options)
 
 

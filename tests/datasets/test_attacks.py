@@ -180,16 +180,16 @@ def test_repeated_entries_and_zeros_are_no_links():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("farms", {}, "unknown attack 'farms': use one of farm, linked-back"),
-        ("farm", {"n_targets": 0}, "n_targets must be a whole number of at least 1"),
-        ("farm", {"n_targets": 400}, "400 pages are needed, but only .* suitable: lower n_targets"),
-        ("farm", {"pages": 0}, "pages must be a whole number of at least 1"),
-        ("deep-funnel", {"pages": 6}, "pages must be a whole number of at least 7"),
+        ("farms", {}, "unknown `attack` 'farms': use one of farm, linked-back"),
+        ("farm", {"n_targets": 0}, "`n_targets` must be a whole number of at least 1"),
+        ("farm", {"n_targets": 400}, "400 pages are needed, but only .* suitable: lower `n_targets`"),
+        ("farm", {"pages": 0}, "`pages` must be a whole number of at least 1"),
+        ("deep-funnel", {"pages": 6}, "`pages` must be a whole number of at least 7"),
         ("cycle-2", {"pages": 3}, "the number of new pages of cycle-2 is fixed: leave out pages"),
         ("hijacked", {"hijacked": 299}, "299 pages are needed, but only .* suitable: hijack fewer"),
         ("expired", {"hijacked": 299}, "hijack fewer"),
-        ("exchange", {"n_targets": 1}, "n_targets must be a whole number of at least 2"),
-        ("farm", {"n_targets": 3, "pages": 2**30}, "more than 2\\*\\*31: lower n_targets or pages"),
+        ("exchange", {"n_targets": 1}, "`n_targets` must be a whole number of at least 2"),
+        ("farm", {"n_targets": 3, "pages": 2**30}, "more than 2\\*\\*31: lower `n_targets` or `pages`"),
     ],
 )
 def test_bad_input(web, kind, options, message):

@@ -174,7 +174,7 @@ def test_smallest_value_counts_unnamed_features_as_zero(file, thin):
 def test_nan_counts_as_null(file):
     path = file("1 qid:1 1:nan 2:3")
     assert np.isnan(read_letor(path, null="nan").data[0, 0])
-    with pytest.raises(InputError, match="line 1: feature 1 is NULL; choose null='nan'"):
+    with pytest.raises(InputError, match="line 1: feature 1 is NULL; choose `null='nan'`"):
         read_letor(path)
 
 
@@ -209,8 +209,8 @@ def test_nan_counts_as_null(file):
         ("1 qid:1 02:1 2:1", "feature 2 stands there twice"),
         ("1 qid:1 2:inf", "feature 2 is infinite; give a finite number"),
         ("1 qid:1 2:-1e999", "feature 2 is infinite"),
-        ("1 qid:1 2:NULL", "feature 2 is NULL; choose null="),
-        ("1 qid:1 4:1", "feature 4 is beyond n_features=3; raise n_features or leave it out"),
+        ("1 qid:1 2:NULL", "feature 2 is NULL; choose `null="),
+        ("1 qid:1 4:1", "feature 4 is beyond `n_features=3`; raise `n_features` or leave it out"),
     ],
 )
 def test_faults_are_named_with_their_line(file, line, what):
@@ -236,7 +236,7 @@ def test_unreadable_files(tmp_path):
     refused(b"", "x.txt has no rows: it needs lines such as '1 qid:7")
     refused(b"# only\n\n# comments", "has no rows")
     refused(gzip.compress(b"", mtime=0), "has no rows")
-    refused(b"1 qid:1\n0 qid:1\n", "names no feature in any line: give n_features")
+    refused(b"1 qid:1\n0 qid:1\n", "names no feature in any line: give `n_features`")
     refused(bytes(range(256)), "seems to be binary data")
     refused("1 qid:é 1:1".encode("latin-1"), "line 1: this is not UTF-8 text")
     refused("1 qid:1 1:1".encode("utf-16"), "seems to be UTF-16")
@@ -252,11 +252,11 @@ def test_unreadable_files(tmp_path):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"null": "mean"}, "unknown null 'mean': use one of raise, nan, zero, min, or a finite number"),
-        ({"null": float("nan")}, "unknown null nan"),
-        ({"n_features": 0}, "n_features must be a whole number of at least 1, got 0"),
-        ({"n_features": 2.5}, "n_features must be a whole number"),
-        ({"dtype": int}, "dtype must be float32 or float64, got int64"),
+        ({"null": "mean"}, "unknown `null` 'mean': use one of raise, nan, zero, min, or a finite number"),
+        ({"null": float("nan")}, "unknown `null` nan"),
+        ({"n_features": 0}, "`n_features` must be a whole number of at least 1, got 0"),
+        ({"n_features": 2.5}, "`n_features` must be a whole number"),
+        ({"dtype": int}, "`dtype` must be float32 or float64, got int64"),
     ],
 )
 def test_options(file, options, what):
@@ -268,7 +268,7 @@ def test_too_wide_for_memory(file):
     path = file("1 qid:1 2147483647:1", *["1 qid:1 1:1"] * 9999)
     with pytest.raises(
         InputError,
-        match=r"10,000 x 2,147,483,647 numbers, nearly all of them zeros, .*; drop .* with sparse=True",
+        match=r"10,000 x 2,147,483,647 numbers, nearly all of them zeros, .*; drop .* with `sparse=True`",
     ):
         read_letor(path)
     thin = read_letor(path, sparse=True)
@@ -381,7 +381,7 @@ def test_values_beyond_single_precision_are_refused(file):
     path = file("1 qid:1 1:1", "0 qid:1 1:1.79769313486231570E308")
     assert read_letor(path).data[1, 0] == np.finfo(float).max
     with pytest.raises(
-        InputError, match="line 2: feature 1 is beyond float32; read the file with dtype='float64'"
+        InputError, match="line 2: feature 1 is beyond float32; read the file with `dtype='float64'`"
     ):
         read_letor(path, dtype=np.float32)
 
@@ -463,7 +463,7 @@ def test_same_data_same_bytes(tmp_path):
         ({"y": [1]}, r"y needs one relevance per row: expected 2 numbers, got shape \(1,\)"),
         ({"y": [1, -1]}, "y holds a relevance that is negative or not finite"),
         ({"y": [1, np.nan]}, "negative or not finite"),
-        ({"groups": ["a"]}, r"groups needs one id per row: expected 2 ids, got shape \(1,\)"),
+        ({"groups": ["a"]}, r"`groups` needs one id per row: expected 2 ids, got shape \(1,\)"),
         (
             {"groups": ["a", "b c"]},
             "groups row 1: 'b c' cannot be written; an id is text without blanks or #",
@@ -472,7 +472,7 @@ def test_same_data_same_bytes(tmp_path):
         ({"groups": ["a", ""]}, "groups row 1: '' cannot be written"),
         ({"docids": ["a", "b\n"]}, r"docids row 1: 'b\\n' cannot be written; an id is text without blanks$"),
         ({"docids": ["a", "\ud800"]}, "docids row 1: .* cannot be written"),
-        ({"docids": ["a"]}, "docids needs one id per row"),
+        ({"docids": ["a"]}, "`docids` needs one id per row"),
     ],
 )
 def test_what_cannot_be_written(tmp_path, change, what):
@@ -593,7 +593,7 @@ def test_a_later_fold_may_not_be_wider(tmp_path):
             write_letor(tmp_path / f"Fold{k}" / name, np.ones((1, width)), [1], ["q"])
     folds = letor_folds(tmp_path)
     assert next(folds).name == "Fold1"
-    with pytest.raises(InputError, match=r"Fold2.train.txt line 1: feature 3 is beyond n_features=2"):
+    with pytest.raises(InputError, match=r"Fold2.train.txt line 1: feature 3 is beyond `n_features=2`"):
         next(folds)
     assert [fold.test.data.shape for fold in letor_folds(tmp_path, n_features=3)] == [(1, 3), (1, 3)]
 
@@ -735,11 +735,14 @@ def test_example_is_seeded():
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"n_queries": 2}, "needs n_queries >= 3, n_features >= 1 and max_documents >= 2, got 2, 8 and 20"),
+        (
+            {"n_queries": 2},
+            "needs `n_queries` >= 3, `n_features` >= 1 and `max_documents` >= 2, got 2, 8 and 20",
+        ),
         ({"n_features": 0}, "got 40, 0 and 20"),
         ({"max_documents": 1}, "got 40, 8 and 1"),
-        ({"noise": -1}, "noise and spread must be finite and at least 0, got -1 and 1.0"),
-        ({"spread": float("nan")}, "noise and spread must be"),
+        ({"noise": -1}, "`noise` and `spread` must be finite and at least 0, got -1 and 1.0"),
+        ({"spread": float("nan")}, "`noise` and `spread` must be"),
     ],
 )
 def test_example_refuses(options, what):

@@ -225,7 +225,7 @@ class TestPipelines:
         out = run(to_onnx(model, X), {"X": X})
         assert list(out) == ["score"]
         np.testing.assert_allclose(out["score"], model.predict(X), rtol=0, atol=1e-12)
-        with pytest.raises(InputError, match="give them as feature_names"):
+        with pytest.raises(InputError, match="give them as `feature_names`"):
             to_sql(model)
 
     def test_close_knots_keep_their_digits(self, database):

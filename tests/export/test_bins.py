@@ -245,10 +245,10 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"n_bins": 0}, "n_bins must be a whole number of at least 1, got 0"),
-            ({"max_points": 1.5}, "max_points must be a whole number"),
+            ({"n_bins": 0}, "`n_bins` must be a whole number of at least 1, got 0"),
+            ({"max_points": 1.5}, "`max_points` must be a whole number"),
             ({"features": ["height"]}, "the model has no feature 'height'"),
-            ({"features": 0}, "features must be a whole number of at least 1"),
+            ({"features": 0}, "`features` must be a whole number of at least 1"),
             ({"measures": ["accuracy"]}, "unknown measure 'accuracy'"),
             ({"n_bins": 1, "features": ["radius"]}, "there is nothing to round"),
         ],

@@ -451,11 +451,11 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"max_points": 0}, "max_points must be a whole number"),
-            ({"max_points": 2.5}, "max_points must be a whole number"),
-            ({"features": 0}, "features must be a whole number of at least 1"),
-            ({"features": True}, "features must be a whole number of at least 1, got True"),
-            ({"max_points": True}, "max_points must be a whole number of at least 1, got True"),
+            ({"max_points": 0}, "`max_points` must be a whole number"),
+            ({"max_points": 2.5}, "`max_points` must be a whole number"),
+            ({"features": 0}, "`features` must be a whole number of at least 1"),
+            ({"features": True}, "`features` must be a whole number of at least 1, got True"),
+            ({"max_points": True}, "`max_points` must be a whole number of at least 1, got True"),
             ({"features": ["height"]}, "has no feature 'height'"),
             ({"measures": ["accuracy"]}, "unknown measure 'accuracy'"),
         ],

@@ -591,18 +591,24 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({}, "give them as feature_names"),
+            ({}, "give them as `feature_names`"),
             ({"feature_names": ["a"]}, "has 1 names, the model 2 columns"),
             ({"feature_names": ["a", "a"]}, "has 'a' twice"),
             ({"feature_names": ["a", "b\0"]}, "cannot name anything in SQL"),
             (
                 {"feature_names": ["a", "b"], "dialect": "cobol"},
-                "unknown dialect 'cobol': use one of standard",
+                "unknown `dialect` 'cobol': use one of standard",
             ),
-            ({"feature_names": ["a", "b"], "digits": 0}, "digits must be a whole number between 1 and 17"),
-            ({"feature_names": ["a", "b"], "digits": 3.5}, "digits must be a whole number between 1 and 17"),
-            ({"feature_names": ["a", "b"], "digits": True}, "digits must be a whole number between 1 and 17"),
-            ({"feature_names": "ab"}, "feature_names must be a list of names"),
+            ({"feature_names": ["a", "b"], "digits": 0}, "`digits` must be a whole number between 1 and 17"),
+            (
+                {"feature_names": ["a", "b"], "digits": 3.5},
+                "`digits` must be a whole number between 1 and 17",
+            ),
+            (
+                {"feature_names": ["a", "b"], "digits": True},
+                "`digits` must be a whole number between 1 and 17",
+            ),
+            ({"feature_names": "ab"}, "`feature_names` must be a list of names"),
             ({"feature_names": ["a", ""]}, "'' cannot name anything in SQL"),
             ({"feature_names": ["a", "A"]}, "'a' and 'A' differ only by case"),
             ({"feature_names": ["a", "Score"], "table": "t"}, "has a column 'score' already"),
@@ -623,7 +629,7 @@ class TestFaults:
     def test_too_few_digits_for_a_coefficient(self, ranker):
         ranker.coef_ = np.array([[1.79e308, 1.0]])
         assert "1.79e+308" in to_sql(ranker, feature_names=["a", "b"])
-        with pytest.raises(InputError, match="cannot be written with digits=1: use more"):
+        with pytest.raises(InputError, match="cannot be written with `digits=1`: use more"):
             to_sql(ranker, feature_names=["a", "b"], digits=1)
 
     def test_coefficients_that_are_not_finite(self, ranker):
@@ -634,7 +640,7 @@ class TestFaults:
     def test_names_of_a_table_are_its_own(self):
         table = Table(pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]}))
         model = TableRanker.fit(table, Recipe("fraud"), PNormPush(alpha=0.1))
-        with pytest.raises(InputError, match="leave out feature_names"):
+        with pytest.raises(InputError, match="leave out `feature_names`"):
             to_sql(model, feature_names=["x"])
 
     def test_scaling_inside_groups(self):

@@ -432,7 +432,7 @@ class TestParquet:
 class TestGraphs:
     def test_messages_name_the_file(self, tmp_path):
         path = tmp_path / "e.txt"
-        refused(lambda path: as_graph(path, signed=True), path, b"a b\n", "signed=True needs weights")
+        refused(lambda path: as_graph(path, signed=True), path, b"a b\n", "`signed=True` needs weights")
         pl.DataFrame({"source": [1.0, 2.5], "target": [1.0, 2.0]}).write_parquet(tmp_path / "e.parquet")
         with pytest.raises(InputError, match=r"e.parquet row 2: sources hold the number 2\.5"):
             as_graph(tmp_path / "e.parquet")

@@ -67,7 +67,7 @@ class TestTruncatedPageRank:
 
     @pytest.mark.parametrize("truncate", [-1, 1.5, True])
     def test_what_is_no_length_is_refused(self, truncate):
-        with pytest.raises(InputError, match="truncate must be a whole number of at least 0"):
+        with pytest.raises(InputError, match="`truncate` must be a whole number of at least 0"):
             TruncatedPageRank(truncate).fit(([0], [1]))
 
 
@@ -103,7 +103,7 @@ class TestRobustPageRank:
 
     @pytest.mark.parametrize("cap", [0, -1, 1.5, "much", np.nan])
     def test_bad_caps(self, cap):
-        with pytest.raises(InputError, match="cap must be"):
+        with pytest.raises(InputError, match="`cap` must be"):
             RobustPageRank(cap).fit(([0], [1]))
 
 
@@ -223,9 +223,9 @@ def test_local_ranks_of_bad_input():
     assert local_rank(graph, "a", 9).top == local_ranks(graph, "a", 9)[0].top
     for arguments, message in (
         ({"seeds": ["x"]}, "seed vertex 'x' is not in the graph"),
-        ({"seeds": ["a"], "tol": 0}, "tol must be above 0"),
+        ({"seeds": ["a"], "tol": 0}, "`tol` must be above 0"),
         ({"seeds": ["a"], "damping": 1}, "damping"),
-        ({"seeds": ["a"], "k": 0}, "k must be"),
+        ({"seeds": ["a"], "k": 0}, "`k` must be"),
     ):
         with pytest.raises(InputError, match=message):
             local_ranks(graph, **arguments)
@@ -250,5 +250,5 @@ def test_katz_without_enough_steps_is_a_warning():
         ranks = KatzRank(0.45, max_iter=2).fit(nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 1), (2, 0)]))
     assert ranks.error_bound_ <= 2
     assert KatzRank(0.0).fit(web).scores_ == pytest.approx([1 / 3] * 3)
-    with pytest.raises(InputError, match="alpha must be a finite number of at least 0"):
+    with pytest.raises(InputError, match="`alpha` must be a finite number of at least 0"):
         KatzRank(-0.1).fit(web)

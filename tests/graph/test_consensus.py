@@ -503,7 +503,7 @@ def test_priors_by_name_and_by_place():
     ids=str,
 )
 def test_refused_priors(prior):
-    with pytest.raises(InputError, match="layer_prior must"):
+    with pytest.raises(InputError, match="`layer_prior` must"):
         fitted(random_layers(0, m=2), layer_prior=prior)
 
 
@@ -1009,14 +1009,14 @@ class Halved(divergences.Squared):
     [
         ({"divergence": "shifted-i-divergence"}, "at least 1, and those of ranks are below"),
         ({"divergence": divergences.ShiftedIDivergence()}, "at least 1, and those of ranks are below"),
-        ({"divergence": Halved()}, "unknown divergence Halved.*use one of kl"),
+        ({"divergence": Halved()}, "unknown `divergence` Halved.*use one of kl"),
         ({"divergence": divergences.Squared(weight=(1.0, 2.0, 3.0))}, "3 weights for 2 vertices"),
-        ({"divergence": "itakura-saito", "method": "corroborate"}, "leave divergence='kl'"),
+        ({"divergence": "itakura-saito", "method": "corroborate"}, "leave `divergence='kl'`"),
         ({"divergence": "logistic", "variant": "single-loop"}, "safe for kl and squared only"),
-        ({"method": "vote"}, "unknown method 'vote': use one of union"),
+        ({"method": "vote"}, "unknown `method` 'vote': use one of union"),
         ({"variant": "triple-loop"}, "variant must be"),
         ({"method": "brew", "variant": "double-loop"}, "variant must be"),
-        ({"divergence": "hellinger"}, "unknown divergence 'hellinger': use one of kl"),
+        ({"divergence": "hellinger"}, "unknown `divergence` 'hellinger': use one of kl"),
         ({"damping": 1}, "below 1"),
         ({"damping": -0.1}, "damping"),
         ({"pull": -1}, "pull"),
@@ -1026,10 +1026,10 @@ class Halved(divergences.Squared):
         ({"entropy": 0.0}, "above 0 without a pull"),
         ({"method": "brew", "beta": 0}, "beta"),
         ({"method": "brew", "beta": 1}, "beta"),
-        ({"method": "brew", "pull": 1.0}, "are for methods 'blend' and 'fixed-point', got 'brew'"),
-        ({"trim": 0.5}, "trim must be a finite number of at least 1"),
-        ({"trim": "much"}, "trim must be a finite number"),
-        ({"half_life": 0}, "half_life must be above 0"),
+        ({"method": "brew", "pull": 1.0}, "need `method='blend'` or `method='fixed-point'`, got 'brew'"),
+        ({"trim": 0.5}, "`trim` must be a finite number of at least 1"),
+        ({"trim": "much"}, "`trim` must be a finite number"),
+        ({"half_life": 0}, "`half_life` must be above 0"),
         ({"half_life": -1}, "half_life"),
         ({"half_life": "week"}, "half_life"),
         ({"tol": -1e-3}, "tol"),

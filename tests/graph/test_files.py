@@ -183,7 +183,7 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("names", "chosen", "says"),
         [
-            (["source", "page"], {}, "table has no column for the target of an edge: name it with target="),
+            (["source", "page"], {}, "table has no column for the target of an edge: name it with `target=`"),
             (["a", "b"], {"target": "b"}, "no column for the source of an edge"),
             (["a"], {}, "no column for the target of an edge"),
             (["user", "page"], {"source": "users"}, "table has no column 'users'; did you mean 'user'?"),

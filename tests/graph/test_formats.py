@@ -280,10 +280,12 @@ def test_formats_are_chosen_by_name(tmp_path):
     path = written(tmp_path, "graph [ x\na b\nc d\n")
     assert "GML" in message_of(as_graph, path)
     assert "the line has 2 fields, the first edge 3" in message_of(as_graph, path, format="text")
-    assert "unknown format 'xls': use one of text, jsonl" in message_of(as_graph, path, format="xls")
-    assert "format='gml' is for files" in message_of(as_graph, ([0], [1]), format="gml")
+    assert "unknown `format` 'xls': use one of text, jsonl" in message_of(as_graph, path, format="xls")
+    assert "`format='gml'` is for files" in message_of(as_graph, ([0], [1]), format="gml")
     path = written(tmp_path, WRITERS["graphml"](directed()))
-    assert "source='x' names a column, but a GraphML graph has none" in message_of(as_graph, path, source="x")
+    assert "`source='x'` names a column, but a GraphML graph has none" in message_of(
+        as_graph, path, source="x"
+    )
 
 
 class TestParts:

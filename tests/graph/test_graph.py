@@ -502,22 +502,22 @@ class TestErrors:
         assert "no vertices" in message_of(build, [], [])
         assert "no vertices" in message_of(build, [], [], n=0)
         for n in (-3, 2.5, "2"):
-            assert f"n must be a whole number of vertices, got {n!r}" in message_of(build, [0], [1], n=n)
+            assert f"`n` must be a whole number of vertices, got {n!r}" in message_of(build, [0], [1], n=n)
         assert "3 names for 2 vertices" in message_of(build, [0], [1], n=2, names=list("abc"))
         assert "two vertices are named 'a'" in message_of(build, [0], [1], names=["a", "a"])
         assert "sum to more than" in message_of(build, [0, 0], [1, 1], [1.7e308, 1.7e308])
 
     def test_options(self):
         edges = ([0], [1])
-        assert "unknown repeated 'twice': use one of sum, once, error" in message_of(
+        assert "unknown `repeated` 'twice': use one of sum, once, error" in message_of(
             as_graph, edges, repeated="twice"
         )
-        assert "unknown self_loops 'no': use one of keep, drop" in message_of(
+        assert "unknown `self_loops` 'no': use one of keep, drop" in message_of(
             as_graph, edges, self_loops="no"
         )
-        assert "source='a' names a column, but a tuple" in message_of(as_graph, edges, source="a")
-        assert "weight='w' names a column, but a matrix" in message_of(as_graph, np.eye(2), weight="w")
-        assert "target=1 names a column, but a networkx" in message_of(as_graph, nx.path_graph(2), target=1)
+        assert "`source='a'` names a column, but a tuple" in message_of(as_graph, edges, source="a")
+        assert "`weight='w'` names a column, but a matrix" in message_of(as_graph, np.eye(2), weight="w")
+        assert "`target=1` names a column, but a networkx" in message_of(as_graph, nx.path_graph(2), target=1)
         assert "undirected" in message_of(as_graph, nx.path_graph(2), directed=True)
 
     def test_repeated(self):

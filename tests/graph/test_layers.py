@@ -121,7 +121,7 @@ def test_median_of_the_layers():
         unscaled = np.median([*[PageRank(0.8).fit(junk, teleport=teleport).scores_] * 2, *honest], axis=0)
         assert (unscaled <= honest.max(axis=0) + 1e-9).all()
         np.testing.assert_allclose(attacked.scores_, unscaled / unscaled.sum(), atol=1e-8)
-    with pytest.raises(InputError, match="method='median' cannot keep orders"):
+    with pytest.raises(InputError, match="`method='median'` cannot keep orders"):
         ConsensusRank("median").fit(layers, keep_at={0: [(1, 2)]})
 
 
@@ -145,5 +145,5 @@ def test_mean_is_an_infinite_pull():
 
 
 def test_fixed_weights_take_no_pull():
-    with pytest.raises(InputError, match="'blend' and 'fixed-point'"):
+    with pytest.raises(InputError, match="`method='blend'` or `method='fixed-point'`"):
         ConsensusRank("union", pull=1.0).fit([([0], [1]), ([1], [0])])

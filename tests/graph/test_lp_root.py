@@ -303,7 +303,7 @@ def test_out_of_steps_is_said(max_iter):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"damping": 1.0}, "damping must lie between 0 and 1"),
+        ({"damping": 1.0}, "`damping` must lie between 0 and 1"),
         ({"p": 500.0}, "p = 500 is too large for ratio 1"),
     ],
     ids=["damping", "large p"],

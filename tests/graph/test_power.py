@@ -209,7 +209,7 @@ def test_warm_start_goes_by_names():
     expected = PageRank(tol=1e-12).fit_predict(edges[1])
     for start in (before, scores):
         assert PageRank(tol=1e-12).fit_predict(edges[1], start=start) == pytest.approx(expected, abs=1e-11)
-    with pytest.raises(InputError, match="start needs a finite score for each of 4 vertices"):
+    with pytest.raises(InputError, match="`start` needs a finite score for each of 4 vertices"):
         PageRank().fit(edges[1], start=[1.0, 2.0])
 
 
@@ -233,7 +233,7 @@ def test_top_is_the_head_of_the_ranking():
     ranks = InDegree().fit((rng.integers(0, 50, 200), rng.integers(0, 50, 200)))  # many ties
     for k in (1, 7, 1000):
         assert [name for name, _ in ranks.top(k)] == ranks.ranking_[:k].tolist()
-    with pytest.raises(InputError, match="k must be a whole number"):
+    with pytest.raises(InputError, match="`k` must be a whole number"):
         ranks.top(0)
 
 
@@ -253,23 +253,23 @@ def test_progress_is_told():
 
 
 BAD = [
-    (LpqRank(0.5), {}, "p must be a number of at least 1"),
-    (LpqRank(np.nan), {}, "p must be a number of at least 1"),
+    (LpqRank(0.5), {}, "`p` must be a number of at least 1"),
+    (LpqRank(np.nan), {}, "`p` must be a number of at least 1"),
     (LpqRank(2, 0.9), {}, "ratio"),
     (LpqRank(np.inf, 1), {}, "p = inf with ratio 1"),
     (LpqRank(2, 1, teleport="outside"), {}, "a teleport outside the norm needs a ratio above 1"),
-    (LpqRank(teleport="elsewhere"), {}, "teleport must be 'inside' or 'outside' the norm, or 'weak-links'"),
-    (PageRank(1.0), {}, "damping is the share that follows links and must be below 1"),
+    (LpqRank(teleport="elsewhere"), {}, "`teleport` must be 'inside' or 'outside' the norm, or 'weak-links'"),
+    (PageRank(1.0), {}, "`damping` is the share that follows links and must be below 1"),
     (PageRank(-0.1), {}, "damping"),
     (PageRank(tol=np.nan), {}, "tol"),
     (PageRank(), {"teleport": ["nobody"]}, "nobody"),
     (PageRank(), {"teleport": {"a": -1.0}}, "teleport weights must be finite and not negative"),
     (PageRank(), {"teleport": np.zeros(3)}, "teleport must have a positive weight"),
-    (TopMeanRank(0), {}, "k must be a whole number"),
+    (TopMeanRank(0), {}, "`k` must be a whole number"),
     (TopMeanRank(2, 9.0), {}, "needs p <= 8"),
-    (LpqRank(gamma=1.0), {"trusted": ["a"]}, "gamma is what is left"),
-    (LpqRank(trust="non-linear"), {}, "unknown trust 'non-linear': use one of linear, same"),
-    (LpqRank(neutral=2.0), {}, "neutral must be between 0 and 1"),
+    (LpqRank(gamma=1.0), {"trusted": ["a"]}, "`gamma` is what is left"),
+    (LpqRank(trust="non-linear"), {}, "unknown `trust` 'non-linear': use one of linear, same"),
+    (LpqRank(neutral=2.0), {}, "`neutral` must be between 0 and 1"),
     (LpqRank(), {"trusted": ["a"], "distrusted": ["a"]}, "'a' is both trusted and distrusted"),
     (LpqRank(), {"trusted": []}, "trusted is empty"),
     (LpqRank(), {"trusted": ["x"]}, "x"),
@@ -284,7 +284,7 @@ def test_bad_input(rank, arguments, message):
 
 
 def test_not_converged_says_what_to_do():
-    with pytest.warns(match=r"not converged after 3 steps.*Raise max_iter or tol"):
+    with pytest.warns(match=r"not converged after 3 steps.*Raise `max_iter` or `tol`"):
         ranks = LpqRank(max_iter=3).fit(sparse_of(random_adjacency(1)))
     assert not ranks.converged_
     assert ranks.error_bound_ > 1e-9
@@ -383,15 +383,15 @@ MORE_BAD = [
     (PageRank(), {"teleport": {0: "x"}}, "teleport weights must be numbers"),
     (PageRank(), {"teleport": np.ones((3, 0))}, "teleport must have a positive weight"),
     (PageRank(), {"teleport": np.ones((3, 2, 2))}, "teleport must have a positive weight"),
-    (PageRank(max_iter=10.5), {}, "max_iter must be a whole number"),
-    (PageRank(), {"start": 0.3}, "start needs a finite score"),
-    (PageRank(), {"start": ["x", "y", "z"]}, "start needs a finite score"),
-    (PageRank(), {"start": np.ones((3, 2))}, "start has shape"),
-    (LpqRank(gamma="x"), {"trusted": [0]}, "gamma is what is left"),
+    (PageRank(max_iter=10.5), {}, "`max_iter` must be a whole number"),
+    (PageRank(), {"start": 0.3}, "`start` needs a finite score"),
+    (PageRank(), {"start": ["x", "y", "z"]}, "`start` needs a finite score"),
+    (PageRank(), {"start": np.ones((3, 2))}, "`start` has shape"),
+    (LpqRank(gamma="x"), {"trusted": [0]}, "`gamma` is what is left"),
     (LpqRank(), {"trusted": [0], "teleport": [{0: 1.0}, {1: 1.0}]}, "labels take one teleport vector"),
     (LpqRank(), {"distrusted": [0, 1, 2]}, "every vertex is distrusted"),
-    (ConcaveConvexRank(degree=-1), {}, "degree must be above 0"),
-    (ConcaveConvexRank(f=2), {}, "f and g must be functions"),
+    (ConcaveConvexRank(degree=-1), {}, "`degree` must be above 0"),
+    (ConcaveConvexRank(f=2), {}, "`f` and `g` must be functions"),
 ]
 
 
@@ -427,7 +427,7 @@ def test_a_tolerance_below_rounding_ends_where_nothing_changes_any_more():
 
 
 def test_a_tolerance_below_rounding_is_not_blamed_on_the_number_of_steps():
-    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise tol"):
+    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise `tol`"):
         PageRank(tol=1e-18).fit(np.array([[0, 1, 0], [1, 0, 1], [1, 0, 0]]))
 
 
@@ -446,7 +446,7 @@ def test_long_chains_are_certified_at_ratio_one(p):
 
 
 def test_rounding_is_not_blamed_on_the_number_of_steps():
-    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise tol"):
+    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise `tol`"):
         LpqRank(tol=1e-17).fit(sparse_of(random_adjacency(1)))
-    with pytest.warns(ConvergenceWarning, match="Raise max_iter or tol"):
+    with pytest.warns(ConvergenceWarning, match="Raise `max_iter` or `tol`"):
         LpqRank(tol=1e-17, max_iter=50).fit(sparse_of(random_adjacency(1)))

@@ -195,13 +195,13 @@ def test_start_saves_steps():
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        (NonBacktrackingRank(-1), "truncate must be a whole number"),
-        (NonBacktrackingRank(damping=1.0), "damping is the share that follows links"),
-        (GuardedPageRank(0.5), "min_links must be a finite number of at least 1"),
-        (GuardedPageRank(early=0.0), "early must be above 0"),
-        (GuardedPageRank(early=1.5), "early must be between 0 and 1"),
-        (GuardedPageRank(keep=-0.1), "keep must be between 0 and 1"),
-        (GuardedPageRank(truncate=1.5), "truncate must be a whole number"),
+        (NonBacktrackingRank(-1), "`truncate` must be a whole number"),
+        (NonBacktrackingRank(damping=1.0), "`damping` is the share that follows links"),
+        (GuardedPageRank(0.5), "`min_links` must be a finite number of at least 1"),
+        (GuardedPageRank(early=0.0), "`early` must be above 0"),
+        (GuardedPageRank(early=1.5), "`early` must be between 0 and 1"),
+        (GuardedPageRank(keep=-0.1), "`keep` must be between 0 and 1"),
+        (GuardedPageRank(truncate=1.5), "`truncate` must be a whole number"),
     ],
 )
 def test_bad_parameters(rank, message):

@@ -119,9 +119,9 @@ def test_an_attack_that_does_not_fit_is_left_out():
 
 
 def test_bad_numbers_of_targets(web):
-    with pytest.raises(InputError, match=r"only \d+ vertices have in-links: lower n_targets"):
+    with pytest.raises(InputError, match=r"only \d+ vertices have in-links: lower `n_targets`"):
         attack_ranks(web, n_targets=801)
-    with pytest.raises(InputError, match="n_targets must be a whole number of at least 1"):
+    with pytest.raises(InputError, match="`n_targets` must be a whole number of at least 1"):
         attack_ranks(web, n_targets=0)
     with pytest.raises(InputError, match="only 0 vertices have in-links"):
         attack_ranks(np.eye(3))
@@ -130,7 +130,7 @@ def test_bad_numbers_of_targets(web):
 @pytest.mark.parametrize(
     ("attacks", "message"),
     [
-        ([], "attacks needs at least one kind"),
+        ([], "`attacks` needs at least one kind"),
         (["farn"], "unknown attack 'farn': use some of farm, linked-back"),
         (["farm:x"], "attack 'farm:x' must end in a number of pages, such as farm:20"),
         (["farm:0"], "must end in a number"),

@@ -239,7 +239,7 @@ def test_rules_for_edges_belong_to_packing(tmp_path):
     for rules in ({"directed": False}, {"weight": False}, {"signed": True}, {"format": "text"}):
         with pytest.raises(InputError, match="where it is packed"):
             as_graph(sharded.folder, **rules)
-    with pytest.raises(InputError, match="unknown engine"):
+    with pytest.raises(InputError, match="unknown `engine`"):
         open_shards(sharded.folder, engine="spark")
 
 

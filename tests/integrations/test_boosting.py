@@ -467,14 +467,14 @@ def test_nothing_is_imported_before_it_is_needed():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: PushObjective(p=0.5), "p must be a finite number"),
+        (lambda: PushObjective(p=0.5), "`p` must be a finite number"),
         (
             lambda: PushObjective(price="exponential"),
-            "unknown price 'exponential': boosted trees take power or log1p",
+            "unknown `price` 'exponential': boosted trees take power or log1p",
         ),
         (lambda: PairsObjective(loss="hinge"), "exponential or logistic"),
-        (lambda: ListwiseObjective("listmle"), "unknown loss 'listmle'"),
-        (lambda: LinkObjective(strong_convexity=0.0), "strong_convexity must be"),
+        (lambda: ListwiseObjective("listmle"), "unknown `loss` 'listmle'"),
+        (lambda: LinkObjective(strong_convexity=0.0), "`strong_convexity` must be"),
         (lambda: RetargetObjective(margin=0.0)([1, 0], [0.0, 0.0]), "set margin > 0"),
         (lambda: ListwiseObjective("ndcg_consistent")([1, -1], [0.0, 0.0]), "add a constant"),
         (lambda: PushObjective()([1, 1], [0.0, 0.0]), "rows of both classes"),
@@ -485,20 +485,20 @@ def test_nothing_is_imported_before_it_is_needed():
         (lambda: BoosterMetric("ndgc"), "unknown measure 'ndgc'"),
         (lambda: BoosterMetric(PushObjective(), {"ties": "given"}), "options are those of a measure"),
         (lambda: PushObjective().value([1, 0], [0.0, 0.0], [2.0], [2]), "no weights of queries"),
-        (lambda: PushObjective(side="left"), "unknown side 'left'"),
-        (lambda: PushObjective(loss="cubic"), "unknown loss 'cubic'"),
+        (lambda: PushObjective(side="left"), "unknown `side` 'left'"),
+        (lambda: PushObjective(loss="cubic"), "unknown `loss` 'cubic'"),
         (lambda: PushObjective(loss="zero_one"), "cannot fit them"),
-        (lambda: PushObjective(balance=-1.0), "balance must be a finite number of at least 0"),
+        (lambda: PushObjective(balance=-1.0), "`balance` must be a finite number of at least 0"),
         (lambda: PushObjective(price="log1p", loss="logistic"), "not convex in the scores"),
         (lambda: PushObjective(p=np.inf, loss=Cubic()), "p = inf cannot be fitted with the cubic loss"),
-        (lambda: RetargetObjective("manhattan"), "unknown divergence 'manhattan'"),
+        (lambda: RetargetObjective("manhattan"), "unknown `divergence` 'manhattan'"),
         (lambda: RetargetObjective("logistic"), "retargeting cannot use logistic"),
         (lambda: RetargetObjective(order="random"), "order must be 'hidden' or 'blocks'"),
-        (lambda: RetargetObjective(margin=-1.0), "margin must be"),
+        (lambda: RetargetObjective(margin=-1.0), "`margin` must be"),
         (lambda: RetargetObjective(margin=0.0), "set margin > 0"),
-        (lambda: RetargetObjective(offsets="cubic"), "unknown offsets 'cubic'"),
-        (lambda: RetargetObjective(offsets=[2.0, 1.0]), "offsets must not fall"),
-        (lambda: RetargetObjective(joint_convexity=(1.0,)), "joint_convexity must be"),
+        (lambda: RetargetObjective(offsets="cubic"), "unknown `offsets` 'cubic'"),
+        (lambda: RetargetObjective(offsets=[2.0, 1.0]), "`offsets` must not fall"),
+        (lambda: RetargetObjective(joint_convexity=(1.0,)), "`joint_convexity` must be"),
     ],
     ids=range(29),
 )
@@ -591,7 +591,7 @@ def test_the_experiment(folds, library):
 
 
 def test_the_experiment_says_what_is_missing(monkeypatch):
-    with pytest.raises(InputError, match="unknown library 'catboost'"):
+    with pytest.raises(InputError, match="unknown `library` 'catboost'"):
         boosted_letor.boosted_letor(library="catboost")
     monkeypatch.delenv("APEXRANK_DATA", raising=False)
     with pytest.raises(InputError, match="MQ2008 is not there"):

@@ -475,7 +475,9 @@ def test_curves_and_pairs_come_back(additive, tmp_path):
 def test_signs_by_number_are_not_kept(additive, tmp_path):
     """JSON would make them names."""
     model = TableRanker.fit(additive[0], Recipe(target="y"), AdditivePush(alpha=0.1, monotonic_cst={0: 1}))
-    with pytest.raises(InputError, match=r"monotonic_cst=.* cannot be kept in a model file: give it by name"):
+    with pytest.raises(
+        InputError, match=r"monotonic_cst=.*` cannot be kept in a model file: give it by name"
+    ):
         save_model(tmp_path / "m.apex", model)
 
 

@@ -190,8 +190,8 @@ class TestEncoder:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"scale": "robust"}, "unknown scale 'robust': use one of standard"),
-            ({"impute": "zero"}, "unknown imputation 'zero': use one of median"),
+            ({"scale": "robust"}, "unknown `scale` 'robust': use one of standard"),
+            ({"impute": "zero"}, "unknown `impute` 'zero': use one of median"),
             ({"categorical": ["citty"]}, "no column 'citty'"),
             ({"categorical": ["y"]}, "not among the features"),
         ],
@@ -346,7 +346,7 @@ class TestThresholds:
 
     @pytest.mark.parametrize("fpr", [-0.1, 1.0, np.nan])
     def test_bad_rate(self, fpr):
-        with pytest.raises(InputError, match="false positive rate"):
+        with pytest.raises(InputError, match="`fpr` must be at least 0 and below 1"):
             Thresholds.learn(np.arange(3.0)).at(fpr)
 
 

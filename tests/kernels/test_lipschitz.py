@@ -317,8 +317,8 @@ def test_the_input_is_left_alone_and_any_number_type_will_do():
         ({"y": [[1.0]]}, "y must be one-dimensional"),
         ({"y": [1.0, np.nan]}, "missing or infinite in row 1"),
         ({"y": [1.0, -1e308, 1e308]}, "too far apart"),
-        ({"lower": 2.0, "upper": 1.0}, "lower must not exceed upper"),
-        ({"lower": np.nan}, "lower must not exceed upper"),
+        ({"lower": 2.0, "upper": 1.0}, "`lower` must not exceed upper"),
+        ({"lower": np.nan}, "`lower` must not exceed upper"),
         ({"lower": INF, "upper": INF}, "room"),
         ({"lower": -INF, "upper": -INF}, "room"),
         ({"upper": [1.0]}, r"upper needs one number, or one per step \(2\)"),
@@ -361,8 +361,8 @@ def test_tied_scores_of_weight_zero_have_no_value_of_their_own():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"slope": 0.0}, "slope must be above 0"),
-        ({"slope": np.nan}, "slope must be above 0"),
+        ({"slope": 0.0}, "`slope` must be above 0"),
+        ({"slope": np.nan}, "`slope` must be above 0"),
         ({"scores": [1.0]}, "one number per row"),
         ({"scores": [1.0, np.nan]}, "scores are missing or infinite in row 1"),
         ({"weight": [1.0]}, "one number per row"),

@@ -181,7 +181,7 @@ def test_the_input_is_left_alone_and_any_number_type_will_do():
         ({"y": [1.0, 2.0], "weight": [1.0, -1.0]}, "not negative"),
         ({"y": [1.0, 2.0], "weight": [1.0, np.nan]}, "not negative"),
         ({"y": [1.0, 2.0], "weight": [1.0, np.inf]}, "finite"),
-        ({"y": [1.0, 2.0], "lower": 2.0, "upper": 1.0}, "lower must not exceed upper"),
+        ({"y": [1.0, 2.0], "lower": 2.0, "upper": 1.0}, "`lower` must not exceed upper"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments, message):

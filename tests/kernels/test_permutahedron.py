@@ -134,10 +134,10 @@ def test_a_weight_covers_a_stretch_of_the_staircase():
     [
         (([0.0, np.nan], [0.0, 1.0]), "z must be a one-dimensional array of finite"),
         (([0.0, 1.0], [[0.0, 1.0]]), "y must be a one-dimensional array of finite"),
-        (([0.0, 1.0], [0.0]), "z and y need one number per row each: got 2 and 1"),
-        (([0.0, 1.0], [0.0, 1.0], [0, 1]), "indptr must rise from 0"),
+        (([0.0, 1.0], [0.0]), "`z` and `y` need one number per row each: got 2 and 1"),
+        (([0.0, 1.0], [0.0, 1.0], [0, 1]), "`indptr` must rise from 0"),
         (([0.0, 1.0], [0.0, 1.0], None, [1.0, 0.0]), "drop rows of weight 0"),
-        (([0.0, 1.0], [0.0, 1.0], None, [1.0]), "weight needs a finite number above 0 for each of 2 rows"),
+        (([0.0, 1.0], [0.0, 1.0], None, [1.0]), "`weight` needs a finite number above 0 for each of 2 rows"),
     ],
 )
 def test_bad_input(arguments, message):

@@ -138,10 +138,10 @@ def test_one_group_says_nothing_about_others():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confidence": 1.0}, "confidence must be between 0 and 1"),
-        ({"n_resamples": 1}, "n_resamples must be a whole number of at least 2"),
+        ({"confidence": 1.0}, "`confidence` must be between 0 and 1"),
+        ({"n_resamples": 1}, "`n_resamples` must be a whole number of at least 2"),
         ({"method": "bca"}, "needs groups"),
-        ({"method": "magic"}, "unknown method"),
+        ({"method": "magic"}, "unknown `method`"),
     ],
 )
 def test_faults_of_bootstrap(options, message):
@@ -272,8 +272,8 @@ def test_compare_with_one_group_that_counts():
         ({"a": [1, 2]}, {"baseline": "b"}, "baseline 'b' is not among the rankers: 'a'"),
         ({"a": LogisticRegression()}, {}, "X is None"),
         ({"a": [[1, 2]]}, {}, "list is no ranker"),
-        ({"a": [1, 2]}, {"correction": "magic"}, "unknown correction"),
-        ({"a": [1, 2]}, {"test": "magic"}, "unknown test"),
+        ({"a": [1, 2]}, {"correction": "magic"}, "unknown `correction`"),
+        ({"a": [1, 2]}, {"test": "magic"}, "unknown `test`"),
         ({"a": [1, 2], "b": [1, np.nan]}, {}, "b: scores is NaN in row 1"),
         ([[1, 2]], {}, "must map names to estimators"),
     ],

@@ -245,7 +245,7 @@ def test_grades_on_any_scale():
     assert 0 < ndcg(1000 * y, scores) < 1
     assert ndcg(y * 1e-18, scores) == pytest.approx(ndcg(y, scores, gain="linear"), rel=1e-12)
     assert 0 < err(1000 * y, scores) < 1
-    with pytest.raises(InputError, match="too large: use gain='linear'"):
+    with pytest.raises(InputError, match="too large: use `gain='linear'`"):
         dcg(1000 * y, scores)
 
 
@@ -327,10 +327,10 @@ def test_gains_and_discounts_may_be_functions():
         (lambda: ndcg([1, -1, 0], [1, 2, 3]), "negative in row 1"),
         (lambda: ndcg(["a", "b", "c"], [1, 2, 3]), "3 distinct labels"),
         (lambda: ndcg([1, np.nan], [1, 2]), "missing|not finite in row 1"),
-        (lambda: ndcg([1, 0], [1, 2], k=0), "k must be a number of rows"),
-        (lambda: ndcg([1, 0], [1, 2], gain="cubic"), "unknown gain 'cubic'"),
-        (lambda: ndcg([1, 0], [1, 2], discount="cubic"), "unknown discount 'cubic'"),
-        (lambda: ndcg([1, 0], [1, 2], ties="random"), "unknown ties 'random'"),
+        (lambda: ndcg([1, 0], [1, 2], k=0), "`k` must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], gain="cubic"), "unknown `gain` 'cubic'"),
+        (lambda: ndcg([1, 0], [1, 2], discount="cubic"), "unknown `discount` 'cubic'"),
+        (lambda: ndcg([1, 0], [1, 2], ties="random"), "unknown `ties` 'random'"),
         (lambda: err([3, 0], [1, 2], max_grade=2), "below the highest relevance 3"),
         (lambda: err([3, 0], [1, 2], ties="average"), "ERR has no rule 'average' for ties"),
         (lambda: mrr([1, 0], [1, 2], relevant=1, pos_label=1), "give one of them"),
@@ -425,7 +425,7 @@ def test_a_group_sees_nothing_of_the_weights_of_others():
 
 def test_two_numbers_above_zero_are_not_guessed_at():
     with pytest.raises(
-        InputError, match="say relevant=1 if they are grades, or pos_label=2 if they are classes"
+        InputError, match="say `relevant=1` if they are grades, or `pos_label=2` if they are classes"
     ):
         average_precision([2, 1, 1], [1, 2, 3])
     assert average_precision([2, 1, 1], [1, 2, 3], relevant=1) == 1.0
@@ -451,7 +451,7 @@ def test_fractional_weights_hide_nowhere():
 def test_the_best_order_is_by_gain():
     assert ndcg([0, 1, 2], [1, 3, 2], gain=lambda grade: 2 - grade) <= 1
     assert ndcg([0, 1, 2], [3, 2, 1], gain=lambda grade: 2 - grade) == 1
-    with pytest.raises(InputError, match="gain must give one finite number"):
+    with pytest.raises(InputError, match="`gain` must give one finite number"):
         ndcg([0, 1, 2], [1, 3, 2], gain=lambda grade: grade - 1)
 
 
@@ -479,14 +479,14 @@ def test_bad_numbers_in_names_are_found_at_once(name):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ndcg([1, 0], [1, 2], k="5"), "k must be a number of rows"),
-        (lambda: ndcg([1, 0], [1, 2], k=np.inf), "k must be a number of rows"),
-        (lambda: ndcg([1, 0], [1, 2], discount=[1, 2]), "unknown discount"),
+        (lambda: ndcg([1, 0], [1, 2], k="5"), "`k` must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], k=np.inf), "`k` must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], discount=[1, 2]), "unknown `discount`"),
         (lambda: ndcg([1, 0], ["0.5", "0.7"]), "scores must be numbers"),
         (lambda: ndcg([1, 0], np.ma.array([1, 2], mask=[0, 1])), "scores is NaN in row 1"),
         (lambda: ndcg([1, 0], [1, 2], groups=np.array(["a", 1], dtype=object)), "ids of several kinds"),
-        (lambda: err([1, 0], [1, 2], max_grade="4"), "max_grade must be a finite number"),
-        (lambda: err([1, 0], [1, 2], max_grade=np.nan), "max_grade must be a finite number"),
+        (lambda: err([1, 0], [1, 2], max_grade="4"), "`max_grade` must be a finite number"),
+        (lambda: err([1, 0], [1, 2], max_grade=np.nan), "`max_grade` must be a finite number"),
         (lambda: evaluate([1, 0], [1, 2], None), "measures must be names"),
         (lambda: evaluate([1, 0], [1, 2], [1]), "named by text"),
         (lambda: evaluate([1, 0], [1, 2], ["err"], ties="average"), "ERR has no rule 'average'"),
@@ -500,7 +500,7 @@ def test_more_faults_are_one_line(call, message):
 
 def test_missing_group_ids_of_pandas():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
-    with pytest.raises(InputError, match="groups has a missing id in row 1"):
+    with pytest.raises(InputError, match="`groups` has a missing id in row 1"):
         ndcg([1, 0], [1, 2], groups=pd.Series(["a", None], dtype="string"))
 
 

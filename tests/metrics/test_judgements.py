@@ -243,12 +243,15 @@ def test_names_of_other_tools():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.rbp([1, 0], [1, 2], persistence=1), "persistence must be a number between 0 and 1"),
+        (
+            lambda: metrics.rbp([1, 0], [1, 2], persistence=1),
+            "`persistence` must be a number between 0 and 1",
+        ),
         (lambda: metrics.evaluate([1, 0], [1, 2], "rbp_1.5"), "at its end"),
         (lambda: metrics.bpref([1, 0], [1, 2], sample_weight=[0.5, 1]), "whole numbers"),
         (lambda: metrics.inf_ap([1, 0], [1, 2], ties="average"), "inf_ap has no rule 'average'"),
         (lambda: metrics.bpref([NAN, NAN], [1, 2]), "not defined"),
-        (lambda: metrics.alpha_ndcg([[1, 0]], [1], alpha=2), "alpha must be between 0 and 1"),
+        (lambda: metrics.alpha_ndcg([[1, 0]], [1], alpha=2), "`alpha` must be between 0 and 1"),
         (lambda: metrics.alpha_ndcg([[1, NAN]], [1]), "negative or not finite in row 0"),
         (lambda: metrics.err_ia([[1, -1]], [1]), "negative or not finite in row 0"),
         (lambda: metrics.err_ia([["a", "b"]], [1]), "column of numbers for each"),
@@ -256,7 +259,7 @@ def test_names_of_other_tools():
         (lambda: metrics.expected_exposure([1, NAN], [1, 2]), "not finite in row 1"),
         (lambda: metrics.expected_exposure([1], [[[1]]]), "one column for each ranking"),
         (lambda: metrics.team_draft(["x", "x"], ["y"]), "ranking a has an item twice"),
-        (lambda: metrics.team_draft(["x"], ["y"], length=0), "length must be a whole number"),
+        (lambda: metrics.team_draft(["x"], ["y"], length=0), "`length` must be a whole number"),
         (lambda: metrics.interleaving_test([1], ["c"], [0]), "teams must be 'a' or 'b'"),
         (lambda: metrics.interleaving_test([-1], ["a"], [0]), "clicked must be a number"),
         (lambda: metrics.interleaving_test([], [], []), "at least one row"),

@@ -464,7 +464,7 @@ WEIGHT_FAULTS = [
     (SCORES, [1, NAN, 3], "finite numbers of at least 0, got nan"),
     (SCORES, lambda rank: rank * np.inf, "finite numbers of at least 0, got inf"),
     (SCORES, ["a", "b", "c"], "weights must be numbers"),
-    (SCORES, {"a": 1}, "weights by label need orders="),
+    (SCORES, {"a": 1}, "weights by label need `orders=`"),
     (ORDERS, [1, 2, 3], "with orders, weights must map items to weights"),
     (ORDERS, {"a": 1, "b": 2}, "weights has no weight for the item 'c'"),
 ]
@@ -477,11 +477,11 @@ def test_faulty_weights_are_named(lists, weights, message):
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(InputError, match="unknown variant 'c': use one of a, b"):
+    with pytest.raises(InputError, match="unknown `variant` 'c': use one of a, b"):
         kendall_tau(**SCORES, variant="c")
-    with pytest.raises(InputError, match="unknown combine 'max': use one of product, sum"):
+    with pytest.raises(InputError, match="unknown `combine` 'max': use one of product, sum"):
         weighted_kendall_distance(**SCORES, weights=[1, 1, 1], combine="max")
-    with pytest.raises(InputError, match="tie_penalty must be between 0 and 1, got 2"):
+    with pytest.raises(InputError, match="`tie_penalty` must be between 0 and 1, got 2"):
         kendall_distance(**SCORES, tie_penalty=2)
     with pytest.raises(TypeError, match="positional"):
         kendall_distance([1, 2, 3], [3, 2, 1])

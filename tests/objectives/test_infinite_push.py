@@ -297,7 +297,7 @@ def test_a_negative_above_all_positives_does_not_make_predictions_useless():
         ({"solver": "coordinate"}, "solver 'coordinate' cannot fit p=inf"),
         ({"solver": Newton()}, "solver 'Newton' cannot fit p=inf"),
         ({"loss": "zero_one"}, "cannot fit"),
-        ({"p": -np.inf}, "p must be a finite number"),
+        ({"p": -np.inf}, "`p` must be a finite number"),
     ],
 )
 def test_refused_by_name(options, message):
@@ -316,7 +316,7 @@ def overlapping():
 @pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge", "hinge"])
 def test_a_minimum_at_zero_ranks_as_growing_p_does_and_says_so(overlapping, loss):
     X, y = overlapping
-    with pytest.warns(CollapsedWarning, match="Use a finite p"):
+    with pytest.warns(CollapsedWarning, match="Use a finite `p`"):
         limit = PNormPush(p=np.inf, loss=loss, alpha=1e-3 / count(y, loss)).fit(X, y)
     n = count(y, loss)
     assert n * limit.dual_gap_ < 1.1e-6 * max(1.0, n * limit.objective_)

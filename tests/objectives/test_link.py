@@ -276,8 +276,8 @@ def test_what_a_linear_model_asks_for(data):
     [
         ([1.0, 1.0], {}, "no link to fit: y has one value only"),
         ([1.0, np.nan], {}, "missing or infinite in row 1"),
-        ([1.0, 2.0], {"strong_convexity": -1}, "strong_convexity must be a finite number of at least 0"),
-        ([1.0, 2.0], {"sample_weight": [1.0]}, "sample_weight needs one finite number"),
+        ([1.0, 2.0], {"strong_convexity": -1}, "`strong_convexity` must be a finite number of at least 0"),
+        ([1.0, 2.0], {"sample_weight": [1.0]}, "`sample_weight` needs one finite number"),
         ([1.0, 2.0], {"sample_weight": [1.0, 0.0]}, "no link to fit"),
         ([1.0, 2.0], {"group_weight": [1.0, 2.0]}, "must be the same for all rows of a group"),
     ],
@@ -296,7 +296,7 @@ def test_one_link_at_a_time(data):
 @pytest.mark.parametrize("s", [0, -1, np.inf, np.nan, "1", None])
 def test_margins_above_zero(s):
     with pytest.raises(
-        InputError, match=r"strong_convexity must be a finite number above 0.*minimum is w = 0"
+        InputError, match=r"`strong_convexity` must be a finite number above 0.*minimum is w = 0"
     ):
         check_margin(s)
 

@@ -178,7 +178,7 @@ def test_groups_without_pairs_are_left_out_and_counted():
     [
         ({"groups": ["a", "b", "c"]}, "both classes"),
         ({"groups": ["a", "b"]}, "one id per row"),
-        ({"side": "left"}, "unknown side 'left'"),
+        ({"side": "left"}, "unknown `side` 'left'"),
         ({"loss": "hinge", "price": "log1p"}, "log1p price with the hinge loss is not convex"),
         ({"loss": "zero_one"}, "zero_one loss evaluates rankings"),
         ({"sample_weight": [1, -1, 1]}, "negative in row 1"),

@@ -381,7 +381,7 @@ class TestPolytope:
     def test_refused(self, atom):
         with pytest.raises(InputError, match="inside the hull"):
             atom.grad(np.array([1.0, 0.0, 0.0, 0.0]))
-        with pytest.raises(InputError, match="unknown divergence Polytope"):
+        with pytest.raises(InputError, match="unknown `divergence` Polytope"):
             ConsensusRank("blend", divergence=atom).fit([np.eye(4)])
 
 
@@ -403,7 +403,7 @@ class TestTheorems:
             if free.any():
                 assert np.ptp(slopes[free]) < 1e-9
                 assert (slopes[~free] >= slopes[free].max() - 1e-9).all()
-        with pytest.raises(InputError, match="least must be"):
+        with pytest.raises(InputError, match="`least` must be"):
             theorems.bounded_weights(rho, d, c, 0.3)
 
     def test_minimum_of_the_surrogate(self, rng):

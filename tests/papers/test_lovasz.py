@@ -332,7 +332,7 @@ def test_figure3_notices_other_divergences(undrawn, monkeypatch):
 
 def test_figure3_other_seeds_and_few_points(undrawn):
     assert words(clusters.lovasz_figure3(n=150, random_state=7)) == FOUND
-    with pytest.raises(InputError, match="n_samples=3 should be >= n_clusters=4"):
+    with pytest.raises(InputError, match="n_samples=3 should be >= `n_clusters=4`"):
         clusters.lovasz_figure3(n=3)
 
 

@@ -186,8 +186,8 @@ def test_rows_without_features_are_not_ordered():
         ({"y": [1.0, np.nan, 2.0]}, "missing or infinite in row 1"),
         ({"margin": 0.0}, "margin must be finite and above 0"),
         ({"margin": np.inf}, "margin must be finite and above 0"),
-        ({"max_iter": 0}, "max_iter must be a whole number of at least 1"),
-        ({"tol": -1.0}, "tol must be a finite number of at least 0"),
+        ({"max_iter": 0}, "`max_iter` must be a whole number of at least 1"),
+        ({"tol": -1.0}, "`tol` must be a finite number of at least 0"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments, message):

@@ -133,7 +133,7 @@ def test_given_axes_are_used_and_cleared():
         ("scores needs one number", [1, 2], {"scores": ["x", "y"]}),
         ("low needs one number", [1, 2], {"low": [1, np.nan], "high": [1, 2]}),
         ("both ends", [1, 2], {"low": [1, 2]}),
-        ("top must be a whole number", [1, 2], {"top": 0}),
+        ("`top` must be a whole number", [1, 2], {"top": 0}),
         (r"voters × 2 items, got shape \(1, 3\)", [1, 2], {"voter_ranks": [[1, 2, 3]]}),
         ("weights needs one number", [1, 2], {"voter_ranks": [[1, 2]], "weights": [1, 2]}),
     ],

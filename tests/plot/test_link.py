@@ -163,9 +163,9 @@ def test_faults_of_links():
         LinkDisplay.from_estimator(UnknownLinkRegressor(), X, y)
     with pytest.raises(InputError, match=r"one number for each row: got shapes \(60,\) and \(59,\)"):
         LinkDisplay.from_estimator(model, X, y[1:])
-    with pytest.raises(InputError, match="n_points must be at least 2, got 1"):
+    with pytest.raises(InputError, match="`n_points` must be at least 2, got 1"):
         LinkDisplay.from_estimator(model, X, y, n_points=1)
-    with pytest.raises(InputError, match="axes must be 2 matplotlib axes, one for each panel, got 1"):
+    with pytest.raises(InputError, match="`axes` must be 2 matplotlib axes, one for each panel, got 1"):
         LinkDisplay.from_estimator(model, X, y, axes=[plt.subplots()[1]])
 
 

@@ -57,5 +57,5 @@ def test_bad_input(rank):
         NeighbourhoodDisplay.from_rank(rank, "z")
     with pytest.raises(InputError, match="InDegree does not explain its scores: use PageRank"):
         NeighbourhoodDisplay.from_rank(InDegree().fit(([0], [1])), 1)
-    with pytest.raises(InputError, match="top must be a whole number"):
+    with pytest.raises(InputError, match="`top` must be a whole number"):
         NeighbourhoodDisplay.from_rank(rank, "x", top=0)

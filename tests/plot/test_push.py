@@ -127,9 +127,9 @@ def test_the_map_of_an_estimator():
 
 
 def test_faults_of_the_map(ranked, monkeypatch):
-    with pytest.raises(InputError, match="unknown side 'left'"):
+    with pytest.raises(InputError, match="unknown `side` 'left'"):
         pair_contributions(*ranked, side="left")
-    with pytest.raises(InputError, match="unknown price"):
+    with pytest.raises(InputError, match="unknown `price`"):
         pair_contributions(*ranked, price="cheap")
     with pytest.raises(InputError, match="0 positives and 2 negatives"):
         pair_contributions([0, 0], [1.0, 2.0], pos_label=1)

@@ -325,7 +325,7 @@ def test_errors_say_what_to_do():
         ShapeDisplay.from_estimator(ranker, columns=["x9"])
     with pytest.raises(InputError, match="give y, or leave X out"):
         ShapeDisplay.from_estimator(ranker, X)
-    with pytest.raises(InputError, match="confidence must be between 0 and 1, got 90"):
+    with pytest.raises(InputError, match="`confidence` must be between 0 and 1, got 90"):
         ShapeDisplay.from_estimator(ranker, X, y, confidence=90)
     with pytest.raises(InputError, match="no column has an effect"):
         ShapeDisplay(Effects([], []))

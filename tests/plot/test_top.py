@@ -144,9 +144,9 @@ def test_at_k_of_an_estimator(fitted):
 def test_faults_at_k(data):
     y, scores = data
     for k in ([], [0, 1], [0.5], ["ten"]):
-        with pytest.raises(InputError, match="k must be whole numbers of rows"):
+        with pytest.raises(InputError, match="`k` must be whole numbers of rows"):
             MeasureAtKDisplay.from_scores(scores, y, k=k)
-    with pytest.raises(InputError, match="confidence must be between 0 and 1, got 95"):
+    with pytest.raises(InputError, match="`confidence` must be between 0 and 1, got 95"):
         MeasureAtKDisplay.from_scores(scores, y, confidence=95)
     with pytest.raises(InputError, match="unknown measure 'accuracy_at_1'"):
         MeasureAtKDisplay.from_scores(scores, y, measure="accuracy")
@@ -519,7 +519,7 @@ def test_faults_of_bump():
     with pytest.raises(InputError, match="compares two rankers, got 1"):
         BumpDisplay.from_scores({"A": [1, 2]})
     for top in (0, 2.5):
-        with pytest.raises(InputError, match=f"top must be a whole number of items, 1 or more, got {top}"):
+        with pytest.raises(InputError, match=f"`top` must be a whole number of items, 1 or more, got {top}"):
             BumpDisplay.from_scores(two, top=top)
     with pytest.raises(InputError, match="each of 3 items is needed, 'names' has 1"):
         BumpDisplay.from_scores(two, names=["a"])

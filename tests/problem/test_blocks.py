@@ -321,7 +321,7 @@ def test_only_one_block_is_alive():
         (MonotoneRetargeting(margin=0), "equal scores"),
         (UnknownLinkRegressor(), "one link is for all rows"),
         (PushBoost(), "needs its rows in memory"),
-        (PNormPush(solver="simplex"), "unknown solver"),
+        (PNormPush(solver="simplex"), "unknown `solver`"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
@@ -437,7 +437,7 @@ def test_labels_that_are_no_classes_are_refused():
 @pytest.mark.parametrize("rows", [0, -5, 2.5, "7"])
 def test_numbers_of_rows_that_make_no_block(rows):
     X, y, _ = two_classes()
-    with pytest.raises(InputError, match="rows must be a whole number of at least 1"):
+    with pytest.raises(InputError, match="`rows` must be a whole number of at least 1"):
         ArrayBlocks(X, y, rows=rows)
 
 

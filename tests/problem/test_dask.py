@@ -299,7 +299,7 @@ def test_bad_input_is_refused_in_one_line():
         (lambda: PNormPush().fit(rows, y), "y must be a Dask array"),
         (lambda: PNormPush().fit(rows, labels[:-1]), "1200 rows, y has 1199"),
         (lambda: PNormPush().fit(rows[:, 0], labels), "two dimensions"),
-        (lambda: PNormPush(solver="simplex").fit(rows, labels), "unknown solver"),
+        (lambda: PNormPush(solver="simplex").fit(rows, labels), "unknown `solver`"),
         (lambda: PNormPush().fit(frame[["a"]], frame["y"]), "not of numbers"),
         (lambda: PNormPush().fit(rows[rows[:, 0] > 0], labels), "of another column"),
         (
@@ -308,7 +308,7 @@ def test_bad_input_is_refused_in_one_line():
         ),
         (
             lambda: PNormPush().fit(frame[["y"]], frame["y"], sample_weight=frame["a"]),
-            "sample_weight must be finite",
+            "`sample_weight` must be finite",
         ),
         (lambda: repartition_by_group(frame, "q"), "column 'q'"),
         (lambda: collection_blocks(rows, dd.from_dask_array(labels.rechunk(600))), "4 partitions, y has 2"),
@@ -397,7 +397,7 @@ def test_missing_labels_and_weights_are_refused():
     rows = dd.from_pandas(frame, npartitions=2)
     with pytest.raises(InputError, match="row 11 of a block has no y"):
         PNormPush().fit(rows[list("abcd")], rows["y"])
-    with pytest.raises(InputError, match="sample_weight must be finite"):
+    with pytest.raises(InputError, match="`sample_weight` must be finite"):
         PNormPush().fit(rows[list("abcd")], rows["d"] > 0, sample_weight=rows["w"])
 
 

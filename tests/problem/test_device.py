@@ -289,9 +289,9 @@ def test_measures_take_scores_of_a_tensor(data):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"side": "left"}, "unknown side 'left'"),
-        ({"p": 0.5}, "p must be"),
-        ({"alpha": -1.0}, "alpha must be"),
+        ({"side": "left"}, "unknown `side` 'left'"),
+        ({"p": 0.5}, "`p` must be"),
+        ({"alpha": -1.0}, "`alpha` must be"),
     ],
     ids=["side", "p", "alpha"],
 )
@@ -499,5 +499,5 @@ def test_there_is_no_kernel_for_small_wide_or_foreign_matrices():
 
 def test_an_unknown_solver_is_called_unknown():
     X, y = torch.zeros((4, 2), dtype=torch.float64), torch.tensor([0, 1, 0, 1])
-    with pytest.raises(InputError, match="unknown solver 'q'"):
+    with pytest.raises(InputError, match="unknown `solver` 'q'"):
         PNormPush(solver="q").fit(X, y)

@@ -158,7 +158,7 @@ def test_monotone_is_the_answer_of_a_quadratic_program(rng):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([1, 0], "monotonic_cst has 2 entries, X 3 columns"),
+        ([1, 0], "`monotonic_cst` has 2 entries, X 3 columns"),
         ({"b": 1}, "the column 'b', which X does not have"),
         ({3: 1}, "the column 3, which X does not have"),
         ({0: 2}, "must be 1, -1 or 0 for each column, got 2"),
@@ -190,7 +190,7 @@ def test_group_lasso_selects_whole_columns(rng):
     assert used(0.5) == {0, 5}
     with pytest.raises(InputError, match="leave out one"):
         AdditivePush(l1_ratio=0.5, monotonic_cst={0: 1}).fit(X, y)
-    with pytest.raises(InputError, match="l1_ratio above 0 and below 1"):
+    with pytest.raises(InputError, match="`l1_ratio` above 0 and below 1"):
         AdditivePush(l1_ratio=1.0, alpha=0.1).fit(X, y)
 
 

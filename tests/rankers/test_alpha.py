@@ -74,17 +74,17 @@ def test_constant_columns_do_not_count(rows):
 def test_a_given_alpha_is_kept_and_other_words_are_refused(rows):
     X, y, _ = rows
     assert PNormPush(alpha=0.25).fit(X, y).alpha_ == 0.25
-    with pytest.raises(InputError, match="alpha must be"):
+    with pytest.raises(InputError, match="`alpha` must be"):
         PNormPush(alpha="aut").fit(X, y)
 
 
 def test_a_fit_that_rounding_ends_does_not_ask_for_more_iterations(rows):
     X, y, _ = rows
     stiff = PNormPush(price="exponential", loss="logistic", alpha=1e-6, tol=1e-12)
-    with pytest.warns(ConvergenceWarning, match=r"rounding hides all progress.*Raise tol or alpha"):
+    with pytest.warns(ConvergenceWarning, match=r"rounding hides all progress.*Raise `tol` or `alpha`"):
         stiff.fit(X, y)
     with pytest.warns(
-        ConvergenceWarning, match=r"not converged after 2 iterations: .*Raise max_iter, tol or alpha"
+        ConvergenceWarning, match=r"not converged after 2 iterations: .*Raise `max_iter`, `tol` or `alpha`"
     ):
         stiff.set_params(max_iter=2).fit(X, y)
 

@@ -119,7 +119,7 @@ def test_any_weak_learner(wdbc, weak):
 
 
 def test_a_learner_without_weights_is_refused(wdbc):
-    with pytest.raises(InputError, match=r"KNeighborsClassifier.fit takes no sample_weight"):
+    with pytest.raises(InputError, match=r"KNeighborsClassifier.fit takes no `sample_weight`"):
         PushBoost(KNeighborsClassifier()).fit(*wdbc[:2])
 
 
@@ -322,10 +322,10 @@ def test_a_push_clears_the_top_with_a_linear_weak_learner():
         ({"learning_rate": 0}, "learning_rate"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
         ({"n_iter_no_change": 0}, "n_iter_no_change"),
-        ({"p": 0.5}, "p must be"),
+        ({"p": 0.5}, "`p` must be"),
         ({"p": np.inf}, "p=inf cannot be boosted"),
-        ({"side": "left"}, "unknown side"),
-        ({"price": "cubic"}, "unknown price"),
+        ({"side": "left"}, "unknown `side`"),
+        ({"price": "cubic"}, "unknown `price`"),
         ({"validation_fraction": 0.5, "scoring": "best"}, "unknown scorer"),
     ],
 )

@@ -255,9 +255,9 @@ def test_validation_fraction_holds_out_whole_queries(lists, monkeypatch):
     assert len(seen[0].lists.y) + len(seen[0].watch.y) == N
     own, held = ({*rows[:, 0]} for rows in (seen[0].lists.X, seen[0].watch.X))
     assert not {*groups[np.isin(X[:, 0], [*own])]} & {*groups[np.isin(X[:, 0], [*held])]}
-    with pytest.raises(InputError, match="holds out 0 of 1 groups: give more groups, or an eval_set"):
+    with pytest.raises(InputError, match="holds out 0 of 1 groups: give more groups, or an `eval_set`"):
         ranker.fit(X, y)
-    with pytest.raises(InputError, match="validation_fraction must be between 0 and 1"):
+    with pytest.raises(InputError, match="`validation_fraction` must be between 0 and 1"):
         ranker.set_params(validation_fraction=2).fit(X, y, groups=groups)
     assert not hasattr(BoostedRanker(n_estimators=2).fit(X, y, groups=groups), "best_score_")
 
@@ -322,7 +322,7 @@ def test_monotone_columns(lists, library, sign):
     assert steps([sign, 0, 0, 0, 0]).min() >= 0
     assert steps(None).min() < 0
     if library == "catboost":
-        with pytest.raises(InputError, match="takes objectives of apexrank without monotonic_cst"):
+        with pytest.raises(InputError, match="takes objectives of apexrank without `monotonic_cst`"):
             BoostedRanker(library=library, monotonic_cst={0: sign}).fit(X, y)
 
 
@@ -380,18 +380,21 @@ def test_a_library_that_is_missing_is_named(lists, library, monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"objective": "ndcg"}, "unknown objective 'ndcg': use one of retarget, pairs, push"),
-        ({"objective": "rank_xendcg", "library": "xgboost"}, "unknown objective 'rank_xendcg'"),
+        ({"objective": "ndcg"}, "unknown `objective` 'ndcg': use one of retarget, pairs, push"),
+        ({"objective": "rank_xendcg", "library": "xgboost"}, "unknown `objective` 'rank_xendcg'"),
         ({"objective": PairsObjective(groups=[1, 2])}, "the objective has groups of its own"),
-        ({"library": "sklearn"}, "unknown library 'sklearn': use one of lightgbm, xgboost, catboost"),
+        ({"library": "sklearn"}, "unknown `library` 'sklearn': use one of lightgbm, xgboost, catboost"),
         ({"eval_metric": "accuracies"}, "accuracies"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1"),
-        ({"max_leaves": 1}, "max_leaves must be a whole number of at least 2"),
-        ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1 or None"),
-        ({"early_stopping_rounds": 0}, "early_stopping_rounds must be a whole number of at least 1 or None"),
-        ({"learning_rate": -1}, "learning_rate must be a finite number of at least 0"),
-        ({"subsample": 0}, "subsample must be between"),
-        ({"monotonic_cst": [1]}, "monotonic_cst has 1 entries, X 5 columns"),
+        ({"n_estimators": 0}, "`n_estimators` must be a whole number of at least 1"),
+        ({"max_leaves": 1}, "`max_leaves` must be a whole number of at least 2"),
+        ({"min_samples_leaf": 0}, "`min_samples_leaf` must be a whole number of at least 1 or None"),
+        (
+            {"early_stopping_rounds": 0},
+            "`early_stopping_rounds` must be a whole number of at least 1 or None",
+        ),
+        ({"learning_rate": -1}, "`learning_rate` must be a finite number of at least 0"),
+        ({"subsample": 0}, "`subsample` must be between"),
+        ({"monotonic_cst": [1]}, "`monotonic_cst` has 1 entries, X 5 columns"),
         (
             {"min_samples_leaf": 1000},
             "no column splits the rows (n_samples=1200) into two parts of at least 1000",
@@ -467,5 +470,5 @@ def test_parameters_of_xgboost_that_would_not_be_kept(lists, params, message):
 def test_held_out_queries_need_their_groups(lists, in_a_list):
     X, y, groups = lists
     held = [(X, y, groups)] if in_a_list else (X, y)
-    with pytest.raises(InputError, match=r"eval_set must be one tuple \(X, y, groups\), as fit has groups"):
+    with pytest.raises(InputError, match=r"`eval_set` must be one tuple \(X, y, groups\), as fit has groups"):
         BoostedRanker(n_estimators=5).fit(X, y, groups=groups, eval_set=held)

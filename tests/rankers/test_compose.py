@@ -178,13 +178,13 @@ def test_a_larger_alpha_means_the_same_on_more_rows():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "lambdarank"}, "unknown objective 'lambdarank': use one of push"),
-        ({"penalty": 0.1}, "penalty must be one of apexrank.penalties"),
-        ({"penalty": Lasso(-1.0)}, "alpha must be a finite number"),
+        ({"objective": "lambdarank"}, "unknown `objective` 'lambdarank': use one of push"),
+        ({"penalty": 0.1}, "`penalty` must be one of apexrank.penalties"),
+        ({"penalty": Lasso(-1.0)}, "`alpha` must be a finite number"),
         ({"penalty": Lasso(0.1), "solver": "coordinate"}, "solver 'coordinate' cannot fit an L1 penalty"),
         ({"penalty": NonNegative(), "solver": CoordinateDescent()}, "cannot fit bounds on the coefficients"),
         ({"penalty": Quadratic(np.eye(3)), "solver": "coordinate"}, "cannot fit a quadratic penalty"),
-        ({"penalty": Bounded(Ridge(), 1.0, 2.0)}, "bounds must have low <= 0 <= high"),
+        ({"penalty": Bounded(Ridge(), 1.0, 2.0)}, "`bounds` must have low <= 0 <= high"),
         ({"objective": "infinite_push", "penalty": Lasso(0.1)}, "no minimum under a pure L1 penalty"),
         ({"objective": "infinite_push", "solver": "coordinate"}, "cannot fit p=inf"),
     ],
@@ -215,17 +215,17 @@ def test_penalties_have_parameters_for_a_grid_search():
 
 def test_a_penalty_below_zero_is_refused_by_fit():
     for penalty in (Ridge(-1), Lasso(-1), ElasticNet(-1), NonNegative(Ridge(-1)), Quadratic(np.eye(3), -1)):
-        with pytest.raises(InputError, match="alpha must be a finite number of at least 0, got -1"):
+        with pytest.raises(InputError, match="`alpha` must be a finite number of at least 0, got -1"):
             LinearRanker("listnet", penalty).fit(X, GRADES, groups=QUERIES)
 
 
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
-        ("push", "unknown objective_params q: the objective takes p, loss, price, side, balance"),
-        ("listnet", "unknown objective_params q: the objective takes divergence, normalize"),
-        ("unknown_link", "unknown objective_params q: the objective takes strong_convexity, normalize"),
-        (partial(Retarget, margin=2.0), "unknown objective_params q: the objective takes"),
+        ("push", "unknown `objective_params` q: the objective takes p, loss, price, side, balance"),
+        ("listnet", "unknown `objective_params` q: the objective takes divergence, normalize"),
+        ("unknown_link", "unknown `objective_params` q: the objective takes strong_convexity, normalize"),
+        (partial(Retarget, margin=2.0), "unknown `objective_params` q: the objective takes"),
     ],
 )
 def test_unknown_parameters_of_the_objective_are_named(objective, message):

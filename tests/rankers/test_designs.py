@@ -259,7 +259,7 @@ def test_the_unknown_link_has_no_groups_in_blocks_either():
         fit_blocks(UnknownLinkRegressor(), ArrayBlocks(X, QUALITY, None, QUERIES))
     with pytest.raises(InputError, match="a kernel needs its rows in memory"):
         fit_blocks(UnknownLinkRegressor(kernel="rbf"), ArrayBlocks(X, QUALITY))
-    with pytest.raises(InputError, match="outside output_range"):
+    with pytest.raises(InputError, match="outside `output_range`"):
         fit_blocks(UnknownLinkRegressor(output_range=(0, 1)), ArrayBlocks(X, QUALITY))
 
 

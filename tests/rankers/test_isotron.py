@@ -188,12 +188,12 @@ def test_sparse_and_single_precision_rows():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"lipschitz": 0.0}, "lipschitz must be a finite number above 0"),
-        ({"lipschitz": np.inf}, "lipschitz must be a finite number above 0"),
-        ({"lipschitz": "one"}, "lipschitz must be a finite number above 0"),
-        ({"max_iter": 0}, "max_iter must be a whole number of at least 1"),
-        ({"max_iter": 2.5}, "max_iter must be a whole number of at least 1"),
-        ({"tol": -1.0}, "tol must be a finite number of at least 0"),
+        ({"lipschitz": 0.0}, "`lipschitz` must be a finite number above 0"),
+        ({"lipschitz": np.inf}, "`lipschitz` must be a finite number above 0"),
+        ({"lipschitz": "one"}, "`lipschitz` must be a finite number above 0"),
+        ({"max_iter": 0}, "`max_iter` must be a whole number of at least 1"),
+        ({"max_iter": 2.5}, "`max_iter` must be a whole number of at least 1"),
+        ({"tol": -1.0}, "`tol` must be a finite number of at least 0"),
     ],
 )
 def test_bad_parameters_are_refused_in_one_line(arguments, message):

@@ -160,7 +160,7 @@ def test_query_features_see_through_the_units_of_a_query():
     ]
     assert scores[0] > scores[1] + 0.1
     assert without.predict(moved[:1]).shape == (1,)
-    with pytest.raises(InputError, match="groups are missing"):
+    with pytest.raises(InputError, match="`groups` are missing"):
         with_them.predict(moved)
     # the linear part has no features of queries
     linear = LetorRanker(["linear"]).fit(X, y, groups=groups)
@@ -217,8 +217,8 @@ def test_without_lightgbm_trees_are_left_out_or_refused(queries, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"parts": []}, "parts is empty"),
-        ({"parts": ["linar"]}, "unknown part 'linar'"),
+        ({"parts": []}, "`parts` is empty"),
+        ({"parts": ["linar"]}, "unknown `part` 'linar'"),
         ({"n_folds": 1}, "n_folds"),
         ({"time_budget": -1}, "time_budget"),
     ],

@@ -258,7 +258,7 @@ def test_output_range(data):
     one_sided = UnknownLinkRegressor(output_range=(-1, np.inf)).fit(X, y).predict_interval(1000 * X)
     assert one_sided[0].min() == -1
     assert one_sided[1].max() == np.inf
-    with pytest.raises(InputError, match=r"y is -1 in row \d+, outside output_range \(0, 1\): clip it"):
+    with pytest.raises(InputError, match=r"y is -1 in row \d+, outside `output_range` \(0, 1\): clip it"):
         UnknownLinkRegressor(output_range=(0, 1)).fit(X, np.where(y < 0, -1.0, y))
 
 
@@ -337,7 +337,7 @@ def test_a_kernel_fits_what_no_direction_does(monkeypatch):
     assert model.score(X[200:], y[200:]) > 0.9
     assert UnknownLinkRegressor().fit(X[:200], y[:200]).score(X[200:], y[200:]) < 0.2
     monkeypatch.setattr("apexrank.rankers.kernel.MOST_ROWS_FOR_KERNEL", 100)
-    with pytest.raises(InputError, match="fit at most 100, or use kernel=None"):
+    with pytest.raises(InputError, match="fit at most 100, or use `kernel=None`"):
         model.fit(X, y)
 
 
@@ -347,15 +347,15 @@ def test_a_kernel_fits_what_no_direction_does(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"strong_convexity": 0.0}, "strong_convexity must be a finite number above 0, got 0.0.*w = 0"),
-        ({"alpha": -1.0}, "alpha must be a finite number of at least 0"),
-        ({"link": "probit"}, "unknown link 'probit': use one of isotonic, least_squares, cost"),
-        ({"output_range": (1, 0)}, r"output_range must be \(low, high\) with low < high"),
-        ({"output_range": 3}, r"output_range must be \(low, high\) with low < high"),
-        ({"output_range": (0, np.nan)}, r"output_range must be \(low, high\)"),
-        ({"solver": "sgd"}, "unknown solver 'sgd'"),
+        ({"strong_convexity": 0.0}, "`strong_convexity` must be a finite number above 0, got 0.0.*w = 0"),
+        ({"alpha": -1.0}, "`alpha` must be a finite number of at least 0"),
+        ({"link": "probit"}, "unknown `link` 'probit': use one of isotonic, least_squares, cost"),
+        ({"output_range": (1, 0)}, r"`output_range` must be \(low, high\) with low < high"),
+        ({"output_range": 3}, r"`output_range` must be \(low, high\) with low < high"),
+        ({"output_range": (0, np.nan)}, r"`output_range` must be \(low, high\)"),
+        ({"solver": "sgd"}, "unknown `solver` 'sgd'"),
         ({"kernel": "cubic"}, "kernel 'cubic' cannot be used"),
-        ({"tol": -1}, "tol must be"),
+        ({"tol": -1}, "`tol` must be"),
     ],
 )
 def test_bad_parameters(data, options, message):
@@ -404,7 +404,7 @@ def test_listwise_loss_of_one_group_is_the_regression(data):
 
 def test_bad_input_of_the_listwise_loss(data):
     X, y = data
-    with pytest.raises(InputError, match="strong_convexity must be a finite number above 0"):
+    with pytest.raises(InputError, match="`strong_convexity` must be a finite number above 0"):
         ListwiseRanker("unknown_link", strong_convexity=0).fit(X, y)
     with pytest.raises(InputError, match="no link to fit"):
         ListwiseRanker("unknown_link").fit(X, y, groups=np.arange(120))
@@ -482,7 +482,7 @@ def test_values_beyond_squares_are_refused(scale):
 
 @pytest.mark.parametrize("solver", [3, None])
 def test_what_is_no_solver_is_refused(solver):
-    with pytest.raises(InputError, match="solver must be a name or have a method solve"):
+    with pytest.raises(InputError, match="`solver` must be a name or have a method solve"):
         UnknownLinkRegressor(solver=solver).fit(np.arange(6.0)[:, None], np.arange(6.0))
 
 

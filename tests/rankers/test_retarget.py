@@ -533,9 +533,9 @@ def test_no_partial_fit_with_a_kernel():
         ({"margin": 0.0}, [0, 1, 2], "equal scores of all rows are a minimum"),
         ({"offsets": "binary"}, [1, 2, 3], "offsets that differ between levels"),
         ({"margin": 0.0, "reward": 1.0, "alpha": 0.0}, [0, 1, 2], "set alpha > 0"),
-        ({"alpha": -1}, [0, 1, 2], "alpha must be"),
-        ({"max_iter": 0}, [0, 1, 2], "max_iter must be"),
-        ({"solver": "simplex"}, [0, 1, 2], "unknown solver"),
+        ({"alpha": -1}, [0, 1, 2], "`alpha` must be"),
+        ({"max_iter": 0}, [0, 1, 2], "`max_iter` must be"),
+        ({"solver": "simplex"}, [0, 1, 2], "unknown `solver`"),
         ({"kernel": "cubic"}, [0, 1, 2], "kernel 'cubic' cannot be used"),
         ({"kernel": "precomputed"}, [0, 1, 2], "must be square"),
         ({"divergence": "logistic"}, [0, 1, 2], "retargeting cannot use logistic"),
@@ -566,7 +566,7 @@ def test_bad_input_of_alternations(options, y, message):
     [
         ({"alpha": 0.0}, "set alpha > 0"),
         ({"margin": 0.0}, "without margins"),
-        ({"alpha": "1"}, "alpha must be"),
+        ({"alpha": "1"}, "`alpha` must be"),
     ],
 )
 def test_bad_input_of_partial_fit(options, message):

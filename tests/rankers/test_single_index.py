@@ -239,7 +239,7 @@ def test_directions_that_do_not_exist():
     for model in (UnknownLinkRegressor(kernel="rbf").fit(X, y), UnknownLinkRegressor().fit(X, 0 * y)):
         with pytest.raises(InputError, match="there is no direction"):
             model.direction_interval(X, y)
-    with pytest.raises(InputError, match="confidence must be between 0 and 1"):
+    with pytest.raises(InputError, match="`confidence` must be between 0 and 1"):
         UnknownLinkRegressor().fit(X, y).direction_interval(X, y, confidence=95)
 
 

@@ -98,7 +98,7 @@ class TestChart:
         assert f"s{series % 7}" in mark.get("class")
 
     def test_an_unknown_shape_is_refused(self):
-        with pytest.raises(InputError, match="unknown shape"):
+        with pytest.raises(InputError, match="unknown `shape`"):
             chart().points([1], [1], shape="star")
 
     def test_bars_have_positive_sides_whatever_the_corners(self):

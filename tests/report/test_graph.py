@@ -311,7 +311,7 @@ class TestSuspects:
         web = make_crawl(200, random_state=0).adjacency
         doubt = (
             " The ranks have not converged (PageRank, GuardedPageRank and NonBacktrackingRank), so this may change: "
-            "raise max_iter or tol."
+            "raise `max_iter` or `tol`."
         )
         found = compare_ranks(web, max_iter=3)
         assert found.verdict.text.endswith(doubt)
@@ -408,10 +408,10 @@ class TestResult:
         [
             ({"ranks": {}}, "ranks needs at least one rank to compare PageRank with"),
             ({"ranks": {"PageRank": InDegree()}}, "and none named PageRank"),
-            ({"top": 0}, "top must be a whole number of at least 1, got 0"),
-            ({"suspects": 1.5}, "suspects must be a whole number of at least 1"),
-            ({"neighbours": -1}, "neighbours must be a whole number of at least 0"),
-            ({"damping": 1}, "damping is the share that follows links"),
+            ({"top": 0}, "`top` must be a whole number of at least 1, got 0"),
+            ({"suspects": 1.5}, "`suspects` must be a whole number of at least 1"),
+            ({"neighbours": -1}, "`neighbours` must be a whole number of at least 0"),
+            ({"damping": 1}, "`damping` is the share that follows links"),
             ({"spam": ["z"]}, "spam vertex 'z' is not in the graph"),
             ({"spam": ["a", "b"]}, "spam must be some of the vertices"),
             ({"spam": []}, "spam must be some of the vertices"),

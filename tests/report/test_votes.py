@@ -571,13 +571,16 @@ class TestLimits:
 
 
 BAD = {
-    "result": (lambda r: summarise_votes([1, 2]), "result must be what aggregate() gives, got list"),
-    "string": (lambda r: summarise_votes(r, methods="borda"), "methods must be a list of names"),
-    "method": (lambda r: summarise_votes(r, methods=["best"]), "unknown method 'best'"),
-    "one draw": (lambda r: summarise_votes(r, bootstrap=1), "bootstrap must be a number of draws, 2 or more"),
-    "half a draw": (lambda r: summarise_votes(r, bootstrap=2.5), "bootstrap must be a number of draws"),
-    "clusters": (lambda r: summarise_votes(r, clusters=3), "clusters must be 2 or None, got 3"),
-    "top": (lambda r: summarise_votes(r, top=0), "top must be a whole number of at least 1, got 0"),
+    "result": (lambda r: summarise_votes([1, 2]), "`result` must be what aggregate() gives, got list"),
+    "string": (lambda r: summarise_votes(r, methods="borda"), "`methods` must be a list of names"),
+    "method": (lambda r: summarise_votes(r, methods=["best"]), "unknown `method` 'best'"),
+    "one draw": (
+        lambda r: summarise_votes(r, bootstrap=1),
+        "`bootstrap` must be a number of draws, 2 or more",
+    ),
+    "half a draw": (lambda r: summarise_votes(r, bootstrap=2.5), "`bootstrap` must be a number of draws"),
+    "clusters": (lambda r: summarise_votes(r, clusters=3), "`clusters` must be 2 or None, got 3"),
+    "top": (lambda r: summarise_votes(r, top=0), "`top` must be a whole number of at least 1, got 0"),
 }
 
 

@@ -307,22 +307,25 @@ def test_sum_of_a_list():
         (lambda: set_function("sqr"), "unknown set function 'sqr': use one of sqrt, log, top, "),
         (lambda: set_function("product", m=2), "the set function 'product' takes no 'm': it takes nothing"),
         (lambda: set_function("sqrt", g=np.log), "the set function 'sqrt' takes no 'g': it takes m"),
-        (lambda: set_function(Sqrt(), m=2), "m= is for a set function given by its name"),
+        (lambda: set_function(Sqrt(), m=2), "`m=` is for a set function given by its name"),
         (lambda: set_function("sqr", m=2), "unknown set function 'sqr': use one of sqrt, log, top, "),
-        (lambda: set_function("cut"), "the set function 'cut' needs weights="),
-        (lambda: set_function("top"), "the set function 'top' needs m="),
-        (lambda: Top(m=0), "m must be a whole number of at least 1, got 0"),
-        (lambda: Sqrt(m=1.5), "m must be a whole number of at least 1, got 1.5"),
-        (lambda: Cardinality("cube"), "unknown g 'cube': use one of sqrt, log, linear, a function, or gains"),
+        (lambda: set_function("cut"), "the set function 'cut' needs `weights=`"),
+        (lambda: set_function("top"), "the set function 'top' needs `m=`"),
+        (lambda: Top(m=0), "`m` must be a whole number of at least 1, got 0"),
+        (lambda: Sqrt(m=1.5), "`m` must be a whole number of at least 1, got 1.5"),
+        (
+            lambda: Cardinality("cube"),
+            "unknown `g` 'cube': use one of sqrt, log, linear, a function, or gains",
+        ),
         (lambda: Cardinality([3, 1, 2]), "gains must not increase: 1.0 at rank 2, 2.0 at rank 3"),
         (
             lambda: Cardinality(np.square).gains([0, 1, 2]),
             "gains must not increase: 1.0 at rank 1, 3.0 at rank 2",
         ),
-        (lambda: Cardinality(lambda k: 1.0).gains([0, 1]), "g must give a finite number for each"),
+        (lambda: Cardinality(lambda k: 1.0).gains([0, 1]), "`g` must give a finite number for each"),
         (
             lambda: Cardinality(lambda k: np.full_like(k, np.inf)).gains([0]),
-            "g must give a finite number for each",
+            "`g` must give a finite number for each",
         ),
         (lambda: Cardinality([1.0, np.nan]), "gains must be finite numbers, got nan"),
         (lambda: Cardinality([[1.0]]), "gains must be a list of numbers"),
@@ -342,7 +345,7 @@ def test_sum_of_a_list():
         (lambda: Cut(np.ones((2, 2))).subgradient([1.0]), "one number for each of 2 items, got 1"),
         (lambda: Modular([[1.0]]), "weights must be one number per item"),
         (lambda: Modular([np.inf]), "weights must be finite numbers, got inf"),
-        (lambda: Custom(len, 0), "n must be a whole number of at least 1, got 0"),
+        (lambda: Custom(len, 0), "`n` must be a whole number of at least 1, got 0"),
         (lambda: Custom(7, 2), "function must take a frozenset of items and give a number"),
         (lambda: Custom(lambda X: np.nan, 2), r"must give finite numbers, it does not for \{\}"),
         (lambda: Custom(lambda X: "x" if 1 in X else 0, 2), r"it does not for \{1\}"),
@@ -408,7 +411,7 @@ def test_total_variation_refuses_bad_input():
     for y in ([], [np.nan], np.ones((2, 2, 2))):
         with pytest.raises(InputError, match="y must be finite numbers"):
             total_variation(y, 1.0)
-    with pytest.raises(InputError, match="strength must be a finite number"):
+    with pytest.raises(InputError, match="`strength` must be a finite number"):
         total_variation([1.0], -1.0)
 
 

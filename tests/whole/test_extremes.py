@@ -299,9 +299,9 @@ def test_rows_in_blocks_have_the_same_limits():
         assert in_blocks(PNormPush(2, alpha=0.1), rows, weight).coef_ == pytest.approx(wanted, rel=1e-6)
     for make in (lambda: PNormPush(2), MonotoneRetargeting):
         for size in (1e-300, 1e300):
-            with pytest.raises(InputError, match="the largest sample_weight is"):
+            with pytest.raises(InputError, match="the largest `sample_weight` is"):
                 in_blocks(make(), X, np.full(24, size))
-        with pytest.raises(InputError, match="sample_weight spans"):
+        with pytest.raises(InputError, match="`sample_weight` spans"):
             in_blocks(make(), X, 10.0 ** np.linspace(-110, 50, 24))
         with pytest.raises(InputError, match="column 0 of X has numbers as large as"):
             in_blocks(make(), X * [1e300, 1], np.r_[0, np.ones(23)])
@@ -321,7 +321,7 @@ def test_rows_on_a_device_have_the_same_limits():
     for rows, weight in ((X, decaying), (np.column_stack([X, 1e-120 * X[:, 0]]), None)):
         wanted = PNormPush(2, alpha=0.1).fit(rows, y, sample_weight=weight).coef_
         assert np.asarray(on_device(rows, weight).coef_) == pytest.approx(wanted, rel=1e-6, abs=1e-12)
-    with pytest.raises(InputError, match=r"the largest sample_weight is 1e\+300"):
+    with pytest.raises(InputError, match=r"the largest `sample_weight` is 1e\+300"):
         on_device(X, np.full(len(X), 1e300))
     with pytest.raises(InputError, match="column 1 of X has numbers as large as"):
         on_device(X * [1, 1e300])
@@ -598,7 +598,7 @@ def test_measures_see_the_order_of_scores_only(size):
         weighted = metrics.evaluate(y, scores, MEASURES[:2], sample_weight=np.full(5, weight))
         assert weighted == pytest.approx(metrics.evaluate(y, scores, MEASURES[:2]), rel=1e-12)
     for weight in (5e-324, 1e-300, 1e300):  # products of two such weights are 0 or infinite
-        with pytest.raises(InputError, match="the largest sample_weight is"):
+        with pytest.raises(InputError, match="the largest `sample_weight` is"):
             metrics.auc(y, scores, sample_weight=np.full(5, weight))
 
 

@@ -43,7 +43,7 @@ _FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, o
 _FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # voters × items: 0.8 and 2 gigabytes
 _BLOCK_CELLS = 2**22  # cells in a block of voters, for long tables and orders
 _SILENT_ROW = "gives no score at all; take the row out"
-_CURE_OF_LISTS = "leave out missing='ignore', so that it is last"
+_CURE_OF_LISTS = "leave out `missing='ignore'`, so that it is last"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,8 +82,8 @@ class BallotFile:
     lists: bool = False
     title: str = ""
     notes: tuple[str, ...] = ()
-    cure: str = "fill it in, put it last (missing='last'), or leave out the column (drop=)"
-    without: str = "leave it out (drop={})"
+    cure: str = "fill it in, put it last (`missing='last'`), or leave out the column (`drop=`)"
+    without: str = "leave it out (`drop={}`)"
 
     @cached_property
     def counts(self) -> Seen:
@@ -163,7 +163,7 @@ class BallotFile:
             return None
         return (
             f"some voters' scores span {ranges[0]:.3g}, others' {ranges[1]:.3g}, and the widest weigh most "
-            "(normalize='minmax' puts all on one scale)"
+            "(`normalize='minmax'` puts all on one scale)"
         )
 
 
@@ -293,12 +293,12 @@ chooses)",))
         id, names, notes = self._columns(table, [])
         items = [f"row {row}" for row in range(1, len(table) + 1)] if id is None else _item_names(table, id)
         if id is None:
-            notes.append("no column names the items, which are called row 1, row 2, ... (id= chooses one)")
+            notes.append("no column names the items, which are called row 1, row 2, ... (`id=` chooses one)")
         values = np.ascontiguousarray(self._read_scores(table, names).T)
 
         def silent(voter: int) -> str:
             name = names[voter]
-            return f"{table.source}: column {name!r} gives no score at all; leave it out (drop={name!r})"
+            return f"{table.source}: column {name!r} gives no score at all; leave it out (`drop={name!r}`)"
 
         def where(voter: int, item: int) -> str:
             return table.where(item, names[voter])
@@ -331,13 +331,13 @@ chooses)",))
         def where(voter: int, item: int) -> str:
             return f"{table.source}, voter {voters.names[voter]!r}"
 
-        cure = "add a row with it, or put it last (missing='last')"
+        cure = "add a row with it, or put it last (`missing='last'`)"
         ballots = table.source, values, items.names, told, weights, where, self.kind
         return BallotFile(*ballots, cure=cure, without="take its rows out")
 
     def _read_scores(self, table: Table, names: list[str]) -> np.ndarray:
         guess = long_guess(table.names)
-        advice = None if guess is None else f"; this looks like a long table: long={guess!r}"
+        advice = None if guess is None else f"; this looks like a long table: `long={guess!r}`"
         return _read_columns(table, names, self.kind, advice)
 
     def _columns(self, table: Table, used: list[str]) -> Columns:
@@ -356,7 +356,7 @@ chooses)",))
         ):
             id = first
             told = "which has no name" if id == unnamed else repr(id)
-            notes.append(f"the first column, {told}, is read as the names of the {who} (id= chooses)")
+            notes.append(f"the first column, {told}, is read as the names of the {who} (`id=` chooses)")
         elif unnamed in names and unnamed != id:
             names.remove(unnamed)
             notes.append("the first column, which has no name, is left out")
@@ -370,19 +370,19 @@ chooses)",))
     def _doubts(self, table: Table, names: list[str]) -> list[str]:
         """Return notes on a table, or a first column among ``names``, that may have been misread."""
         guess = long_guess(table.names)
-        notes = [] if guess is None else [f"this looks like a long table: long={guess!r}"]
+        notes = [] if guess is None else [f"this looks like a long table: `long={guess!r}`"]
         likeness = like_ids(table, names[0]) if names and not self._like_weights(names[:1]) else 0
         named = self.kind == "orders" and len(names) > 1 and _apart(table, names)
         if not named and (not likeness or any(like_ids(table, name) >= likeness for name in names[1:])):
             return notes
         first, role = names[0], "a voter" if self.items_in == "rows" else "an item"
         role = "the first place" if self.kind == "orders" else role
-        return [*notes, f"column {first!r} is read as {role} (id={first!r}, or drop={first!r})"]
+        return [*notes, f"column {first!r} is read as {role} (`id={first!r}`, or `drop={first!r}`)"]
 
     def _like_weights(self, names: list[str]) -> list[str]:
         """Return notes on items that look like weights."""
         suspects = [] if self.weights else [name for name in names if name.strip().lower() in _WEIGHT_NAMES]
-        return [f"column {x!r} is read as an item (weights={x!r}, or drop={x!r})" for x in suspects]
+        return [f"column {x!r} is read as an item (`weights={x!r}`, or `drop={x!r}`)" for x in suspects]
 
 
 def _apart(table: Table, names: list[str]) -> bool:
@@ -459,7 +459,7 @@ def check_cells(
     voters: int,
     items: int,
     given: int,
-    cure: str = "read it in blocks of voters (engine='blocks'), or write a file of fewer items",
+    cure: str = "read it in blocks of voters (`engine='blocks'`), or write a file of fewer items",
 ) -> None:
     """Raise InputError if voters × items needs far more memory than the ``given`` cells, because most are missing."""
     cells, most = voters * items, min(_MOST_CELLS, max(_FEW_CELLS, 50 * given))
@@ -486,7 +486,7 @@ def _read_columns(table: Table, names: list[str], kind: str, advice: str | None)
     values, odd = _read_plain(table, names)
     for place in np.flatnonzero(odd).tolist():
         name = names[place]
-        cure = advice or f"; correct it, or leave the column out (drop={name!r})"
+        cure = advice or f"; correct it, or leave the column out (`drop={name!r}`)"
         try:
             # a table of this column only, because looking up a name takes time linear in the number of columns
             values[:, place] = columns.numbers(replace(table, frame=table.frame.select(name)), name, cure)
@@ -495,7 +495,7 @@ def _read_columns(table: Table, names: list[str], kind: str, advice: str | None)
     if kind == "ranks":
         place = int((values < 1).any(axis=0).argmax())
         low = values[:, place] < 1
-        told = f"{values[low.argmax(), place]:g} is no rank, as 1 is the best; use kind='scores' for scores"
+        told = f"{values[low.argmax(), place]:g} is no rank, as 1 is the best; use `kind='scores'` for scores"
         columns.refuse_row(table, names[place], low, told)
     return values
 
@@ -558,7 +558,7 @@ def _weights_by_name(table: Table, text: str, names: list[str]) -> np.ndarray:
             weight = np.nan
         if name not in weights or not 0 <= weight < np.inf:
             told = f"weights of columns of {table.source} such as {names[0]}=2, got {part!r}"
-            raise InputError(f"with items_in='rows' weights= must be {told}")
+            raise InputError(f"with `items_in='rows'` `weights=` must be {told}")
         weights[name] = weight
     return np.array(list(weights.values()))
 
@@ -652,9 +652,7 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
     name = items[listed[second]]
     advice = "; keep one"
     if name.replace(".", "", 1).isdigit():
-        advice = (
-            ": cells of kind='orders' name items; for numbers use kind='scores' or kind='ranks', or keep one"
-        )
+        advice = ": with `kind='orders'` cells name items; keep one, or use `kind='scores'` or `kind='ranks'`"
     raise InputError(f"{table.where(row, places[second])}: {name!r} is in the order twice{advice}")
 
 
@@ -674,7 +672,7 @@ class BallotBlocks(Blocks):
 
     def __init__(self, path: str | Path, layout: BallotLayout, *, rows: int | None = None) -> None:
         if layout.items_in == "rows":
-            raise InputError(f"{path}: blocks of voters need one row per voter: leave out items_in='rows'")
+            raise InputError(f"{path}: blocks of voters need one row per voter: leave out `items_in='rows'`")
         self.layout, self.tables = layout, TableBlocks(path, rows=rows)
         # text needs more memory than numbers, and reading parts of a Parquet row group takes longer
         self.tables.pieces = PIECES if self.tables.texts else 1

@@ -441,7 +441,7 @@ def read_ballots(
         values = values.astype(np.float64)
         if len(low := values[values < 1]):
             raise InputError(
-                f"ranks begin with 1 for the best item, got {low[0]:g}: use kind='scores' for scores"
+                f"ranks begin with 1 for the best item, got {low[0]:g}: use `kind='scores'` for scores"
             )
     w = read_weights(weights, len(values), sheet.voters)
     scores, positional = (values, False) if kind == "scores" else (-values, True)
@@ -547,7 +547,7 @@ def _numbers(values: Any, what: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers, as many for each voter (NaN where missing)") from None
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{what} must be numbers; pass lists of items, best first, with kind='orders'")
+        raise InputError(f"{what} must be numbers; pass lists of items, best first, with `kind='orders'`")
     return array
 
 

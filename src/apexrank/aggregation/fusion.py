@@ -125,9 +125,9 @@ def _read_points(points: str | Sequence[float]) -> Any:
     except (TypeError, ValueError):
         table = np.empty(0)
     if table.ndim != 1 or not len(table) or not np.isfinite(table).all():
-        raise InputError("points must be a name or finite numbers, one for each place from the best on")
+        raise InputError("`points` must be a name or finite numbers, one for each place from the best on")
     if (np.diff(table) > 0).any() or table[-1] < 0:
-        raise InputError("points must not rise from one place to the next, nor fall below 0")
+        raise InputError("`points` must not rise from one place to the next, nor fall below 0")
     return tuple(table.tolist())
 
 
@@ -250,7 +250,7 @@ def check_hits(ballots: Profile, hits: np.ndarray) -> None:
     unseen = np.flatnonzero(hits == 0)
     if len(unseen):
         item = ballots.items[unseen[0]]
-        raise InputError(f"no voter has a score for {item!r}: drop it, or take missing='last'")
+        raise InputError(f"no voter has a score for {item!r}: drop it, or take `missing='last'`")
 
 
 class PointSums:
@@ -429,7 +429,7 @@ def low_support(ballots: Profile, rule: Rule) -> np.ndarray | None:
     low = support < rule.min_support * (1 - ROUNDING)
     if low.all():
         raise InputError(
-            f"min_support {rule.min_support:g} is more than any item has: give at most {support.max():g}"
+            f"`min_support` {rule.min_support:g} is more than any item has: give at most {support.max():g}"
         )
     return low
 

@@ -139,14 +139,14 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             check_finite(name, getattr(self, name), 0)
         given = not isinstance(self.init, str)
         if not given and self.init not in ("k-means++", "random"):
-            raise InputError(f"unknown init {self.init!r}: use k-means++, random, an array or a callable")
+            raise InputError(f"unknown `init` {self.init!r}: use k-means++, random, an array or a callable")
         if not (isinstance(self.n_init, str) and self.n_init == "auto"):
             check_count("n_init", self.n_init, otherwise=" or 'auto'")
         rng, rows = check_random_state(self.random_state), self._all_rows(X, sample_weight)
         if self.n_features_in_ < 2:
             raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
         if (n := len(rows.weight)) < self.n_clusters:
-            raise InputError(f"n_samples={n} should be >= n_clusters={self.n_clusters}: lower n_clusters")
+            raise InputError(f"n_samples={n} should be >= `n_clusters={self.n_clusters}`: lower `n_clusters`")
         if isinstance(rows, ScoreVectors):
             self._keep(self._best_run(rows, rng))
         elif given and not callable(self.init):
@@ -231,9 +231,9 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         try:
             means = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"init must be finite scores of shape {shape}") from None
+            raise InputError(f"`init` must be finite scores of shape {shape}") from None
         if means.shape != shape or not np.isfinite(means).all():
-            raise InputError(f"init must be finite scores of shape {shape}, got shape {means.shape}")
+            raise InputError(f"`init` must be finite scores of shape {shape}, got shape {means.shape}")
         return self._cost().centres(means)
 
     def _keep(self, run: LloydRun) -> None:
@@ -243,10 +243,10 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.converged_ = run.converged
         members = len(np.unique(run.labels))
         few = (
-            f"only {members} of {self.n_clusters} clusters have rows: X has too few different orders. "
-            "Lower n_clusters, or set euclidean above 0."
+            f"only {members} of {self.n_clusters} clusters have rows: there are too few different orders. "
+            "Lower `n_clusters`, or set `euclidean` above 0."
         )
-        early = f"not converged after {self.n_iter_} steps: rows still move. Raise max_iter or tol."
+        early = f"not converged after {self.n_iter_} steps: rows still move. Raise `max_iter` or `tol`."
         for doubt, holds in ((few, members < self.n_clusters), (early, not run.converged)):
             if holds:
                 warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
@@ -370,7 +370,7 @@ def _check_weights(weight: np.ndarray) -> None:
 
 def _refuse_weights(sample_weight: Any) -> None:
     if sample_weight is not None:
-        raise InputError("blocks have weights of their own: give sample_weight to the blocks")
+        raise InputError("blocks have weights of their own: give `sample_weight` to the blocks")
 
 
 def _block_weight(block: Block) -> np.ndarray:

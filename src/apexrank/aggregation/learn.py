@@ -210,7 +210,7 @@ class LovaszAggregator(GradedRanker):
         self.n_lists_, self.n_lists_skipped_ = len(told), len(lists) - len(told)
         objective = order_likelihood(relevance[kept], self.f_, told)
         if self.solver == "newton" and not (self.nonnegative or objective.has_hessian):
-            raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
+            raise InputError("the swaps of this f have no Hessian: use `solver='auto'` or 'lbfgs'")
         self._solve(Problem(points[kept], objective, self._penalty()), w0)
         width, several = rows.shape[1], len(self._kinds)
         points_of = self.coef_[: several * width]
@@ -228,7 +228,7 @@ class LovaszAggregator(GradedRanker):
         rows = validated(self, X, **self._reading(reset=False))
         if groups is None and self.grouped_ and self.normalize is not None:
             raise InputError(
-                "groups are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
+                "`groups` are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
             )
         lists = None if groups is None and self.normalize is not None else segment(groups, len(rows))
         if lists is None:
@@ -236,7 +236,7 @@ class LovaszAggregator(GradedRanker):
             if 2 * outside.sum() > np.sum(~np.isnan(rows)):
                 warnings.warn(
                     "most of X lies outside the list of fit, whose first or last place it gets: if X is a list of its "
-                    "own, give groups=np.zeros(len(X))",
+                    "own, give `groups=np.zeros(len(X))`",
                     stacklevel=2,
                 )
         return self._points(rows, lists) @ self.coef_
@@ -249,7 +249,7 @@ class LovaszAggregator(GradedRanker):
             for kind in self._kinds:
                 check_choice("normalize", kind, ListPoints)
             if not self._kinds:
-                raise InputError("normalize names no points: give at least one kind, such as 'borda'")
+                raise InputError("`normalize` names no points: give at least one kind, such as 'borda'")
         check_choice("kind", self.kind, RankerKind)
         check_choice("missing", self.missing, Unlisted)
         finite = True if self.missing == "raise" else "allow-nan"
@@ -283,8 +283,8 @@ class LovaszAggregator(GradedRanker):
         known = ~np.isnan(rows)
         if self._zero_is_best and not known.all():
             raise InputError(
-                "X contains NaN, and with normalize=None and kind='ranks' no points, 0, are more than rank 1 has, −1: "
-                "use missing='indicator', or a normalize such as 'borda'"
+                "X contains NaN, and with `normalize=None` and `kind='ranks'` a missing rank would get 0 points, more "
+                "than the −1 of rank 1: use `missing='indicator'`, or a normalize such as 'borda'"
             )
         columns = [self._points_of(kind, rows, lists) for kind in self._kinds]
         return np.column_stack([*columns, known] if self.missing == "indicator" else columns)
@@ -319,10 +319,10 @@ def _copies(sample_weight: ArrayLike, rows: np.ndarray) -> np.ndarray:
     weight = validated_weight(sample_weight, rows)
     assert weight is not None
     if not weight.any():
-        raise InputError("sample_weight is 0 in all rows: give some a weight above 0")
+        raise InputError("`sample_weight` is 0 in all rows: give some a weight above 0")
     if (weight % 1).any() or weight.sum() > MOST_ROWS:
         raise InputError(
-            f"sample_weight must be whole numbers of at most {MOST_ROWS:,} in all, as places in lists are counted: "
+            f"`sample_weight` must be whole numbers of at most {MOST_ROWS:,} in all, as places in lists are counted: "
             "divide or round them"
         )
     return np.repeat(np.arange(len(rows)), weight.astype(np.int64))

@@ -130,7 +130,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         scores = self._checked(X, reset=True)
         k = int(self.n_components)
         if len(scores) < k:
-            raise InputError(f"{len(scores)} voters are too few for n_components={k}: lower it")
+            raise InputError(f"{len(scores)} voters are too few for `n_components={k}`: lower it")
         fixed = None if self.theta is None else check_thetas(self.theta, k, "components")
         divergence = LovaszBregman(self.f)
         normalisers = Normalisers(divergence, scores.shape[1], self.normaliser, self.n_particles)
@@ -214,7 +214,9 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         if theta is None:
             check_is_fitted(self)
             if len(self.thetas_) > 1:
-                raise InputError("a mixture has no single theta: pass theta=, a number or one for each voter")
+                raise InputError(
+                    "a mixture has no single theta: pass `theta=`, a number or one for each voter"
+                )
             theta = self.thetas_[0]
         if hasattr(self, "orders_"):
             return OrderPosterior(self._checked(X), theta, self.f)
@@ -234,7 +236,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         except (TypeError, ValueError):
             low = high = np.nan
         if not (low < high and np.isfinite(high - low)):
-            raise InputError(f"box must be the lowest and the highest score, as (0, 1), got {self.box!r}")
+            raise InputError(f"`box` must be the lowest and the highest score, as (0, 1), got {self.box!r}")
         return low, high
 
     def _log_volume(self) -> float:
@@ -263,7 +265,9 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         information = self.responsibilities_.sum(axis=0) * [found.variance for found in moments]
         with np.errstate(divide="ignore"):
             self.thetas_se_ = np.where(self.theta is None, 1.0 / np.sqrt(information), 0.0)
-        doubts = [] if run.converged else [f"not converged after {self.n_iter_} steps: raise max_iter or tol"]
+        doubts = (
+            [] if run.converged else [f"not converged after {self.n_iter_} steps: raise `max_iter` or `tol`"]
+        )
         for normaliser, theta in fitted if self.theta is None else ():
             if theta == 0:
                 doubts.append(
@@ -272,7 +276,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
             elif theta == normaliser.largest_theta:
                 doubts.append(
                     "all voters agree with their order, so the likelihood grows with theta without end: it was "
-                    f"stopped at {theta:g}; pass theta= to set it"
+                    f"stopped at {theta:g}; pass `theta=` to set it"
                 )
         for doubt in doubts:
             warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
@@ -286,8 +290,8 @@ def _in_unit_box(scores: np.ndarray, low: float, high: float) -> np.ndarray:
     if scores.min() < low or scores.max() > high:
         worst = scores.min() if scores.min() < low else scores.max()
         raise InputError(
-            f"scores must lie between {low:g} and {high:g}, got {worst:g}: scale them, for example each voter's with "
-            "sklearn.preprocessing.minmax_scale(X, axis=1), or give another box"
+            f"scores must lie between {low:g} and {high:g}, got {worst:g}: scale them, for example with "
+            "scikit-learn's `minmax_scale(X, axis=1)`, or give another `box`"
         )
     return scores if (low, high) == (0, 1) else (scores - low) / (high - low)
 

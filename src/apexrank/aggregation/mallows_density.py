@@ -495,7 +495,7 @@ def draw_scores(
     exact = lattice is not None and can_draw_exactly(theta, lattice)
     if method == "exact" and not exact:
         raise InputError(
-            f"exact draws of {len(order)} items at theta = {theta:g} need too large a table: use method='chain'"
+            f"exact draws of {len(order)} items at theta = {theta:g} need too large a table: use `method='chain'`"
         )
     if lattice is not None and exact and method != "chain":
         return exact_scores(lattice, theta, order, n_samples, rng)

@@ -147,7 +147,7 @@ class OrderPosterior:
         if draws.effective_size < 0.1 * n_samples:
             warnings.warn(
                 f"{n_samples} Metropolis draws are worth {draws.effective_size:.0f} independent ones: "
-                "raise thin",
+                "raise `thin`",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -252,12 +252,14 @@ def check_thetas(theta: Any, n: int, what: str = "voters") -> np.ndarray:
     try:
         found = np.asarray(theta, dtype=float)
     except (TypeError, ValueError):
-        raise InputError(f"theta must be a number or one for each of the {n} {what}") from None
+        raise InputError(f"`theta` must be a number or one for each of the {n} {what}") from None
     if found.shape not in ((), (n,)):
-        raise InputError(f"theta must be a number or one for each of the {n} {what}, got shape {found.shape}")
+        raise InputError(
+            f"`theta` must be a number or one for each of the {n} {what}, got shape {found.shape}"
+        )
     if not (np.isfinite(found).all() and (found >= 0).all()):
         worst = found[~(np.isfinite(found) & (found >= 0))].flat[0]
-        raise InputError(f"theta must be finite and at least 0, got {worst}: larger means more agreement")
+        raise InputError(f"`theta` must be finite and at least 0, got {worst}: larger means more agreement")
     return np.broadcast_to(found, n).copy()
 
 

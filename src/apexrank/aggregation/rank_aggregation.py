@@ -153,14 +153,16 @@ def aggregate(
     rule = Rule(method, normalize, points, k, max_exact, time_limit, min_support)
     check_choice("kind", kind, Kind)
     if points is not None and kind == "scores":
-        raise InputError("points are for ranks and orders: with kind='scores' use normalize, such as 'borda'")
+        raise InputError(
+            "`points` are for ranks and orders: with `kind='scores'` use `normalize`, such as 'borda'"
+        )
     if missing is None:
         missing = "last" if kind == "orders" and method not in fusion.SUMS else "ignore"
     check_choice("missing", missing, Missing)
     ballots: Profile
     if isinstance(scores, Blocks):
         if weights is not None:
-            raise InputError("blocks have weights of their own: give them as sample_weight of the blocks")
+            raise InputError("blocks have weights of their own: give them as `sample_weight` of the blocks")
         ballots = BallotStream(scores, kind=kind, missing=missing, items=items)
     else:
         ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import apexrank
 from apexrank.cli.aggregate import aggregate
@@ -29,7 +29,7 @@ from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
 from apexrank.cli.fit import fit
 from apexrank.cli.graph import graph_app
-from apexrank.cli.output import SPREADSHEET_SAFE, in_options
+from apexrank.cli.output import OPTIONS, SPREADSHEET_SAFE, in_options
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError, near_name
@@ -51,7 +51,45 @@ class _Stopped(BaseException):
         self.number = number
 
 
-class OneLineErrors(TyperGroup):
+class _PlainFlags:
+    """Help page on which flags, which take no value, show no type of one."""
+
+    def get_params(self, context: Any) -> Any:
+        """Return the parameters of the command."""
+        parameters = super().get_params(context)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+# The verb that makes an argument, or reads it in the most ways: messages may advise to use its options.
+_HOMES = {"model": "fit", "edges": "graph rank"}
+
+
+class Verb(_PlainFlags, TyperCommand):
+    """Command whose options the messages of the library are rendered with."""
+
+    def invoke(self, context: Any) -> Any:
+        """Run the command."""
+        flags = _flags(self)
+        for argument, home in _HOMES.items():
+            if any(each.name == argument for each in self.params):
+                made = _flags(context.parent.command.commands[home.split()[-1]])
+                flags |= {f"{name}=": f"{home} {flag}" for name, flag in made.items()}
+        OPTIONS.set(flags)
+        return super().invoke(context)
+
+
+def _flags(command: Any) -> dict[str, str]:
+    return {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("-")}
+
+
+class Verbs(_PlainFlags, TyperGroup):
+    """Group of verbs."""
+
+
+class OneLineErrors(Verbs):
     """Command group that reports every expected error in one line."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
@@ -205,7 +243,7 @@ def _main(
 
 for _verb in (demo, compare, fit, rank, evaluate, export, convert, aggregate, cluster, reproduce):
     app.command()(_verb)
-app.add_typer(graph_app)
+app.add_typer(graph_app, cls=Verbs, epilog="Example: apexrank graph rank edges.csv --top 10")
 
 EXAMPLES = {
     "demo": "",
@@ -228,4 +266,5 @@ EXAMPLES = {
 for _prefix, _group in (("", app), ("graph ", graph_app)):
     for _command in _group.registered_commands:
         _name = f"{_prefix}{_command.name or getattr(_command.callback, '__name__', None)}"
+        _command.cls = Verb
         _command.epilog = f"Example: apexrank {_name} {EXAMPLES[_name]}"

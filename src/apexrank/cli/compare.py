@@ -137,7 +137,13 @@ def compare(
             **{name: getattr(options, name) for name in names},
         )
     told = [(drawn, f"{drawn}; the model learns from these"), (also, f"test rows: {also}")]
-    found.notes[:0] = [sentence for some, sentence in told if some]
+    notes = [*(sentence for some, sentence in told if some), *found.notes]
+    found = replace(
+        found,
+        notes=[*map(out.in_options, notes)],
+        caveats=tuple(map(out.in_options, found.caveats)),
+        left_out=[(name, out.in_options(reason)) for name, reason in found.left_out],
+    )
     if reading.strict:
         reading.note(*found.notes)
     if save is not None:

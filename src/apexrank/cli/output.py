@@ -1,11 +1,12 @@
 """Output of the commands: tables, JSON, notes and progress on the screen; checks before a file is written.
 
-Errors and notes of the library speak of parameters; `in_options` rewrites them in the words of the command line, in
-one place for all commands.
+Messages of the library name parameters in backticks; `in_options` renders them as options of the running verb, in one
+place for all verbs.
 """
 
 from __future__ import annotations
 
+import ast
 import errno
 import glob
 import json
@@ -37,81 +38,52 @@ _ROWS_ON_SCREEN, _ROWS_OF_FILE = 20, 10
 _COLUMNS_BEFORE = 2  # of what is shown while the number of steps is not known
 _PICTURES = (".png", ".svg", ".pdf")
 SPREADSHEET_SAFE: ContextVar[bool] = ContextVar("spreadsheet_safe", default=False)  # --spreadsheet-safe
-
-
-# Parameters that are options of another name, and phrases; in this order, unless quoted.
-_WORDS = {
-    r"max_iter, tol or alpha\b": "--max-iter, --tol or --alpha",
-    r"Raise tol or alpha\b": "Raise --tol or --alpha",
-    r"max_iter or tol\b": "--max-iter or --tol",
-    r"A larger p or a smaller ratio\b": "A larger -p or a smaller --ratio",
-    r"X has too few\b": "there are too few",
-    r"top and fpr are two ways\b": "--top and --fpr are two ways",
-    r"the false positive rate must\b": "--fpr must",
-    r"unknown imputation\b": "unknown --impute",
-    r"Lower n_clusters, or set euclidean\b": "Lower -k, or set --euclidean",
-    r"try n_restarts, or lower damping\b": "try --restarts, or lower --damping",
-    r"pull and entropy are for methods 'blend' and 'fixed-point', got '[\w-]+'": (
-        "--pull and --entropy are for --method blend or fixed-point"
-    ),
-    r"read it by as_graph with signed=True": (
-        "use graph rank --method fairness-goodness --signed, otherwise take it out"
-    ),
-    r"repeated='sum' or 'once'": "--repeated sum or once",
-    r"relevant=(?=\d)": "--relevant ",
-    r"unknown objective\b": "unknown --loss",
-    r"separator=": "--sep",
-    r"n_restarts\b": "--restarts",
-    r"n_targets\b": "--targets",
-    r"layer_prior\b": "--prior",
-    r"sample_weight\b(?!=)": "--weight",
-    r"^ps(?=:? )|^p(?= must )": "-p",
-    r"^keep(?=:? )": "--keep",
-    r"squared_hinge, zero_one\b": "squared_hinge",  # which only evaluates
-    # of scikit-learn
-    r"Cannot have number of splits n_splits=(\d+) greater than the number of groups: (\d+)\.": (
-        r"\1 folds need at least \1 groups, here are \2: lower --folds, or leave out --cv"
-    ),
-    r"(?:Cannot have number of splits )?n_splits=(\d+) .*(?:each class|number of samples: n_samples=\d+)\.": (
-        r"\1 folds need at least \1 rows of each class: give more rows, lower --folds, or leave out --cv"
-    ),
+# Flags of the running verb by parameter, and those of the verb that made its input by parameter with "=".
+OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
+# Parameters of the library whose option has another name.
+_RENAMED = {
+    "cv": "folds",
+    "layer_prior": "prior",
+    "n_clusters": "k",
+    "n_restarts": "restarts",
+    "n_targets": "targets",
+    "pos_label": "positive",
+    "ps": "p",
+    "sample_weight": "weight",
+    "separator": "sep",
 }
-_KEYWORDS = (
-    "source|target|weights?|format|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
-    "method|engine|divergence"
-)
-_FIRST = (
-    "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence|"
-    "half_life|trim|smoothing|dialect|scale|loss|side|price|method|bounds|kind"
-)
 
 
 def in_options(message: str) -> str:
-    """Rewrite parameters and keyword arguments in a message of the library as command-line options.
+    """Render the parameters in a message of the library as options of the running verb.
+
+    The library puts a parameter, with or without a value, in backticks. A parameter without an option loses them.
 
     Examples
     --------
-    >>> in_options("use signed=True, or name their column with weight=")
-    'use --signed, or name their column with --weight'
-    >>> in_options("max_exact must be at least 0: this looks like long='User name,film,stars'")
-    "--max-exact must be at least 0: this looks like --long 'User name,film,stars'"
-    >>> in_options("ps needs a power above 1; layer_prior must be positive: raise n_restarts")
-    '-p needs a power above 1; --prior must be positive: raise --restarts'
+    >>> token = OPTIONS.set({"signed": "--signed", "weight": "--weight", "long": "--long", "drop": "--drop"})
+    >>> in_options("use `signed=True`, or name their column with `weight=`; `verbose` must be 0 or 1")
+    'use --signed, or name their column with --weight; verbose must be 0 or 1'
+    >>> in_options("this looks like `long='User name,film,stars'`")
+    "this looks like --long 'User name,film,stars'"
+    >>> in_options("leave the columns out (`drop=['id', 'note']`)")
+    'leave the columns out (--drop id,note)'
+    >>> OPTIONS.reset(token)
     """
+    return re.sub(r"`(\w+)(=[^`]*)?`", _option, message)
 
-    def option(found: re.Match[str]) -> str:
-        value = found["value"]
-        return f"--{found[1].replace('_', '-')}" + ("" if value is None else f" {shlex.quote(value)}")
 
-    for words, told in _WORDS.items():
-        message = re.sub(rf"(?<![\w'\"=-]){words}", told, message)
-    value = r"(?P<quote>['\"])(?P<value>.*?)(?P=quote)"
-    message = re.sub(rf"\b({_KEYWORDS})=(?:True\b|{value}|(?=[\s,;:.)]|$))", option, message)
-    return re.sub(
-        rf"^(unknown )?({_FIRST})(?= (?:must |are |is |'|[\d.]+ is ))",  # a file's name may begin like that
-        lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
-        message,
-    )
+def _option(found: re.Match[str]) -> str:
+    name, value = found[1], found[2] or ""
+    name = _RENAMED.get(name, name)
+    flag = OPTIONS.get({}).get(name) or (value and OPTIONS.get({}).get(f"{name}=")) or None
+    if flag is None or value in ("", "=", "=True"):
+        return flag or found[0].strip("`")
+    try:
+        given = ast.literal_eval(value[1:])
+    except (SyntaxError, ValueError):
+        given = value[1:]
+    return f"{flag} {shlex.quote(','.join(given) if isinstance(given, list) else str(given))}"
 
 
 def size(n_bytes: float) -> str:
@@ -164,8 +136,9 @@ class Stopwatch(dict[str, float]):
 
 def print_json(report: Mapping[str, Any], output: Path | None = None, **tables: pl.DataFrame) -> None:
     """Print a report as JSON, with the tables that no ``output`` file has."""
+    notes = {"notes": [in_options(note) for note in report["notes"]]} if "notes" in report else {}
     rows = {} if output is not None else {name: table.to_dicts() for name, table in tables.items()}
-    typer.echo(json_text({**report, **rows}))
+    typer.echo(json_text({**report, **notes, **rows}))
 
 
 def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:

@@ -66,6 +66,8 @@ def rank(
     from apexrank.io.trec import run_text
 
     ranker = opt.load_ranker(model, options.groups)
+    uncalibrated = pair is not None and ranker.calibration is None
+    opt.refuse(uncalibrated, "the model gives no probabilities: fit it with --calibrate")
     if new.is_dir():
         from apexrank.io.stream_fit import score_blocks
 

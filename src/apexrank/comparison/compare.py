@@ -166,7 +166,7 @@ def compare_rankers(
         raise InputError("X_test and y_test come together: give both or neither")
     drawn = drawn_rows(X, y, sample_weight, groups, random_state=given.random_state)
     if drawn.X is not X and not (time is None and row_names is None):
-        raise InputError("time and row_names are for rows in memory: give arrays, or leave them out")
+        raise InputError("`time` and `row_names` are for rows in memory: give arrays, or leave them out")
     X, y, sample_weight, groups, places, total = drawn
     notes = [f"{drawn.note}; the model learns from these"] if drawn.note else []
     if X_test is not None:
@@ -184,7 +184,7 @@ def compare_rankers(
     names = [str(name) for name in columns]
     names = names or [f"feature {j + 1}" for j in range(matrix.shape[1])]
     if len(names) != matrix.shape[1] or len(set(names)) < len(names):
-        raise InputError(f"feature_names needs {matrix.shape[1]} different names, one for each column of X")
+        raise InputError(f"`feature_names` needs {matrix.shape[1]} different names, one for each column of X")
     test = None
     if X_test is not None:
         extra = _matrix("X_test", X_test)
@@ -206,7 +206,7 @@ def compare_rankers(
     names_of_rows = [f"row {place + 1}" for place in places] if row_names is None else row_names
     shown = [str(name) for name in names_of_rows]
     if len(shown) != len(positive):
-        raise InputError(f"row_names needs {len(positive)} names, those of X_test last")
+        raise InputError(f"`row_names` needs {len(positive)} names, those of X_test last")
     given_groups, times = (None if column is None else np.asarray(column) for column in (groups, time))
     data = Data(positive, weight, rows, matrix.shape[1], shown, given_groups, times, test, notes)
     found = compare_data(data, candidates, given)

@@ -86,7 +86,7 @@ def compare_table(
     y = y.astype(bool)
     check_encoding(recipe.imputation, recipe.encoder_scale)
     if recipe.imputation == "keep":
-        raise InputError("some of the rankers take no missing values: use --impute median")
+        raise InputError("some of the rankers take no missing values: use `impute='median'`")
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
         raise InputError(
@@ -203,8 +203,8 @@ def _append_test(
     missing = [name for name in (recipe.target, *names) if name not in test_table.names]
     if missing and test_table.unnamed is None:
         raise InputError(
-            f"{test_table.source} has no column {', '.join(map(repr, missing))}: it needs every column that is used; "
-            "add what is missing, or leave features out (--drop)"
+            f"{test_table.source} has no column {', '.join(map(repr, missing))}: a test table needs every column "
+            "that is used; add it, or leave it out of the features (`drop=`)"
         )
     tested, notes = labelled_rows(test_table, recipe.target)
     y, _ = read_target(tested, recipe.target, positive)

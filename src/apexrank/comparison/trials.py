@@ -56,9 +56,9 @@ class Top:
         """
         if fpr is not None:
             if given is not None:
-                raise InputError("top and fpr are two ways to say what counts: give one of them")
+                raise InputError("`top` and `fpr` are two ways to say what counts: give one of them")
             if not 0 < fpr < 1:
-                raise InputError(f"fpr must be a share between 0 and 1, got {fpr!r}")
+                raise InputError(f"`fpr` must be a share between 0 and 1, got {fpr!r}")
             return cls(fpr=float(fpr))
         if given is None:
             share = float(np.clip(positives / n, *_DEFAULT_TOP))
@@ -68,7 +68,7 @@ class Top:
             share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
             raise InputError(
-                f"top must be a number of rows such as 100 or a share such as 1%, got {given!r}"
+                f"`top` must be a number of rows such as 100 or a share such as 1%, got {given!r}"
             ) from None
         rows = round(share) if share >= 1 and not text.endswith("%") else None
         share = share if rows is None else share / n

@@ -86,7 +86,7 @@ def attack(
     old.eliminate_zeros()
     rng, linked = check_random_state(random_state), linked_pages(old)
     if targets is None:
-        targets = draw_pages(linked, n_targets, rng, "lower n_targets")
+        targets = draw_pages(linked, n_targets, rng, "lower `n_targets`")
     web = _Web(old, linked, np.asarray(targets), int(pages), int(hijacked), rng)
     chosen.make(web)
     return web.finish()
@@ -136,7 +136,7 @@ class _Web:
         farms = len(self.targets)
         first, self.size = self.size, self.size + farms * count
         if self.size >= 2**31:
-            raise InputError(f"{self.size} vertices are more than 2**31: lower n_targets or pages")
+            raise InputError(f"{self.size} vertices are more than 2**31: lower `n_targets` or `pages`")
         return np.arange(first, self.size).reshape(farms, count)
 
     def columns(self, count: int) -> list[np.ndarray]:

@@ -74,21 +74,21 @@ def make_crawl(
     """
     check_count("n", n, 20)
     if not (isinstance(spam_share, Real) and 0 <= spam_share < 1):
-        raise InputError(f"spam_share must be a number of at least 0 and below 1, got {spam_share!r}")
+        raise InputError(f"`spam_share` must be a number of at least 0 and below 1, got {spam_share!r}")
     farms, boosters = _farm_sizes(int(n), float(spam_share))
     honest = int(n) - farms * (boosters + 1)
     if not (isinstance(mean_degree, Real) and 1 <= mean_degree <= honest / 20):
         raise InputError(
-            f"mean_degree must be from 1 to {honest / 20:g} (honest pages / 20), got {mean_degree!r}"
+            f"`mean_degree` must be from 1 to {honest / 20:g} (honest pages / 20), got {mean_degree!r}"
         )
     if honest * mean_degree >= 2**31:
         raise InputError(
-            f"{honest} pages of degree {mean_degree} have over 2**31 links: lower n or mean_degree"
+            f"{honest} pages of degree {mean_degree} have over 2**31 links: lower n or `mean_degree`"
         )
     hosts = max(1, honest // _PAGES_PER_HOST) if hosts is None else hosts
     check_count("hosts", hosts, 1)
     if hosts > honest:
-        raise InputError(f"hosts must be at most the number of honest pages {honest}, got {hosts}")
+        raise InputError(f"`hosts` must be at most the number of honest pages {honest}, got {hosts}")
     rng = check_random_state(random_state)
     sizes = _host_sizes(honest, int(hosts), rng)
     adjacency = _links(sizes, _out_degrees(honest, mean_degree, rng), rng)
@@ -173,7 +173,7 @@ def plant_farms(
         raise InputError("interlinked farms need farms >= 2: one target has no other to link to")
     size = n + farms * (boosters + 1)
     if size >= 2**31:
-        raise InputError(f"{size} vertices are more than 2**31: lower farms or boosters")
+        raise InputError(f"{size} vertices are more than 2**31: lower `farms` or `boosters`")
     vertices = np.arange(n, size, dtype=np.int32).reshape(farms, boosters + 1)
     targets, helpers = vertices[:, 0], vertices[:, 1:]
     stolen = _hijacked_links(old, targets, hijacked, check_random_state(random_state))
@@ -202,13 +202,13 @@ def _checked_graph(adjacency: Any) -> csr_array:
         is_array = isinstance(adjacency, np.ndarray) or issparse(adjacency)
         got = f"shape {matrix.shape}" if is_array else repr(adjacency)
         raise InputError(
-            f"adjacency must be a square matrix or a Graph, got {got}: read files and other graphs with "
+            f"`adjacency` must be a square matrix or a Graph, got {got}: read files and other graphs with "
             "apexrank.graph.as_graph first"
         )
     if matrix.dtype == bool:
         matrix = matrix.astype(np.int8)
     if not np.issubdtype(matrix.dtype, np.number):
-        raise InputError(f"adjacency must hold numbers, got {matrix.dtype}")
+        raise InputError(f"`adjacency` must hold numbers, got {matrix.dtype}")
     return csr_array(matrix)
 
 
@@ -220,7 +220,7 @@ def _hijacked_links(
         return np.empty((0, 2), dtype=np.int32)
     linking = np.flatnonzero(np.diff(old.indptr)).astype(np.int32)
     if len(linking) < hijacked:
-        raise InputError(f"hijacked={hijacked} is more than the {len(linking)} vertices that have links")
+        raise InputError(f"`hijacked={hijacked}` is more than the {len(linking)} vertices that have links")
     sources = [rng.choice(linking, hijacked, replace=False) for _ in targets]
     return np.column_stack([np.concatenate(sources), np.repeat(targets, hijacked)])
 
@@ -254,7 +254,7 @@ def _farm_sizes(n: int, spam_share: float) -> tuple[int, int]:
     farms = max(1, round(spam / (_BOOSTERS + 1)))
     if spam < 2 or n - spam < 20:
         raise InputError(
-            f"spam_share={spam_share} makes {spam} of {n} pages spam: needs at least 2 of them, and 20 honest ones"
+            f"`spam_share={spam_share}` makes {spam} of {n} pages spam: needs at least 2 of them, and 20 honest ones"
         )
     return farms, spam // farms - 1
 

@@ -102,7 +102,7 @@ def read_letor(
     if not gathered.n:
         raise InputError(f"{path} has no rows: it needs lines such as '1 qid:7 1:0.5 2:3 # docid = D1'")
     if not gathered.width:
-        raise InputError(f"{path} names no feature in any line: give n_features")
+        raise InputError(f"{path} names no feature in any line: give `n_features`")
     return gathered.bunch()
 
 
@@ -222,11 +222,13 @@ def feature_names(width: int) -> list[str] | None:
 
 def _check_options(n_features: Any, null: Any, dtype: DTypeLike) -> None:
     if np.dtype(dtype) not in (np.float32, np.float64):
-        raise InputError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
+        raise InputError(f"`dtype` must be float32 or float64, got {np.dtype(dtype)}")
     if n_features is not None:
         check_count("n_features", n_features)
     if null not in _NULL_CHOICES and not (isinstance(null, Real) and math.isfinite(null)):
-        raise InputError(f"unknown null {null!r}: use one of {', '.join(_NULL_CHOICES)}, or a finite number")
+        raise InputError(
+            f"unknown `null` {null!r}: use one of {', '.join(_NULL_CHOICES)}, or a finite number"
+        )
 
 
 def _checked_values(
@@ -243,13 +245,14 @@ def _checked_values(
     refuse(np.isinf(rows.values), "is infinite; give a finite number")
     with np.errstate(over="ignore"):
         values = rows.values.astype(dtype)
-    refuse(np.isinf(values), f"is beyond {np.dtype(dtype)}; read the file with dtype='float64'")
+    refuse(np.isinf(values), f"is beyond {np.dtype(dtype)}; read the file with `dtype='float64'`")
     if n_features is not None:
         refuse(
-            rows.columns >= n_features, f"is beyond n_features={n_features}; raise n_features or leave it out"
+            rows.columns >= n_features,
+            f"is beyond `n_features={n_features}`; raise `n_features` or leave it out",
         )
     if null == "raise":
-        refuse(np.isnan(values), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
+        refuse(np.isnan(values), "is NULL; choose `null='nan'`, 'zero', 'min' or a number to put there")
     elif null not in ("nan", "min"):
         values[np.isnan(values)] = 0.0 if null == "zero" else null
     return values
@@ -277,7 +280,7 @@ def _dense(path: str | Path, matrix: csr_array) -> np.ndarray:
 def _fitting(path: str | Path, shape: tuple[int, int], nnz: int) -> Iterator[None]:
     """Raise InputError if a dense matrix does not fit into memory, or would be nearly all zeros."""
     most, size = max(_FEW_CELLS, 100 * nnz), "{:,} x {:,} numbers".format(*shape)
-    advice = "drop rows or features from the file, or read it in Python with sparse=True"
+    advice = "drop rows or features from the file, or read it in Python with `sparse=True`"
     if shape[0] * shape[1] > most:
         raise InputError(f"{path}: {size}, nearly all of them zeros, are more than {most:,}; {advice}")
     try:
@@ -534,7 +537,7 @@ def _checked_relevance(y: ArrayLike, n: int) -> list[str]:
 def _checked_ids(name: str, ids: ArrayLike, n: int, forbidden: str = "") -> list[str]:
     found = np.asarray(ids)
     if found.shape != (n,):
-        raise InputError(f"{name} needs one id per row: expected {n} ids, got shape {found.shape}")
+        raise InputError(f"`{name}` needs one id per row: expected {n} ids, got shape {found.shape}")
     texts = [str(id_) for id_ in found.tolist()]
     for row, text in enumerate(texts):
         if is_missing(found[row]):

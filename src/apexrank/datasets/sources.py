@@ -36,7 +36,7 @@ def _to_pandas(bunch: Bunch) -> None:
     try:
         import pandas as pd
     except ModuleNotFoundError:
-        raise MissingExtraError("as_frame=True needs pandas: pip install pandas") from None
+        raise MissingExtraError("`as_frame=True` needs pandas: pip install pandas") from None
     bunch.data = pd.DataFrame(bunch.data, columns=bunch.feature_names)
     bunch.target = pd.Series(bunch.target, name="target")
     bunch.frame = bunch.data.assign(target=bunch.target)

@@ -95,7 +95,7 @@ def make_push_example(
     18
     """
     if n_samples < 100 or n_features < 2:
-        raise InputError(f"needs n_samples >= 100 and n_features >= 2, got {n_samples} and {n_features}")
+        raise InputError(f"needs n_samples >= 100 and `n_features` >= 2, got {n_samples} and {n_features}")
     rng = check_random_state(random_state)
     kind = rng.permutation(_kinds(n_samples))
     data = rng.standard_normal((n_samples, n_features))
@@ -168,9 +168,9 @@ def make_letor_example(
     """
     if n_queries < 3 or n_features < 1 or max_documents < 2:
         got = f"{n_queries}, {n_features} and {max_documents}"
-        raise InputError(f"needs n_queries >= 3, n_features >= 1 and max_documents >= 2, got {got}")
+        raise InputError(f"needs `n_queries` >= 3, `n_features` >= 1 and `max_documents` >= 2, got {got}")
     if not (0 <= noise < math.inf and 0 <= spread < math.inf):
-        raise InputError(f"noise and spread must be finite and at least 0, got {noise!r} and {spread!r}")
+        raise InputError(f"`noise` and `spread` must be finite and at least 0, got {noise!r} and {spread!r}")
     rng = check_random_state(random_state)
     sizes = rng.randint(2, max_documents + 1, size=n_queries)
     sizes[0] = 1

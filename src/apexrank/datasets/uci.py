@@ -165,7 +165,7 @@ def load_ionosphere(*, positive: str = "bad", return_X_y: bool = False, as_frame
     """
     classes = {"bad": ["good", "bad"], "good": ["bad", "good"]}
     if positive not in classes:
-        raise InputError(f'positive must be "bad" or "good", got {positive!r}')
+        raise InputError(f'`positive` must be "bad" or "good", got {positive!r}')
     cells, source = read_cells(_IONOSPHERE)
     data = cells[:, :-1].astype(np.float64)
     if data.shape[1] == len(_IONOSPHERE_NAMES) - 1:
@@ -200,7 +200,7 @@ def load_tic_tac_toe(*, encoding: str = "signed", return_X_y: bool = False, as_f
     ((958, 9), 626, [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0, -1.0])
     """
     if encoding not in ("signed", "one-hot"):
-        raise InputError(f'encoding must be "signed" or "one-hot", got {encoding!r}')
+        raise InputError(f'`encoding` must be "signed" or "one-hot", got {encoding!r}')
     cells, source = read_cells(_TIC_TAC_TOE)
     marks = {name: cells[:, :-1] == letter for name, letter in (("x", "x"), ("o", "o"), ("blank", "b"))}
     data, names = marks["x"].astype(np.float64) - marks["o"], _SQUARES

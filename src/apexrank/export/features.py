@@ -158,7 +158,7 @@ def model_features(model: Any, feature_names: Sequence[str] | None = None) -> li
     """Features that the ranker at the end of a model receives, as formulas of the table's columns."""
     if isinstance(model, TableRanker):
         if feature_names is not None:
-            raise InputError("the model knows the names of its columns: leave out feature_names")
+            raise InputError("the model knows the names of its columns: leave out `feature_names`")
         return _table_features(model)
     names = _column_names(model, feature_names)
     features = [Feature(TableColumn(name, j)) for j, name in enumerate(names)]
@@ -201,17 +201,17 @@ def _column_names(model: Any, given: Sequence[str] | None) -> list[str]:
     first = first_fitted(model)
     known = getattr(first, "feature_names_in_", None)
     if isinstance(given, str):
-        raise InputError(f"feature_names must be a list of names, got the text {given!r}")
+        raise InputError(f"`feature_names` must be a list of names, got the text {given!r}")
     names = [str(name) for name in (known if given is None and known is not None else given or ())]
     if not names:
         raise InputError(
-            "the model was fitted on an array, whose columns have no names: give them as feature_names"
+            "the model was fitted on an array, whose columns have no names: give them as `feature_names`"
         )
     if len(names) != first.n_features_in_:
-        raise InputError(f"feature_names has {len(names)} names, the model {first.n_features_in_} columns")
+        raise InputError(f"`feature_names` has {len(names)} names, the model {first.n_features_in_} columns")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"feature_names has {twice!r} twice: columns need names of their own")
+        raise InputError(f"`feature_names` has {twice!r} twice: columns need names of their own")
     return names
 
 
@@ -219,7 +219,7 @@ def _table_features(model: TableRanker) -> list[Feature]:
     """Features of the encoder of a model file."""
     if model.training.get("scale") == "query":
         raise InputError(
-            "a model with --scale query cannot be exported: it scales inside each group, which needs all its rows"
+            "a model with `scale='query'` cannot be exported: scaling inside a group takes all rows of the group"
         )
     features: list[Feature] = []
     for index, column in enumerate(model.encoder.columns):
@@ -253,7 +253,7 @@ def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
         if column.date:
             raise InputError(
                 f"column {column.date!r} holds dates, which {what} cannot take apart: fit without it "
-                f"(--drop {column.date}), or on columns of numbers made from it"
+                f"(`drop=[{column.date!r}]`), or on columns of numbers made from it"
             )
 
 
@@ -369,7 +369,7 @@ def _columns(step: ColumnTransformer, features: Sequence[Feature]) -> list[Featu
 def _scale(step: Any, features: Sequence[Feature]) -> list[Feature]:
     center, scale = None, step.scale_
     if getattr(step, "clip", False):
-        raise refusal(step, "clip=True is no straight line; fit it with clip=False")
+        raise refusal(step, "`clip=True` is not a straight line; fit it with `clip=False`")
     if isinstance(step, MinMaxScaler):
         center, scale = -step.min_ / step.scale_, 1 / step.scale_
     elif isinstance(step, RobustScaler):
@@ -402,7 +402,7 @@ def _impute(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
 def check_imputer(step: SimpleImputer) -> None:
     """Raise InputError for an imputer that adds features or drops columns."""
     if step.add_indicator:
-        raise refusal(step, "add_indicator=True is not supported; fit it without")
+        raise refusal(step, "`add_indicator=True` is not supported; fit without it")
     for j, value in enumerate(step.statistics_.tolist()):
         if is_missing(value):
             name = getattr(step, "feature_names_in_", range(j + 1))[j]

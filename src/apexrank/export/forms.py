@@ -145,7 +145,7 @@ def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
     check_linear(ranker)
     check_is_fitted(ranker)
     if not hasattr(ranker, "coef_"):
-        raise refusal(ranker, "with a kernel its scores are not linear; fit it with kernel=None")
+        raise refusal(ranker, "with a kernel its scores are not linear; fit it with `kernel=None`")
     return np.ravel(ranker.coef_).astype(float), _intercept(ranker)
 
 

@@ -60,7 +60,7 @@ def table_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto
     """Graph of a table's ranker or of a scorecard; columns in single precision in X are floats."""
     opset = _TABLE_OPSET if target_opset is None else target_opset
     if opset < _OLDEST_OPSET:
-        raise InputError(f"target_opset must be at least {_OLDEST_OPSET}, got {opset}")
+        raise InputError(f"`target_opset` must be at least {_OLDEST_OPSET}, got {opset}")
     labelled = getattr(model, "positive", None) is not None
     form = TableForm(forms.model_form(model), np.array([0, 1]) if labelled else None)
     features.check_no_dates(form.form.columns, "ONNX")

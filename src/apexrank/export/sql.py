@@ -118,9 +118,9 @@ def to_sql(
     """
     kind = dialect or "standard"
     if kind not in DIALECTS:
-        raise InputError(f"unknown dialect {kind!r}: use one of {', '.join(DIALECTS)}")
+        raise InputError(f"unknown `dialect` {kind!r}: use one of {', '.join(DIALECTS)}")
     if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
-        raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
+        raise InputError(f"`digits` must be a whole number between 1 and 17, got {digits!r}")
     form = forms.model_form(model, feature_names)
     model = getattr(model, "model", model)  # a card refers to its model
     features.check_no_dates(form.columns, "SQL")
@@ -171,7 +171,7 @@ class _Writer:
             raise InputError(f"a coefficient is {value}, which SQL cannot write: fit the model again")
         rounded = float(f"{value:.{self.digits - 1}e}") + 0.0  # adding 0 removes the sign of a zero
         if not isfinite(rounded):
-            raise InputError(f"{value} cannot be written with digits={self.digits}: use more")
+            raise InputError(f"{value} cannot be written with `digits={self.digits}`: use more")
         return literal(rounded)
 
     def expression(self, form: forms.Form) -> str:

@@ -71,7 +71,7 @@ def divergence_of_ranks(divergence: str | Divergence) -> Divergence:
         )
     # kernels implement the library's classes, not user-defined ones
     if name not in KINDS or type(divergence) not in (str, DIVERGENCES.members[name]):
-        raise InputError(f"unknown divergence {divergence!r}: use one of {', '.join(KINDS)}")
+        raise InputError(f"unknown `divergence` {divergence!r}: use one of {', '.join(KINDS)}")
     return DIVERGENCES.get(divergence)
 
 

@@ -205,7 +205,7 @@ class IteratedRank(GraphRank):
             changes = answer.history
             stuck = min(changes[-10:], default=0) >= min(changes[:-10], default=np.inf)
             at_rest = answer.n_iter < self.max_iter or (stuck and np.isfinite(answer.error_bound))
-            cure = "More steps will not help: raise tol." if at_rest else "Raise max_iter or tol."
+            cure = "More steps will not help: raise `tol`." if at_rest else "Raise `max_iter` or `tol`."
             warnings.warn(
                 f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. {cure}{advice}",
                 ConvergenceWarning,
@@ -219,7 +219,7 @@ class IteratedRank(GraphRank):
         earlier = self._earlier(graph, start)
         if earlier is not None:
             if earlier.shape != first.shape:
-                raise InputError(f"start has shape {earlier.shape}, but the scores will have {first.shape}")
+                raise InputError(f"`start` has shape {earlier.shape}, but the scores will have {first.shape}")
             first = np.where((earlier > 0) & (support > 0), earlier, first)
             first /= first.sum(axis=0)
         return first
@@ -239,7 +239,7 @@ class IteratedRank(GraphRank):
             scores = np.zeros(0)
         if scores.shape[:1] != (graph.n,) or not np.isfinite(scores).all():
             raise InputError(
-                f"start needs a finite score for each of {graph.n} vertices, or a mapping of names"
+                f"`start` needs a finite score for each of {graph.n} vertices, or a mapping of names"
             )
         return scores
 
@@ -263,7 +263,7 @@ def check_damping(damping: Any) -> None:
     """Raise InputError unless ``damping`` is at least 0 and below 1."""
     check_finite("damping", damping, 0)
     if not damping < 1:
-        raise InputError(f"damping is the share that follows links and must be below 1, got {damping!r}")
+        raise InputError(f"`damping` is the share that follows links and must be below 1, got {damping!r}")
 
 
 def read_graph(graph: Any) -> Graph | SignedGraph:
@@ -274,7 +274,7 @@ def read_graph(graph: Any) -> Graph | SignedGraph:
     if isinstance(entries, np.ndarray) and entries.dtype.kind in "if" and (entries < 0).any():
         raise InputError(
             "Negative values in data: links of a matrix must weigh 0 or more; if negative ones are distrust, "
-            "read it by as_graph with signed=True"
+            "read it by as_graph with `signed=True`"
         )
     return as_graph(graph)
 

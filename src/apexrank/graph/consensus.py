@@ -242,16 +242,16 @@ class ConsensusRank(GraphRank):
             read = _without(read, layer_weights == 0)
         hulls, corners = read.hulls, dict[int, np.ndarray]()
         if keep_at is not None and not isinstance(keep_at, Mapping):
-            raise InputError("keep_at must be a mapping from a vertex to the pairs (a, b) it shall keep")
+            raise InputError("`keep_at` must be a mapping from a vertex to the pairs (a, b) it shall keep")
         if keep_at:
             numbered = {bare.number(at): _numbers(bare, pairs, "keep_at") for at, pairs in keep_at.items()}
             hulls, corners = cut_hulls(hulls, (1 - self.damping) * shares, self.damping, numbered, bare)
         prior = _prior(read, hulls, layer_weights, by_links=self.method == "union")
         order = RankOrder(_numbers(bare, keep, "keep"), read.n) if keep else None
         if keep_at and self.method in ("union", "median"):
-            raise InputError(f"method={self.method!r} cannot keep orders of vertices: use method='blend'")
+            raise InputError(f"`method={self.method!r}` cannot keep orders of vertices: use `method='blend'`")
         if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
-            raise InputError("keep needs method='blend' with a finite pull: the others keep no orders")
+            raise InputError("keep needs `method='blend'` with a finite pull: the others keep no orders")
         problem = Agreement(
             hulls,
             shares,
@@ -273,23 +273,25 @@ class ConsensusRank(GraphRank):
         atom = divergence_of_ranks(self.divergence)
         check_damping(self.damping)
         if not isinstance(self.pull, int | float | np.number) or not self.pull >= 0:
-            raise InputError(f"pull must be a number of at least 0, or inf, got {self.pull!r}")
+            raise InputError(f"`pull` must be a number of at least 0, or inf, got {self.pull!r}")
         check_finite("entropy", self.entropy, 0)
         if self.entropy > 1 or (self.entropy == 0 and self.pull == 0):
-            raise InputError(f"entropy must be from 0 to 1, and above 0 without a pull, got {self.entropy!r}")
+            raise InputError(
+                f"`entropy` must be from 0 to 1, and above 0 without a pull, got {self.entropy!r}"
+            )
         if self.method not in ("blend", "fixed-point") and (self.pull != 0 or self.entropy != 1):
             raise InputError(
-                f"pull and entropy are for methods 'blend' and 'fixed-point', got {self.method!r}: choose one of them"
+                f"`pull` and `entropy` need `method='blend'` or `method='fixed-point'`, got {self.method!r}"
             )
         if self.method == "corroborate" and atom.name != "kl":
-            raise InputError("method 'corroborate' measures information: leave divergence='kl'")
+            raise InputError("method 'corroborate' measures information: leave `divergence='kl'`")
         if not isinstance(self.temperature, int | float | np.number) or not self.temperature > 0:
-            raise InputError(f"temperature must be a number above 0, got {self.temperature!r}")
+            raise InputError(f"`temperature` must be a number above 0, got {self.temperature!r}")
         if self.trim is not None:
             check_finite("trim", self.trim, 1)
         check_finite("beta", self.beta, 0)
         if not 0 < self.beta < 1:
-            raise InputError(f"beta must be between 0 and 1, got {self.beta!r}")
+            raise InputError(f"`beta` must be between 0 and 1, got {self.beta!r}")
         check_finite("tol", self.tol, 0)
         check_count("n_restarts", self.n_restarts, 0)
         check_count("max_iter", self.max_iter)
@@ -378,12 +380,12 @@ class ConsensusRank(GraphRank):
         if self.order_violation_ > KEPT:
             message = (
                 f"the ranks break an order to keep by {self.order_violation_:.2g} of the mean rank: the layers may not "
-                "allow it. Take orders out, try n_restarts, or lower damping."
+                "allow it. Remove orders, raise `n_restarts`, or lower `damping`."
             )
         elif not self.converged_:
             message = (
                 f"not converged after {self.n_iter_} steps: the first-order gap is {self.first_order_gap_:.1e}. "
-                "Raise max_iter or tol."
+                "Raise `max_iter` or `tol`."
             )
         else:
             return
@@ -422,20 +424,20 @@ def _layer_weights(layers: Layers, given: Any, half_life: float | None) -> np.nd
     if isinstance(given, Mapping):
         by_name = {str(name): weight for name, weight in given.items()}
         if by_name.keys() != set(layers.names):
-            raise InputError(f"layer_prior must have a weight for each of {', '.join(layers.names)}")
+            raise InputError(f"`layer_prior` must have a weight for each of {', '.join(layers.names)}")
         given = [by_name[name] for name in layers.names]
     try:
         weights = np.ones(len(layers)) if given is None else np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         weights = np.zeros(0)
     if weights.shape != (len(layers),) or not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise InputError(f"layer_prior must be one positive weight for each of the {len(layers)} layers")
+        raise InputError(f"`layer_prior` must be one positive weight for each of the {len(layers)} layers")
     weights = weights / weights.max()
     if half_life is None:
         return weights
     check_finite("half_life", half_life, 0)
     if half_life == 0:
-        raise InputError("half_life must be above 0: layers it takes to halve a weight")
+        raise InputError("`half_life` must be above 0: layers it takes to halve a weight")
     # no weight may underflow to 0: a vertex may have no other layer
     return np.maximum(weights * 0.5 ** (np.arange(len(layers))[::-1] / half_life), _LEAST)
 

@@ -82,7 +82,7 @@ class RobustPageRank(PageRank):
     ) -> Fixpoint:
         check_between("cap", self.cap, 0, 1)
         if self.cap == 0:
-            raise InputError("cap must be above 0: nothing contributes otherwise")
+            raise InputError("`cap` must be above 0: nothing contributes otherwise")
         if teleport.ndim > 1:
             raise InputError("RobustPageRank takes one teleport vector: fit others on their own")
         # capped sums total at least the contributions of vertices to themselves
@@ -166,11 +166,11 @@ class SpamMassRank(PageRank):
         self._check_numbers()
         check_between("good_share", self.good_share, 0, 1)
         if trusted is None:
-            raise InputError("SpamMassRank needs trusted vertices: fit(graph, trusted=[…])")
+            raise InputError("SpamMassRank needs trusted vertices: fit(graph, `trusted=[…]`)")
         read = plain_graph(graph)
         core = seed_vector(read, trusted, "trusted")
         if core.ndim > 1 or not core.any():
-            raise InputError("trusted must have a positive weight for at least one vertex")
+            raise InputError("`trusted` must have a positive weight for at least one vertex")
         options: dict[str, Any] = {
             "gamma": self.damping,
             "max_iter": self.max_iter,
@@ -248,7 +248,7 @@ def local_ranks(
     check_damping(damping)
     check_finite("tol", tol, 0)
     if tol == 0:
-        raise InputError("tol must be above 0: an exact answer is PageRank's")
+        raise InputError("`tol` must be above 0: an exact answer is PageRank's")
     read = plain_graph(graph)
     names = [seeds] if isinstance(seeds, str) else list(seeds)
     numbers = read.numbers(names, what="seed")

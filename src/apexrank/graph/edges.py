@@ -151,7 +151,7 @@ def choose_columns(
         at["source"], at["target"] = [*free, None, None][:2]
     for role in ("source", "target"):
         if at[role] is None:
-            raise InputError(f"{what} has no column for the {role} of an edge: name it with {role}=")
+            raise InputError(f"{what} has no column for the {role} of an edge: name it with `{role}=`")
     if len(set(at.values())) < len(at):
         raise InputError(f"{what}: source, target and weight must be three columns; name others")
     return at["source"], at["target"], at["weight"]  # type: ignore[return-value]
@@ -341,7 +341,7 @@ def refuse_columns(kind: str, **columns: Column) -> None:
     """Raise InputError for column options with a kind of graph that has no columns."""
     for name, given in columns.items():
         if given is not None:
-            raise InputError(f"{name}={given!r} names a column, but a {kind} graph has none: leave it out")
+            raise InputError(f"`{name}={given!r}` names a column, but a {kind} graph has none: leave it out")
 
 
 def is_matrix(data: Any) -> bool:
@@ -429,7 +429,7 @@ def _with_attribute(edges: Edges, attribute: Callable[[Any], list[Any]], weight:
     values = attribute("weight" if weight is None else weight)
     if all(value is None for value in values):
         if weight is not None and values:
-            raise InputError(f"no edge has the attribute {weight!r}: name another with weight=")
+            raise InputError(f"no edge has the attribute {weight!r}: name another with `weight=`")
         return edges
     given = object_array(1.0 if value is None else value for value in values)
     weights = as_weights(given, len(values), lambda row: "edge {!r} to {!r}".format(*edges.ends(row)))

@@ -233,7 +233,7 @@ class Graph(Vertices):
         if n is None:
             n = 1 + max(int(sources.max()), int(targets.max())) if m else 0
         if not isinstance(n, int | np.integer) or n < 0:
-            raise InputError(f"n must be a whole number of vertices, got {n!r}")
+            raise InputError(f"`n` must be a whole number of vertices, got {n!r}")
         _check_range(sources, targets, n)
         given = None if weights is None else as_weights(weights, m, "position {}".format)
         sources, targets = alike(sources, targets, n)
@@ -443,7 +443,7 @@ def check_weights(edges: Edges, sign: int | None = None) -> np.ndarray | None:
         row = int(np.argmax(weights < 0))
         raise InputError(
             f"{edges.link(row)} has the negative weight {weights[row]:g}; if that is distrust, "
-            "read it by as_graph with signed=True"
+            "read it by as_graph with `signed=True`"
         )
     return None if lowest == highest == 1 and sign != -1 else weights
 
@@ -466,7 +466,7 @@ def repeated_link(place: str, source: Any, target: Any, earlier: str) -> InputEr
     """Make the error for a link that occurs twice, at ``place`` and ``earlier``; both may be empty."""
     link = f"{f'{place}: ' if place else ''}the link from {source!r} to {target!r}"
     return InputError(
-        f"{link} is there already{f' ({earlier})' if earlier else ''}; take one out, or use repeated='sum' or 'once'"
+        f"{link} is there already{f' ({earlier})' if earlier else ''}; take one out, or use `repeated='sum'` or 'once'"
     )
 
 

@@ -125,7 +125,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
         given = list(layers)
         names = _names_of(given)
     else:
-        raise InputError("layers must be a list or a mapping of graphs, or one edge table with label=")
+        raise InputError("layers must be a list or a mapping of graphs, or one edge table with `label=`")
     if not given:
         raise InputError("there are no layers: give at least one graph")
     if len(set(names)) < len(names):
@@ -162,14 +162,14 @@ def layers_of_table(
     """Read an edge table with a column of layers; every layer has the vertices of the whole table."""
     what, where = "edge table", None
     if format is not None:
-        raise InputError(f"label={label!r} names a column of a table: leave out format=")
+        raise InputError(f"`label={label!r}` names a column of a table: leave out `format=`")
     if isinstance(table, str | Path):
         from apexrank.io.tables import read_table  # loads polars
 
         what, read = str(table), read_table(Path(table))
         table, where = _typed(read), read.where
     if not hasattr(table, "columns"):
-        raise InputError(f"label={label!r} names a column of one edge table: give a data frame or a file")
+        raise InputError(f"`label={label!r}` names a column of one edge table: give a data frame or a file")
     names = [str(name) for name in table.columns]
     at = column_position(label, names, what)
     rest = [name for i, name in enumerate(table.columns) if i != at]
@@ -188,7 +188,7 @@ def layers_of_table(
 
 def _warn(note: str | None) -> None:
     if note is not None:
-        warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=4)
+        warnings.warn(f"{note} (`source=`, `target=` and `weight=` choose)", stacklevel=4)
 
 
 def _typed(table: Any) -> Any:

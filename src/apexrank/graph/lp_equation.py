@@ -113,7 +113,7 @@ class LpRoot:
     def __post_init__(self) -> None:
         v, p, damping = self.v, self.p, self.damping
         if not 0 < damping < 1:
-            raise InputError(f"damping must lie between 0 and 1, got {damping!r}")
+            raise InputError(f"`damping` must lie between 0 and 1, got {damping!r}")
         largest = 2 * _LARGEST_EXPONENT / -np.log10((1 - damping) * v[v > 0].min())
         if p > largest or p * np.log10(damping) < -_LARGEST_EXPONENT:
             raise InputError(

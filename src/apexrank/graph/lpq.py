@@ -45,7 +45,7 @@ class Lpq:
 
     def __post_init__(self) -> None:
         if not self.p >= 1:
-            raise InputError(f"p must be a number of at least 1, or inf, got {self.p!r}")
+            raise InputError(f"`p` must be a number of at least 1, or inf, got {self.p!r}")
         check_finite("ratio", self.ratio, 1)
 
     @property
@@ -233,7 +233,7 @@ class LpqRank(IteratedRank):
     def _map(self) -> Map:
         for name, given in (("p", self.p), ("ratio", self.ratio)):
             if not isinstance(given, Real):
-                raise InputError(f"{name} must be a number of at least 1, got {given!r}")
+                raise InputError(f"`{name}` must be a number of at least 1, got {given!r}")
         if self.p == np.inf and self.ratio == 1:
             raise InputError("p = inf with ratio 1 can go round in circles for ever: use a ratio above 1")
         return Linear() if self.p == self.ratio == 1 else Lpq(float(self.p), float(self.ratio))
@@ -242,8 +242,8 @@ class LpqRank(IteratedRank):
         map_ = self._map()
         if self.teleport not in get_args(Place):
             raise InputError(
-                f"teleport must be 'inside' or 'outside' the norm, or 'weak-links', got {self.teleport!r}; vertices go "
-                "to fit"
+                f"`teleport` must be 'inside' or 'outside' the norm, or 'weak-links', got {self.teleport!r}; "
+                "vertices go to fit"
             )
         if self.p == 1 and (self.ratio == 1 or self.teleport == "weak-links"):
             return Walk(graph, map_, self.damping, teleport)  # for a sum, inside and outside are the same
@@ -352,7 +352,7 @@ class LpqRank(IteratedRank):
         if not found.converged:
             self.converged_ = False
             warnings.warn(
-                f"the spread of labels has not converged after {found.n_iter} steps. Raise max_iter or tol.",
+                f"the spread of labels has not converged after {found.n_iter} steps. Raise `max_iter` or `tol`.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -382,7 +382,7 @@ class TopMean:
     def __post_init__(self) -> None:
         Lpq(self.p, self.ratio)
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
-            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+            raise InputError(f"`k` must be a whole number of at least 1, got {self.k!r}")
         if not self.p <= LARGEST_P_OF_MEAN:
             raise InputError(
                 f"the mean of the strongest links needs p <= {LARGEST_P_OF_MEAN:g}, got {self.p!r}"
@@ -458,9 +458,9 @@ class ConcaveConvex:
 
     def __post_init__(self) -> None:
         if not (callable(self.f) and callable(self.g)):
-            raise InputError("f and g must be functions from arrays to arrays")
+            raise InputError("`f` and `g` must be functions from arrays to arrays")
         if not (math.isnan(self.degree) or self.degree > 0):
-            raise InputError(f"degree must be above 0, or nan where it is unknown, got {self.degree!r}")
+            raise InputError(f"`degree` must be above 0, or nan where it is unknown, got {self.degree!r}")
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         def total(flow: np.ndarray) -> np.ndarray:

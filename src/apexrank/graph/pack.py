@@ -109,7 +109,7 @@ def pack_graph(
     if format is not None:
         check_choice("format", format, FORMATS)
     if not memory > 0 or links < 1:
-        raise InputError("memory and links must be positive")
+        raise InputError("`memory` and `links` must be positive")
     check_polars_threads("edges are packed")
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     rules: dict[str, Any] = {"repeated": repeated, "self_loops": self_loops, "format": format}
@@ -211,7 +211,7 @@ class _Packing:
                 if not isinstance(sources, np.ndarray):
                     vertices = _TextIds(self.scratch, self.memory, self.seed)
                 if note := files.assumed(table, self.columns):
-                    warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=5)
+                    warnings.warn(f"{note} (`source=`, `target=` and `weight=` choose)", stacklevel=5)
             if str(table.file) not in headers:
                 headers[str(table.file)] = replace(table, columns=(None, None, None), place=str)
             weights = table.columns[2]

@@ -252,7 +252,7 @@ class GuardedPageRank(IteratedRank):
         for name in ("early", "keep"):
             check_between(name, getattr(self, name), 0, 1)
         if self.early == 0:
-            raise InputError("early must be above 0: vertices that no long walk reaches would all be equal")
+            raise InputError("`early` must be above 0: vertices that no long walk reaches would all be equal")
         read = plain_graph(graph)
         shares = teleport_vectors(read, teleport)
         plain = self._rank(read, shares, start, tol=self.tol / 8)

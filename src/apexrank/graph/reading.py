@@ -108,7 +108,7 @@ def as_graph(
         return data
     if isinstance(data, SignedGraph | Graph):
         if directed is False or self_loops != "keep":
-            raise InputError("a Graph is ready: give directed= and self_loops= where it is made")
+            raise InputError("a Graph is ready: give `directed=` and `self_loops=` where it is made")
         return _with_no_negative(data) if signed and isinstance(data, Graph) else data
     check_rules(repeated, self_loops)
     if _is_plain_pattern(data) and directed is not False and not signed and self_loops == "keep":
@@ -117,7 +117,7 @@ def as_graph(
     edges = _edges(data, source, target, weight, format)
     if not edges.directed and directed:
         raise InputError(
-            "the graph is undirected, each edge is a link in both directions: leave out directed=True"
+            "the graph is undirected, each edge is a link in both directions: leave out `directed=True`"
         )
     both_ways = counts_both_ways(edges, directed)
 
@@ -128,7 +128,9 @@ def as_graph(
         return part(None)
     if edges.weights is None:
         what = f"{edges.origin}: " if edges.origin else ""
-        raise InputError(f"{what}signed=True needs weights, some negative: name their column with weight=")
+        raise InputError(
+            f"{what}`signed=True` needs weights, some negative: name their column with `weight=`"
+        )
     if repeated == "error":
         part(0)
     return SignedGraph(part(1), part(-1))
@@ -148,7 +150,7 @@ def _edges(data: Any, source: Column, target: Column, weight: Any, format: str |
     if isinstance(data, str | Path):
         return edges_of_file(data, source, target, weight, format)
     if format is not None:
-        raise InputError(f"format={format!r} is for files, not for {type(data).__name__}: leave it out")
+        raise InputError(f"`format={format!r}` is for files, not for {type(data).__name__}: leave it out")
     if isinstance(data, Edges):
         return data
     home = _home(data)

@@ -266,7 +266,7 @@ def attack_ranks(
     if seed is None:
         seed = int(check_random_state(None).randint(2**31 - 2**20))
     if not sizes:
-        raise InputError("attacks needs at least one kind, such as farm")
+        raise InputError("`attacks` needs at least one kind, such as farm")
     read = plain_graph(graph)
     adjacency = read.to_scipy()
     linked = len(linked_pages(adjacency))
@@ -274,8 +274,8 @@ def attack_ranks(
         n_targets = max(1, min(MOST_TARGETS, linked // TARGET_SHARE))
     check_count("n_targets", n_targets)
     if n_targets > linked:
-        raise InputError(f"only {linked} vertices have in-links: lower n_targets, or give more links")
-    targets = draw_pages(linked_pages(adjacency), n_targets, check_random_state(seed), "lower n_targets")
+        raise InputError(f"only {linked} vertices have in-links: lower `n_targets`, or give more links")
+    targets = draw_pages(linked_pages(adjacency), n_targets, check_random_state(seed), "lower `n_targets`")
     notes: list[str] = []
     estimators = {BASELINE: PageRank(tol=1e-7)} | dict(default_ranks() if ranks is None else ranks)
     tell = progress or (lambda line: None)

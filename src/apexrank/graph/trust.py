@@ -60,7 +60,7 @@ class TrustRank(PageRank):
         """Propagate trust from vertices given by names, a mapping of names to weights, or one weight per vertex."""
         self._check_numbers()
         if trusted is None:
-            raise InputError("TrustRank needs trusted vertices: fit(graph, trusted=[…])")
+            raise InputError("TrustRank needs trusted vertices: fit(graph, `trusted=[…]`)")
         read = plain_graph(graph)
         self._keep(read, self._rank(read, teleport_vectors(read, trusted, "trusted")))
         return self
@@ -108,7 +108,7 @@ class AntiTrustRank(PageRank):
 
     def _distrust(self, graph: Graph, distrusted: Any, tol: float) -> Fixpoint:
         if distrusted is None:
-            raise InputError(f"{type(self).__name__} needs distrusted vertices: fit(graph, distrusted=[…])")
+            raise InputError(f"{type(self).__name__} needs distrusted vertices: fit(graph, `distrusted=[…]`)")
         check_choice("direction", self.direction, Direction)
         links = graph if self.direction == "along" else graph.reversed()
         return self._rank(links, self._seed_shares(graph, distrusted, "distrusted"), tol=tol)
@@ -156,7 +156,9 @@ class DemotedRank(AntiTrustRank):
         self._check_numbers()
         check_finite("beta", self.beta, 0)
         if trusted is None:
-            raise InputError("DemotedRank needs trusted vertices: fit(graph, trusted=[…], distrusted=[…])")
+            raise InputError(
+                "DemotedRank needs trusted vertices: fit(graph, `trusted=[…]`, `distrusted=[…]`)"
+            )
         read = plain_graph(graph)
         tol = self.tol / (1 + self.beta)  # the errors of trust and of distrust add up
         good = self._rank(read, self._seed_shares(read, trusted, "trusted"), tol=tol)
@@ -210,7 +212,7 @@ def spread(
     [1.0, 0.5, 0.25]
     """
     if not isinstance(gamma, Real) or not 0 <= gamma < 1:
-        raise InputError(f"gamma is what is left of trust after one link: 0 <= gamma < 1, got {gamma!r}")
+        raise InputError(f"`gamma` is what is left of trust after one link: 0 <= gamma < 1, got {gamma!r}")
     check_choice("direction", direction, Direction)
     seeds = np.asarray(seeds, dtype=float)
     if seeds.shape != (graph.n,) or not np.isfinite(seeds).all() or (seeds < 0).any():

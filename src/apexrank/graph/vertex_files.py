@@ -106,7 +106,7 @@ def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
     known = dict(zip(vertices.to_list(), np.nan_to_num(numbers(table, "score")).tolist(), strict=True))
     scores = np.array([known.get(str(name), 0.0) for name in graph.labels().tolist()])
     if not (scores > 0).any():
-        raise InputError(f"{path} has no positive score of a vertex of this graph: leave out --start")
+        raise InputError(f"{path} has no positive score for any vertex of this graph: leave out `start`")
     return scores
 
 

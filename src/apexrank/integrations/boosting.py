@@ -122,7 +122,7 @@ def _ids(ids: ArrayLike | None, sizes: np.ndarray | None, n: int) -> np.ndarray 
         given = np.asarray(ids)
         if given.shape != (n,):
             raise InputError(
-                f"groups needs one id per row: expected {n} ids, got shape {given.shape}; "
+                f"`groups` needs one id per row: expected {n} ids, got shape {given.shape}; "
                 "rows held out need ids of their own"
             )
         return given
@@ -276,7 +276,7 @@ class PushObjective(BoosterObjective):
 
     def __post_init__(self) -> None:
         if self.price not in ("power", "log1p"):
-            raise InputError(f"unknown price {self.price!r}: boosted trees take power or log1p")
+            raise InputError(f"unknown `price` {self.price!r}: boosted trees take power or log1p")
         if self.p != np.inf:
             check_finite("p", self.p, 1)
         check_finite("beta", self.beta, 1)
@@ -448,7 +448,7 @@ def check_retarget(offsets: Offsets, **options: Any) -> None:
     --------
     >>> check_retarget("sqrt", divergence="squared", margin=-1.0)
     Traceback (most recent call last):
-    apexrank.errors.InputError: margin must be a finite number of at least 0, got -1.0
+    apexrank.errors.InputError: `margin` must be a finite number of at least 0, got -1.0
     """
     Retarget(TWO_ROWS.y, offsets=[0.0, 0.0], **options)  # the maximum width of margins depends on the data
     if not callable(offsets):

@@ -88,7 +88,7 @@ class ConvertedGraph:
             if weight is not None and weight not in self.weights:
                 raise InputError(
                     f"this graph was converted without the edge attribute {weight!r}: "
-                    f"convert it with edge_attrs={{{weight!r}: 1}}, or use weight=None"
+                    f"convert it with `edge_attrs=`{{{weight!r}: 1}}, or use `weight=None`"
                 )
             from apexrank.graph.graph import Graph
 
@@ -223,7 +223,7 @@ def _attribute(edges: list[Mapping[Any, Any]], attribute: Any, default: float) -
     except (TypeError, ValueError, OverflowError):
         wrong = next(value for value in values if not _is_number(value))
         raise InputError(
-            f"the edge attribute {attribute!r} must be a number, got {wrong!r}: correct it, or use weight=None"
+            f"the edge attribute {attribute!r} must be a number, got {wrong!r}: correct it, or use `weight=None`"
         ) from None
 
 

@@ -265,7 +265,7 @@ def weighty_rows(scores: Tensor, groups: Any, weight: Any) -> TensorRows:
         weights = like("sample_weight", weight, scores)
         check_length("sample_weight", weights, n)
         if not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
-            raise InputError("sample_weight needs one finite number >= 0 per row")
+            raise InputError("`sample_weight` needs one finite number >= 0 per row")
         kept = torch.nonzero(weights > 0)[:, 0]
         weights = weights[kept]
         if not len(kept):
@@ -450,7 +450,7 @@ class InfinitePushLoss(ScoreLoss):
     def _prepare(self) -> None:
         check_finite("beta", self.beta, 0)
         if self.beta == 0:
-            raise InputError("beta must be above 0, got 0")
+            raise InputError("`beta` must be above 0, got 0")
         self._objective(np.array([1.0, 0.0]), None, None)  # validates the combination of parameters
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> InfinitePush:
@@ -682,7 +682,7 @@ class SwapLikelihoodLoss(ScoreLoss):
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         if weight is not None:
-            raise InputError("SwapLikelihoodLoss takes no sample_weight: repeat the lists instead")
+            raise InputError("SwapLikelihoodLoss takes no `sample_weight`: repeat the lists instead")
         relevance = to_numpy(checked_target(target, len(scores))).astype(np.float64)
         rows, lists = telling_lists(relevance, segment(to_numpy(groups), len(scores)))
         chosen = scores[torch.from_numpy(rows).to(scores.device)]

@@ -162,7 +162,7 @@ class CountedGroups:
     def fit(self, X: Any, y: Any, group: Any = None, **validation: Any) -> Self:
         """Fit on rows of consecutive queries with ``group`` rows each; validation rows are ignored."""
         if group is None or np.sum(group) != len(X):
-            raise InputError(f"group must be the sizes of the queries, {len(X)} rows in all")
+            raise InputError(f"`group` must be the sizes of the queries, {len(X)} rows in all")
         self.ranker.fit(X, y, groups=np.repeat(np.arange(len(group)), group))
         return self
 

@@ -315,7 +315,7 @@ def choose_positive(counts: dict[str, int], source: str, target: str, positive: 
     word = _POSITIVES.get(frozenset(by_word)) if len(counts) == 2 else None
     if word is None:
         raise InputError(
-            f"{source} column {target!r} has the values {shown}: say which one is positive with --positive VALUE"
+            f"{source} column {target!r} has the values {shown}: name the positive one with `positive=`"
         )
     return by_word[word]
 

@@ -28,12 +28,12 @@ MAX_VALUES = (
 IMPUTERS = ("median", "mean", "none", "keep")
 SCALERS = ("standard", "minmax", "none")
 MOST_KEPT, KEPT_VALUES = 2**17, 2**15  # values kept for the median of a column that is read in parts
-_MISSING = "the value is missing; fill it in, or fit with --impute median"
+_MISSING = "the value is missing; fill it in, or use `impute='median'`"
 
 
 def check_encoding(impute: str, scale: str) -> None:
     """Raise InputError for an unknown imputation or scaling."""
-    check_choice("imputation", impute, IMPUTERS)
+    check_choice("impute", impute, IMPUTERS)
     check_choice("scale", scale, SCALERS)
 
 
@@ -157,10 +157,8 @@ class Number(_Measured):
 
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
         """Read the column as an array with one column; missing numbers are NaN."""
-        advice = (
-            f"; one-hot encode the column (--categorical {self.name}), leave it out (--drop {self.name}) or"
-        )
-        advice = f"{advice} correct it" if training else "; correct it"
+        advice = f"one-hot encode the column (`categorical=[{self.name!r}]`), leave it out (`drop=[{self.name!r}]`)"
+        advice = f"; {advice} or correct it" if training else "; correct it"
         return numbers(table, self.name, advice, marks=True, decimal=self.decimal, unit=self.unit)[:, None]
 
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Number:
@@ -200,7 +198,9 @@ class Date(_Measured):
 
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
         """Read the parts as columns of an array; those of a missing date are NaN."""
-        advice = f"; leave the column out (--drop {self.name}) or correct it" if training else "; correct it"
+        advice = (
+            f"; leave the column out (`drop=[{self.name!r}]`) or correct it" if training else "; correct it"
+        )
         when = dates(table, self.name, self.format, advice).dt
         days = when.epoch("us").cast(pl.Float64) / 86_400e6
         parts = [days if self.timed else days.floor(), when.month(), when.weekday()]
@@ -448,7 +448,7 @@ def merge_stats(a: Stats, b: Stats) -> Stats:
         if len(found.levels) > MAX_VALUES:
             raise InputError(
                 f"column {name!r} has more than {MAX_VALUES:,} different values: if they are ids or notes, "
-                f"--drop {name}"
+                f"leave it out (`drop=[{name!r}]`)"
             )
     return merged
 
@@ -543,7 +543,7 @@ class Encoder:
             if not (np.isfinite(more).all() and all(spread > 0 for _, spread in more)):
                 raise InputError(
                     f"{source} column {column.name!r} has values too large or too small to scale: "
-                    f"give them in another unit, or leave the column out (--drop {column.name})"
+                    f"give them in another unit, or leave the column out (`drop=[{column.name!r}]`)"
                 )
         center, spread = np.reshape(units, (-1, 2)).T.copy()
         return cls(tuple(made), center, spread, tuple(profiles))

@@ -166,10 +166,10 @@ def _left_out(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool)
     notes = []
     if known - asked and not complete:
         notes.append(
-            f"{len(known - asked)} judged queries are not in the run and left out; --complete counts them as 0"
+            f"{len(known - asked)} judged queries are not in the run and are left out; `complete=True` counts them as 0"
         )
     if asked - known:
-        notes.append(f"{len(asked - known)} queries of the run are not judged and left out")
+        notes.append(f"{len(asked - known)} queries of the run are not judged and are left out")
     found = retrieved.join(judgements, on=["query", "document"], how="semi")
     if not len(found):
         notes.append("no document of the run is judged: are its document ids those of the qrels?")

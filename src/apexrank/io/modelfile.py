@@ -356,7 +356,7 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
     if _estimator_class(name) is not type(estimator):
         raise InputError(f"{kept}: use one of apexrank's linear rankers")
     if not any(hasattr(estimator, fitted) for fitted in ("coef_", "forest_", "shapes_")):
-        raise InputError(f"{kept}: with a kernel its scores are not linear; fit it with kernel=None")
+        raise InputError(f"{kept}: with a kernel its scores are not linear; fit it with `kernel=None`")
     params = {key: _as_json(value, str) for key, value in estimator.get_params(deep=False).items()}
     if params.get("alpha") == "auto":  # "auto" depends on the training rows
         params["alpha"] = float(estimator.alpha_)
@@ -364,7 +364,7 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
         is_pair = key in _PAIRS and type(value) is list
         signs = key == "monotonic_cst" and _is_monotone(value)
         if not (type(value) in _PLAIN or is_pair or signs):
-            raise InputError(f"{key}={value!r} cannot be kept in a model file: give it by name")
+            raise InputError(f"`{key}={value!r}` cannot be kept in a model file: give it by name")
     return {"class": name, "params": params}
 
 

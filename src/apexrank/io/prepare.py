@@ -9,7 +9,6 @@ functions detect common mistakes: columns that leak the target, repeated rows, r
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,7 +34,8 @@ DECIDES = 0.98  # area under the ROC curve above which a column may leak the tar
 MOST_ROWS = 100_000  # maximum number of rows to search for such columns
 SORTED = 0.95  # area under the ROC curve of the row number in a table sorted by its target
 MOST_GROUPS = 20  # number of values up to which a column with an id-like name may be a category
-_COUNTS = "counts the rows; --features all,NAME keeps it"
+_KEEP = "`features=['all', 'NAME']` keeps it"
+_COUNTS = f"counts the rows; {_KEEP}"
 _SURE = 4.0  # standard deviations of the area under chance
 _OWNER = re.compile(r"(^|[_\-. ])(?i:ids?|key)$|[a-z]I[dD]$")
 _ID_NAME = re.compile(
@@ -254,7 +254,7 @@ def choose_columns(
     """Choose columns from their facts, as in :func:`prepare`; without facts they are plain numbers."""
     named = {name for name in recipe.categorical or () if name != "all" or "all" in names}
     for name in sorted(named - set(names)):
-        raise InputError(f"--categorical {name}: the column is not among the features")
+        raise InputError(f"`categorical=[{name!r}]`: the column is not among the features")
     chooser = _Chooser(recipe, "all" in (recipe.categorical or ()) and "all" not in names, separator, source)
     for name in names:
         if recipe.graded and facts and name not in {*recipe.features, *named} and facts[name].is_counter:
@@ -299,7 +299,7 @@ class _Chooser:
             self._tell(found, facts)
         elif asked and not facts.is_constant:
             raise InputError(
-                f"{self.source} column {name!r} cannot be used ({found}): leave it out (--drop {name})"
+                f"{self.source} column {name!r} cannot be used ({found}): leave it out (`drop=[{name!r}]`)"
             )
         else:
             self.found.left_out.append((name, found))
@@ -390,10 +390,10 @@ def _names_the_rows(name: str, facts: Facts) -> str | None:
     if facts.is_counter:
         return _COUNTS
     if _ID_NAME.search(name) and facts.names_rows:
-        return "a number of its own in every row, like an id; --features all,NAME keeps it"
+        return f"a different number in every row, like an id; {_KEEP}"
     decimal = facts.words["word"].str.contains(r"^[+-]?\d*\.\d+$").any()
     if _OWNER.search(name) and not decimal and len(facts.words) > max(MOST_GROUPS, facts.rows / 50):
-        return "an id that repeats; if its rows belong together, --group-split NAME; --features all,NAME keeps it"
+        return f"an id that repeats; if its rows belong together, use `group_split='NAME'`; {_KEEP}"
     return None
 
 
@@ -431,7 +431,8 @@ def _levels(name: str, facts: Facts, asked: bool) -> Category | str:
     frequent = [weight for weight in facts.words["weight"] if not is_rare(weight, facts.total)]
     if frequent and (asked or (len(frequent) <= FREQUENT_LEVELS and 2 * sum(frequent) >= facts.given)):
         return Category(name)
-    return f"text that hardly repeats{'; --categorical NAME keeps its frequent values' * bool(frequent)}"
+    advice = "; `categorical=['NAME']` keeps its frequent values"
+    return f"text that hardly repeats{advice * bool(frequent)}"
 
 
 def deciding_columns(
@@ -471,7 +472,7 @@ def deciding_notes(found: Sequence[tuple[str, float]]) -> list[str]:
     """Return one note for each column of :func:`deciding_columns`."""
     return [
         f"column {name!r} alone ranks the rows almost perfectly (AUC {area:.3f}): is it known when you rank, or does "
-        f"it give the target away? --drop {shlex.quote(name)} leaves it out"
+        f"it give the target away? `drop=[{name!r}]` leaves it out"
         for name, area in found
     ]
 

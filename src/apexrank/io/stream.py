@@ -499,7 +499,7 @@ def read_blocks(
     (True, ['x'])
     """
     if isinstance(features, str):
-        raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
+        raise InputError(f"`features` must be a list of names, got {features!r}: put it in brackets")
     whole = TableBlocks(path, rows=rows)
     head = whole.head()
     target, groups = target or head.roles.get("target"), groups or head.roles.get("groups")

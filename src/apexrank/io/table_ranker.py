@@ -40,9 +40,9 @@ from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.rankers.base import class_scores
 from apexrank.rankers.boosted import BoostedRanker
-from apexrank.validation import segment
+from apexrank.validation import check_folds, segment
 
-NO_GROUPS = "cross-validation of a model of grades leaves out whole groups: name them with --groups"
+NO_GROUPS = "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
 
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
 
@@ -96,7 +96,9 @@ class Recipe:
     def encoder_scale(self) -> str:
         """Scaling of the encoder; scaling within groups is applied after it."""
         if self.scale == "query" and self.groups is None:
-            raise InputError("--scale query scales inside each group: name the column with --groups")
+            raise InputError(
+                "`scale='query'` scales inside each group: name the column of groups with `groups=`"
+            )
         return "none" if self.scale == "query" else self.scale
 
     @property
@@ -147,7 +149,7 @@ class Thresholds:
         7.0
         """
         if not 0 <= fpr < 1:
-            raise InputError(f"the false positive rate must be at least 0 and below 1, got {fpr!r}")
+            raise InputError(f"`fpr` must be at least 0 and below 1, got {fpr!r}")
         # Divide instead of multiplying fpr by the total: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
         return float(self.scores[np.searchsorted(self.counts / self.total, fpr, side="right") - 1])
 
@@ -252,7 +254,7 @@ class TableRanker:
         d = estimator.n_features_in_
         names = features or getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(d)])
         if len(names) != d:
-            raise InputError(f"features must name {d} columns, got {len(names)}")
+            raise InputError(f"`features` must name {d} columns, got {len(names)}")
         estimator = copy(estimator)
         vars(estimator).pop("feature_names_in_", None)  # from now on it gets arrays
         gaps = np.broadcast_to(getattr(estimator, "_missing", False), d)
@@ -455,8 +457,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     scale = recipe.encoder_scale
     check_encoding(recipe.imputation, scale)
     if recipe.imputation == "keep" and not isinstance(estimator, BoostedRanker):
-        raise InputError("only boosted trees of grades keep missing values as they are: use --impute median")
-    recipe.feature_columns(table)  # raises for unknown names before the expensive part
+        raise InputError("only boosted trees of grades keep missing values: use `impute='median'`")
+    recipe.feature_columns(table)  # refuses unknown names before anything takes time
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
         raise InputError(
@@ -501,8 +503,11 @@ def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given
     """Fit the estimator and return it, or the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
-    if searches and "groups" not in arguments:
-        raise InputError(NO_GROUPS)
+    if searches:
+        if "groups" not in arguments:
+            raise InputError(NO_GROUPS)
+        if isinstance(folds := getattr(estimator.cv, "n_splits", estimator.cv), int):
+            check_folds(folds, y, arguments["groups"])
     weight = arguments.get("sample_weight")
     searched = getattr(estimator, "estimator", estimator)
     monotone: Any = getattr(searched, "monotonic_cst", None)
@@ -590,7 +595,9 @@ def rank_table(
     probability = None if ranker.calibration is None else ranker.calibration.at(scores)
     if min_probability is not None:
         if probability is None:
-            raise InputError("the model gives no probabilities: fit it with --calibrate")
+            raise InputError(
+                "the model gives no probabilities: calibrate it first, with apexrank.io.calibrate"
+            )
         kept &= probability[rows] >= min_probability
     rows, ranks = rows[kept], ranks[kept]
     columns = _names(ranker, table, id, rows)
@@ -608,14 +615,14 @@ def rank_table(
 
 def _check_budget(ranker: TableRanker, top: int | None, fpr: float | None) -> None:
     if top is not None and fpr is not None:
-        raise InputError("--top and --fpr are two ways to set a budget: give one of them")
+        raise InputError("`top` and `fpr` both set the length of the list: give one of them")
     if top is not None and top < 1:
-        raise InputError(f"--top needs a number of at least 1, got {top}")
+        raise InputError(f"`top` must be at least 1, got {top}")
     if fpr is not None and ranker.thresholds is None:
-        raise InputError("--fpr needs a model of two classes, but this one ranks by grades: use --top")
+        raise InputError("`fpr` needs a model of two classes, but this one ranks by grades: use `top`")
     if fpr is not None and ranker.groups is not None:
         raise InputError(
-            "--fpr compares scores over the whole list, but the model ranks inside groups: use --top"
+            "`fpr` compares scores over the whole list, but the model ranks inside groups: use `top`"
         )
 
 
@@ -645,6 +652,6 @@ def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
     for name in names:
         if names.count(name) > 1:
             raise InputError(
-                f"{table.source} has a column {name!r} of its own: rename it, or leave out --keep"
+                f"{table.source} has a column {name!r} of its own: rename it, or leave out `keep`"
             )
     return pl.DataFrame(columns)

@@ -168,7 +168,7 @@ def read_table(
     if read is _read_csv:
         table = _read_csv(path, index, _checked_encoding(encoding), _checked_separator(separator))
     elif encoding or separator:
-        raise InputError(f"{path} is not a CSV file: leave out encoding= and separator=")
+        raise InputError(f"{path} is not a CSV file: leave out `encoding=` and `separator=`")
     else:
         table = read(path)
     if not len(table):
@@ -210,14 +210,14 @@ def _checked_encoding(encoding: str | None) -> str | None:
         return None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else encoding
     except (LookupError, ValueError):
         raise InputError(
-            f"unknown encoding {encoding!r}: use a name such as latin-1, cp1252 or utf-16"
+            f"unknown `encoding` {encoding!r}: use a name such as latin-1, cp1252 or utf-16"
         ) from None
 
 
 def _checked_separator(separator: str | None) -> str | None:
     if separator is None or (len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'):
         return separator
-    raise InputError(f"separator= must be one ASCII character such as ; or |, got {separator!r}")
+    raise InputError(f"`separator=` must be one ASCII character such as ; or |, got {separator!r}")
 
 
 def files_of(path: Path) -> list[Path]:
@@ -398,12 +398,12 @@ class CsvFile:
             if len(second[0].split(mark)) == len(header[0].split(mark)) > 1:
                 raise InputError(
                     f"{path} line 1 has {mark!r} between words, but no comma, semicolon or tab: name the separator (a "
-                    "comma if there is one column only) with separator="
+                    "comma if there is one column only) with `separator=`"
                 )
         has_index, guesses = index is not None and not header[0], list[str]()
         own = "\t" if ".tsv" in path.name.lower() else ","
         if given is None and len(header) > 1 and separator != own:
-            guesses.append(f"{path}: the columns are separated by {separator!r} (separator= names another)")
+            guesses.append(f"{path}: the columns are separated by {separator!r} (`separator=` names another)")
         if index is not None and has_index:
             while index in header:
                 index += "_"
@@ -522,7 +522,7 @@ def _as_utf8(path: Path, encoding: str) -> bytes:
     except UnicodeError as error:  # some codecs do not report the position
         before = content[: getattr(error, "start", 0)].decode(encoding, errors="ignore")
         raise InputError(
-            f"{path} line {before.count(chr(10)) + 1}: this is not {encoding} text; name another encoding="
+            f"{path} line {before.count(chr(10)) + 1}: this is not {encoding} text; name another `encoding=`"
         ) from None
     if (what := seems(text, ours=True)) is not None:
         raise InputError(f"{path} seems to be {what}")

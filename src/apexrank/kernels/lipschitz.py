@@ -69,7 +69,7 @@ def lipschitz_isotonic(
     low, high = _check_bound("lower", lower, n), _check_bound("upper", upper, n)
     has_room = (low <= high) & (low < math.inf) & (high > -math.inf)  # false for nan
     if not has_room.all():
-        raise InputError("lower must not exceed upper: every step needs room, lower < inf and upper > -inf")
+        raise InputError("`lower` must not exceed upper: every step needs room, lower < inf and upper > -inf")
     weights = _check_weight(weight, n)
     if n < 2:
         return values.copy()
@@ -122,7 +122,7 @@ def lipschitz_isotonic_link(
     ([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 2.0, 2.0])
     """
     if not isinstance(slope, Real) or not slope > 0:
-        raise InputError(f"slope must be above 0, got {slope!r}")
+        raise InputError(f"`slope` must be above 0, got {slope!r}")
     at, values = _check_values("scores", scores), _check_values("y", y)
     if at.shape != values.shape:
         raise InputError(f"scores need one number per row: expected {len(values)}, got {len(at)}")

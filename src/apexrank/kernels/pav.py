@@ -107,7 +107,7 @@ def clip(values: np.ndarray, lower: float | None, upper: float | None) -> np.nda
         return values
     low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
     if not low <= high:
-        raise InputError(f"lower must not exceed upper, got {lower!r} and {upper!r}")
+        raise InputError(f"`lower` must not exceed upper, got {lower!r} and {upper!r}")
     return np.clip(values, low, high)
 
 
@@ -117,10 +117,10 @@ def check_indptr(indptr: ArrayLike | None, n: int) -> np.ndarray:
         return np.array([0, n], dtype=np.intp)
     bounds = np.asarray(indptr)
     if bounds.ndim != 1 or bounds.size == 0 or bounds.dtype.kind not in "iu":
-        raise InputError("indptr must be integers: the first row of each segment, and the end")
+        raise InputError("`indptr` must be integers: the first row of each segment, and the end")
     bounds = np.ascontiguousarray(bounds, dtype=np.intp)
     if bounds[0] != 0 or bounds[-1] != n or (bounds.size > 1 and np.diff(bounds).min() < 0):
-        raise InputError(f"indptr must rise from 0 to the number of rows, {n}")
+        raise InputError(f"`indptr` must rise from 0 to the number of rows, {n}")
     return bounds
 
 
@@ -128,9 +128,9 @@ def check_row_weight(weight: ArrayLike, n: int) -> np.ndarray:
     """Return weights as an array; raise InputError unless they are n finite numbers of at least 0."""
     weights = np.ascontiguousarray(weight, dtype=float)
     if weights.shape != (n,):
-        raise InputError(f"weight needs one number per row: expected {n}, got shape {weights.shape}")
+        raise InputError(f"`weight` needs one number per row: expected {n}, got shape {weights.shape}")
     if n and not (weights.min() >= 0 and weights.max() < math.inf):  # nan fails both
-        raise InputError("weight must be finite and not negative")
+        raise InputError("`weight` must be finite and not negative")
     return weights
 
 

@@ -64,7 +64,7 @@ def onto_permutahedron(
     """
     scores, values = _finite("z", z), _finite("y", y)
     if scores.shape != values.shape:
-        raise InputError(f"z and y need one number per row each: got {len(scores)} and {len(values)}")
+        raise InputError(f"`z` and `y` need one number per row each: got {len(scores)} and {len(values)}")
     bounds = check_indptr(indptr, len(values))
     weights = None if weight is None else _check_weight(weight, len(values))
     upwards = sort_inside(values, bounds)
@@ -129,7 +129,9 @@ def _finite(name: str, values: ArrayLike) -> np.ndarray:
 def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
     weights = np.ascontiguousarray(weight, dtype=float)
     if weights.shape != (n,) or (n and not (weights.min() > 0 and weights.max() < math.inf)):
-        raise InputError(f"weight needs a finite number above 0 for each of {n} rows: drop rows of weight 0")
+        raise InputError(
+            f"`weight` needs a finite number above 0 for each of {n} rows: drop rows of weight 0"
+        )
     return weights
 
 

@@ -57,7 +57,7 @@ def check_rows(
         weight = _column("sample_weight", sample_weight, n)
         if (weight < 0).any() or np.isinf(weight).any():
             raise InputError(
-                "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
+                "`sample_weight` has a negative or infinite weight: weights are numbers of repetitions"
             )
         check_weights(weight)  # pairs use products of weights
     lists = segment(groups, n)
@@ -142,15 +142,15 @@ def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) ->
     """
     if relevant is not None:
         if pos_label is not None:
-            raise InputError("relevant and pos_label both say what is relevant: give one of them")
+            raise InputError("`relevant` and `pos_label` both say what is relevant: give one of them")
         return as_grades(labels) >= relevant
     if pos_label is not None or are_classes(labels):
         return two_classes(labels, pos_label)
     values = distinct(labels)
     if len(values) == 2 and values[0] > 0:
         raise InputError(
-            f"y_true has the values {values[0]:g} and {values[1]:g} only: say relevant={values[0]:g} if they are "
-            f"grades, or pos_label={values[1]:g} if they are classes"
+            f"y_true has the values {values[0]:g} and {values[1]:g} only: say `relevant={values[0]:g}` if they are "
+            f"grades, or `pos_label={values[1]:g}` if they are classes"
         )
     return as_grades(labels) > 0
 
@@ -175,12 +175,12 @@ def two_classes(labels: np.ndarray, pos_label: Any) -> np.ndarray:
     if pos_label is None:
         if len(values) < 2:
             raise InputError(
-                f"y_true has a single class, {values[0]!r}: give positives and negatives, or set pos_label"
+                f"y_true has a single class, {values[0]!r}: give positives and negatives, or set `pos_label`"
             )
         pos_label = values[1]
     elif len(values) == 2 and pos_label not in values:
         raise InputError(
-            f"pos_label={pos_label!r} is not in y_true: its labels are {values[0]!r}, {values[1]!r}"
+            f"`pos_label={pos_label!r}` is not in y_true: its labels are {values[0]!r}, {values[1]!r}"
         )
     return labels == pos_label
 

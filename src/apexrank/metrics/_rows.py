@@ -257,7 +257,7 @@ class ScoredRows:
     def lifted(self, margin: float) -> ScoredRows:
         """Raise every negative by a margin θ, as ``f_i - g_k <= θ`` is ``f_i <= g_k + θ``."""
         if not np.isfinite(margin):
-            raise InputError(f"margin must be a finite number, got {margin!r}")
+            raise InputError(f"`margin` must be a finite number, got {margin!r}")
         if margin == 0:
             return self
         keys = np.where(self.positive, self.scores, self.scores + margin)
@@ -297,7 +297,7 @@ class ScoredRows:
             first = names[~defined].tolist()[0]
             raise InputError(
                 f"{np.sum(~defined)} of {len(names)} groups lack positive rows (or negative ones to compare with), "
-                f"first {first!r}: drop them or set empty='skip'"
+                f"first {first!r}: drop them or set `empty='skip'`"
             )
         return value[defined]
 
@@ -315,13 +315,13 @@ class ScoredRows:
             return None
         if (weight != np.floor(weight)).any():
             raise InputError(
-                "sample_weight must be whole numbers for this measure: they repeat rows, and a rank is a whole number"
+                "`sample_weight` must be whole numbers for this measure: they repeat rows, and a rank is a whole number"
                 + (f"; {otherwise}" if otherwise else "")
             )
         if weight.sum() > MOST_ROWS:
             raise InputError(
-                f"sample_weight repeats the rows to {weight.sum():.3g} of them, too many for this measure: divide the "
-                "weights"
+                f"`sample_weight` repeats the rows to {weight.sum():.3g} of them, too many for this measure: "
+                "divide the weights"
             )
         return weight.astype(np.int64)
 

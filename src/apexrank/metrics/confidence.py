@@ -144,7 +144,7 @@ def bootstrap(
             for name, own in values.items()
         }
     elif method == "bca":
-        raise InputError("method='bca' needs groups: use 'percentile' or 'basic' for the rows of one list")
+        raise InputError("`method='bca'` needs groups: use 'percentile' or 'basic' for the rows of one list")
     else:
         means = [m.mean(rows, empty, ties) for m in measures]
         draws = draw_rows([rows], measures, n_resamples, random_state, ties)[:, 0]
@@ -255,7 +255,7 @@ def _bca_levels(levels: np.ndarray, below: float, skew: float) -> np.ndarray:
 def check_level(confidence: float, n_resamples: int) -> None:
     """Raise InputError for an invalid confidence level or number of draws."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
+        raise InputError(f"`confidence` must be between 0 and 1, got {confidence!r}")
     check_count("n_resamples", n_resamples, 2)
 
 
@@ -366,7 +366,7 @@ def adjust_p_values(p_values: ArrayLike, method: Correction = "holm") -> np.ndar
     p = np.asarray(p_values, dtype=np.float64)
     known = p[~np.isnan(p)]
     if ((known < 0) | (known > 1)).any():
-        raise InputError("p_values must be between 0 and 1")
+        raise InputError("`p_values` must be between 0 and 1")
     adjusted = np.full(p.shape, np.nan)
     adjusted[~np.isnan(p)] = _CORRECTIONS[method](known) if len(known) else known
     return adjusted

@@ -102,10 +102,10 @@ def counterfactual_dcg(
     rows = check_rows(hits.astype(bool), scores, True, sessions, graded=True)
     p = np.asarray(propensities, dtype=np.float64)
     if p.ndim != 1 or len(p) < place.max() or not (np.isfinite(p) & (p > 0)).all():
-        raise InputError(f"propensities needs a number above 0 for each of the {place.max()} positions")
+        raise InputError(f"`propensities` needs a number above 0 for each of the {place.max()} positions")
     chance = np.concatenate([[0.0], p])[place]
     if (relevance is None) == (estimator == "doubly-robust"):
-        raise InputError("relevance goes with estimator='doubly-robust': give both or neither")
+        raise InputError("relevance goes with `estimator='doubly-robust'`: give both or neither")
     predicted = np.zeros(len(rows)) if relevance is None else np.asarray(relevance, dtype=np.float64)
     if predicted.shape != hits.shape or not ((predicted >= 0) & (predicted <= 1)).all():
         raise InputError("relevance must be a chance between 0 and 1 for each document")

@@ -120,7 +120,7 @@ def dcg(
     """
     lists = rows.lists
     if gain == "exponential" and lists.highest.max(initial=0) > 1000:
-        raise InputError("2 to the power of the highest relevance is too large: use gain='linear', or ndcg")
+        raise InputError("2 to the power of the highest relevance is too large: use `gain='linear'`, or ndcg")
     found = _list_dcg(lists, np.zeros(len(lists.sizes)), k, gain, discount, ties)
     return Values(found, lists.highest > 0)
 
@@ -157,12 +157,12 @@ def _gains(relevance: np.ndarray, gain: Gain, shift: np.ndarray) -> np.ndarray:
     if callable(gain):
         gains = np.asarray(gain(relevance), dtype=np.float64)
         if gains.shape != relevance.shape or not (gains >= 0).all() or np.isinf(gains).any():
-            raise InputError("gain must give one finite number of at least 0 for each grade")
+            raise InputError("`gain` must give one finite number of at least 0 for each grade")
         return gains
     if gain == "linear":
         return relevance
     if gain != "exponential":
-        raise InputError(f"unknown gain {gain!r}: use exponential, linear or a function of the grades")
+        raise InputError(f"unknown `gain` {gain!r}: use exponential, linear or a function of the grades")
     return exponential_gain(relevance, shift)
 
 
@@ -177,7 +177,7 @@ def _discount_of(discount: Discount) -> Callable[[np.ndarray], np.ndarray]:
         return discount
     if not isinstance(discount, str) or discount not in DISCOUNTS:
         raise InputError(
-            f"unknown discount {discount!r}: use {', '.join(DISCOUNTS)} or a function of the ranks"
+            f"unknown `discount` {discount!r}: use {', '.join(DISCOUNTS)} or a function of the ranks"
         )
     return DISCOUNTS[discount]
 
@@ -217,7 +217,7 @@ def highest_grade(rows: ScoredRows, max_grade: float | None) -> float:
     top = highest if max_grade is None else max_grade
     check_finite("max_grade", top, 0)
     if top < highest:
-        raise InputError(f"max_grade={max_grade} is below the highest relevance {highest:g}: raise it")
+        raise InputError(f"`max_grade={max_grade}` is below the highest relevance {highest:g}: raise it")
     return float(top)
 
 
@@ -244,5 +244,5 @@ def check_no_mean(name: str, ties: str) -> None:
 def check_cut(k: int) -> int:
     """Raise InputError unless a cut is a number of rows."""
     if not isinstance(k, Real) or not (1 <= k < np.inf) or k != int(k):
-        raise InputError(f"k must be a number of rows, 1, 2, ..., got {k!r}")
+        raise InputError(f"`k` must be a number of rows, 1, 2, ..., got {k!r}")
     return int(k)

@@ -316,7 +316,9 @@ def read_lists(scores: TwoLists, rankings: TwoLists, orders: TwoLists) -> Compar
     given = [name for name, pair in pairs.items() if pair is not None]
     if len(given) != 1:
         got = " and ".join(given) or "none"
-        raise InputError(f"pass exactly one of scores=(a, b), rankings=(a, b) and orders=(a, b), got {got}")
+        raise InputError(
+            f"pass exactly one of `scores=(a, b)`, `rankings=(a, b)` and `orders=(a, b)`, got {got}"
+        )
     name, pair = given[0], pairs[given[0]]
     if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
         raise InputError(f"{name} must be a pair of lists, {name}=(first, second)")
@@ -357,7 +359,7 @@ def _numbers(name: str, which: str, values: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise InputError(f"{name}: the {which} list must be numbers, as many in each row") from None
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{name}: the {which} list must be numbers; pass labels, best first, as orders=")
+        raise InputError(f"{name}: the {which} list must be numbers; pass labels, best first, as `orders=`")
     _check_dimensions(name, which, array)
     if array.dtype.kind == "f" and np.isnan(array).any():
         *row, item = np.argwhere(np.isnan(array))[0].tolist()
@@ -453,7 +455,9 @@ def item_weights(weights: Any, lists: Comparison) -> np.ndarray:
 def _given_weights(weights: Any, lists: Comparison) -> Any:
     if isinstance(weights, Mapping):
         if lists.items is None:
-            raise InputError("weights by label need orders=: for scores or rankings give one weight per item")
+            raise InputError(
+                "weights by label need `orders=`: for scores or rankings give one weight per item"
+            )
         try:
             return [[weights[item] for item in row] for row in lists.items.tolist()]
         except KeyError as error:

@@ -68,7 +68,7 @@ def recall_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Values:
 def _hits(levels: Levels, k: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the positives and rows before the cut in each group; a level at the cut counts proportionally."""
     if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
-        raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
+        raise InputError(f"`k` must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
     (before, through), listed = levels.rows_above, levels.score > -np.inf
     rows = np.full(len(levels.indptr) - 1, float(k))
     if k < 1:
@@ -108,7 +108,7 @@ def average_precision(rows: ScoredRows, *, k: int | None = None, ties: Threshold
     """
     check_choice("ties", ties, ThresholdTies)
     if ties != "threshold":
-        rows.repetitions("or use ties='threshold'")
+        rows.repetitions("or use `ties='threshold'`")
     levels = rows.levels("average" if ties == "threshold" else ties)
     cut = np.inf if k is None else check_cut(k)
     m, c = levels.positive, levels.positive + levels.negative
@@ -232,7 +232,7 @@ def spam_met(
     levels = _spam_rows(spam, scores).levels(turned.get(ties, ties))
     wanted = np.asarray(m)
     if wanted.dtype.kind not in "iuf" or not (wanted >= 0).all():
-        raise InputError("m must be numbers of ranks of at least 0")
+        raise InputError("`m` must be numbers of ranks of at least 0")
     size = levels.positive + levels.negative
     before, met = levels.above(size)[0], levels.positives_above[0]
     level = np.clip(np.searchsorted(before, wanted, side="right") - 1, 0, None)

@@ -122,7 +122,7 @@ def p_norm_risk(
     710.476
     """
     if not p > 0:
-        raise InputError(f"p must be a positive number or inf, got {p!r}")
+        raise InputError(f"`p` must be a positive number or inf, got {p!r}")
     levels = rows.lifted(margin).levels(ties)
     height = np.where(levels.negative > 0, levels.heights, 0.0)
     top = np.maximum.reduceat(height, levels.indptr[:-1])
@@ -194,7 +194,7 @@ def rank_sum(
     level, i, starts = spread_out((levels.positive[filled] / sharing).astype(np.int64))
     price = np.asarray(g(place[level] - i), dtype=np.float64)
     if price.shape != level.shape or np.isnan(price).any():
-        raise InputError("g must give a number for each of an array of ranks")
+        raise InputError("`g` must give a number for each of an array of ranks")
     total = np.zeros(len(levels.positive))
     total[filled] = np.add.reduceat(sharing[level] * price, starts)
     return Values(levels.sums(total), levels.total_positive > 0)

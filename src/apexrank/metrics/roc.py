@@ -94,7 +94,7 @@ def partial_auc(
         # Reversing the list mirrors the curve and moves its upper part to the left.
         cut, flipped = 1 - float(min_tpr), rows.mirrored()
     if not cut > 0:
-        raise InputError("the part of the ROC curve is empty: use max_fpr > 0 or min_tpr < 1")
+        raise InputError("the part of the ROC curve is empty: use `max_fpr` > 0 or `min_tpr` < 1")
     levels = flipped.levels(ties)
     left, right = levels.above(levels.negative)
     limit = cut * levels.total_negative

@@ -19,7 +19,7 @@ _EPSILON = 1e-5  # trec_eval's smoothing of the share of relevant rows in infAP
 def check_persistence(value: float) -> float:
     """Raise InputError unless the persistence is between 0 and 1."""
     if not 0 < value < 1:
-        raise InputError(f"persistence must be a number between 0 and 1, got {value!r}")
+        raise InputError(f"`persistence` must be a number between 0 and 1, got {value!r}")
     return float(value)
 
 

@@ -290,7 +290,7 @@ def log_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
     weight = np.asarray(sample_weight, dtype=float)
     if (weight < 0).any():
         raise InputError(
-            f"sample_weight is negative in row {int((weight < 0).argmax())}: weights must be >= 0"
+            f"`sample_weight` is negative in row {int((weight < 0).argmax())}: weights must be >= 0"
         )
     with np.errstate(divide="ignore"):
         return np.log(weight)

@@ -27,11 +27,11 @@ def check_margin(strong_convexity: Any) -> None:
     --------
     >>> check_margin(0.0)
     Traceback (most recent call last):
-    apexrank.errors.InputError: strong_convexity must be a finite number above 0, got 0.0: at 0 the minimum is w = 0
+    apexrank.errors.InputError: `strong_convexity` must be a finite number above 0, got 0.0: at 0 the minimum is w = 0
     """
     if not isinstance(strong_convexity, Real) or not 0 < float(strong_convexity) < np.inf:
         raise InputError(
-            f"strong_convexity must be a finite number above 0, got {strong_convexity!r}: at 0 the minimum is w = 0"
+            f"`strong_convexity` must be a finite number above 0, got {strong_convexity!r}: at 0 the minimum is w = 0"
         )
 
 

@@ -43,7 +43,7 @@ class FixedTargets(Objective):
         n = len(self.targets)
         self.weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
         if self.weight.shape != (n,) or np.any(self.weight < 0) or not np.isfinite(self.weight).all():
-            raise InputError(f"weight needs one finite number >= 0 per row: {n} of them")
+            raise InputError(f"`weight` needs one finite number >= 0 for each of the {n} rows")
         if not (self.weight > 0).any():
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
         self.positive = np.zeros(n, dtype=bool)  # there is no positive class

@@ -50,7 +50,7 @@ def level_offsets(relevance: np.ndarray, offsets: Offsets = "linear") -> np.ndar
     if isinstance(offsets, str):
         if offsets not in OFFSETS:
             raise InputError(
-                f"unknown offsets {offsets!r}: use one of {', '.join(OFFSETS)}, an array or a function"
+                f"unknown `offsets` {offsets!r}: use one of {', '.join(OFFSETS)}, an array or a function"
             )
         with np.errstate(over="ignore"):
             found = OFFSETS[offsets](relevance)
@@ -59,11 +59,15 @@ def level_offsets(relevance: np.ndarray, offsets: Offsets = "linear") -> np.ndar
     else:
         found = _by_number(relevance, offset_table(offsets))
     if found.shape != relevance.shape or not np.isfinite(found).all():
-        raise InputError("offsets must be one finite number for each relevance: use smaller grades or 'sqrt'")
+        raise InputError(
+            "`offsets` must be one finite number for each relevance: use smaller grades or 'sqrt'"
+        )
     order = np.argsort(relevance, kind="stable")
     rise, step = np.diff(found[order]), np.diff(relevance[order])
     if np.any(rise < 0) or np.any(rise[step == 0] != 0):
-        raise InputError("offsets must not fall where the relevance rises, and be equal for equal relevance")
+        raise InputError(
+            "`offsets` must not fall where the relevance rises, and be equal for equal relevance"
+        )
     return found
 
 
@@ -73,7 +77,7 @@ def offset_table(offsets: Any) -> np.ndarray:
         return np.asarray(offsets, dtype=float)
     except (TypeError, ValueError):
         raise InputError(
-            f"offsets must be one of {', '.join(OFFSETS)}, a list of numbers or a function, got {offsets!r}"
+            f"`offsets` must be one of {', '.join(OFFSETS)}, a list of numbers or a function, got {offsets!r}"
         ) from None
 
 
@@ -85,7 +89,7 @@ def _by_number(relevance: np.ndarray, table: np.ndarray) -> np.ndarray:
     number = relevance.astype(np.int64)
     if np.any(number != relevance) or number.min() < 0 or number.max() >= len(table):
         raise InputError(
-            f"offsets has {len(table)} entries, for relevance 0 to {len(table) - 1}: "
+            f"`offsets` has {len(table)} entries, for relevance 0 to {len(table) - 1}: "
             "the relevance has other values"
         )
     return table[number]
@@ -157,7 +161,7 @@ class LevelOrder:
         given = np.asarray(group_weight, dtype=float)[self.rows]
         own = given[self.lists[:-1]]
         if np.any(given != self.spread(own)):
-            raise InputError("group_weight must be the same for all rows of a group")
+            raise InputError("`group_weight` must be the same for all rows of a group")
         return factor * own, float(own.sum())
 
     def sort(self, values: np.ndarray) -> np.ndarray:
@@ -193,7 +197,7 @@ def counted_weights(
 def _per_row(name: str, weight: ArrayLike, n: int) -> np.ndarray:
     values = np.asarray(weight, dtype=float)
     if values.shape != (n,) or not np.isfinite(values).all() or values.min(initial=0.0) < 0:
-        raise InputError(f"{name} needs one finite number >= 0 per row: {n} of them")
+        raise InputError(f"`{name}` needs one finite number >= 0 for each of the {n} rows")
     return values
 
 
@@ -329,12 +333,12 @@ class Margins:
         if exponential and highest.max() > WIDEST:
             raise InputError(
                 f"margins of {highest.max():.0f} are too wide for a divergence that takes their exponential: "
-                "use a smaller margin, other offsets, or divergence='squared'"
+                "use a smaller margin, other offsets, or `divergence='squared'`"
             )
         low, high = bounds
         if low + highest.max() > high:
             raise InputError(
-                f"bounds of {low:g} and {high:g} leave no room for margins of {highest.max():g}: "
+                f"`bounds` of {low:g} and {high:g} leave no room for margins of {highest.max():g}: "
                 "widen them, or use a smaller margin"
             )
         self.low, self.high = low, lists.spread(high - highest)

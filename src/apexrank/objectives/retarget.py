@@ -119,7 +119,7 @@ class Retarget(OrderedLists):
         if not (self.is_squared or self.shift_invariant):
             raise InputError(
                 f"{self.divergence.name} takes no bounds, because its targets have a fixed sum in every group: "
-                "use divergence='squared'"
+                "use `divergence='squared'`"
             )
         self.margins = Margins(self.order, offset, order, reward, not self.is_squared, limits)
         self.mass = np.ones(self.n_groups)  # sum of the targets of each list
@@ -134,7 +134,7 @@ class Retarget(OrderedLists):
         elif joint_convexity is False:
             joint_convexity = 0.0, 0.0
         if not isinstance(joint_convexity, tuple | list) or len(joint_convexity) != 2:
-            raise InputError(f"joint_convexity must be True, False or (C_r, C_w), got {joint_convexity!r}")
+            raise InputError(f"`joint_convexity` must be True, False or (C_r, C_w), got {joint_convexity!r}")
         for name, value in zip(("C_r", "C_w"), joint_convexity, strict=True):
             check_finite(f"{name} of joint_convexity", value, 0)
         return (0.0, 0.0) if self.is_squared else (float(joint_convexity[0]), float(joint_convexity[1]))
@@ -273,7 +273,7 @@ def checked_bounds(bounds: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not low <= high or low == np.inf or high == -np.inf:
-        raise InputError(f"bounds must be two numbers in order, or None for no bound, got {bounds!r}")
+        raise InputError(f"`bounds` must be two numbers in order, or None for no bound, got {bounds!r}")
     return low, high
 
 
@@ -289,5 +289,5 @@ def known_divergence(divergence: str | Divergence) -> Divergence:
             f"retargeting cannot use {atom.name}: {reason}; use squared, kl, i-divergence or shifted-i-divergence"
         )
     if getattr(atom, "weight", None) is not None:
-        raise InputError(f"retargeting needs {atom.name} without weights of its own: use sample_weight")
+        raise InputError(f"retargeting needs {atom.name} without weights of its own: use `sample_weight`")
     return atom

@@ -67,12 +67,12 @@ class SwapLikelihood(Objective):
         size = sum(len(rows) * (len(np.unique(relevance[rows])) - 1) for rows in of_lists)
         if size > MOST_TERMS:
             raise InputError(
-                f"lists of so many grades make {size} terms, too many: round the relevance, or use f='top'"
+                f"lists of so many grades make {size} terms, too many: round the relevance, or use `f='top'`"
             )
         terms = [term for rows in of_lists for term in _terms(relevance, f, rows)]
         if not terms:
             raise InputError(
-                "f has the same gain for all ranks that the lists tell apart: use 'sqrt' or a larger m"
+                "`f` has the same gain for all ranks that the lists tell apart: use 'sqrt' or a larger m"
             )
         self.rows, above, self.gain, share = (np.concatenate(part) for part in zip(*terms, strict=True))
         block = np.repeat(np.arange(len(terms)), [len(term[0]) for term in terms])
@@ -122,7 +122,7 @@ def order_likelihood(
     """
     sizes = np.unique(np.diff(lists.indptr))
     if f.n is not None and np.any(sizes != f.n):
-        raise InputError(f"f has gains for lists of {f.n} documents: give it m=, or lists of that length")
+        raise InputError(f"f has gains for lists of {f.n} documents: give it `m=`, or lists of that length")
     if not all(_is_first_only(f.gains(np.arange(n))) for n in sizes):
         return SwapLikelihood(relevance, f, lists)
     targets = np.empty(len(relevance))

@@ -101,7 +101,7 @@ class AggregationDisplay:
         if (self.low is None) != (self.high is None):
             raise InputError("an interval needs both ends: give low and high, or neither")
         if not isinstance(top, int | np.integer) or top < 1:
-            raise InputError(f"top must be a whole number of items, 1 or more, got {top!r}")
+            raise InputError(f"`top` must be a whole number of items, 1 or more, got {top!r}")
         self.items = np.argsort(self.ranks, kind="stable")[:top]
         self.voter_ranks, self.weights = _voters(voter_ranks, weights, n)
         self.title, self.level = title, level
@@ -290,5 +290,5 @@ def _voters(voter_ranks: ArrayLike | None, weights: ArrayLike | None, n: int) ->
         return None, None
     ranks = np.asarray(voter_ranks, dtype=float)
     if ranks.ndim != 2 or ranks.shape[1] != n:
-        raise InputError(f"voter_ranks must be a table of voters × {n} items, got shape {ranks.shape}")
+        raise InputError(f"`voter_ranks` must be a table of voters × {n} items, got shape {ranks.shape}")
     return ranks, np.ones(len(ranks)) if weights is None else number_column("weights", weights, len(ranks))

@@ -131,7 +131,7 @@ class MeasureAtKDisplay(RankerDisplay):
             Passed to matplotlib's ``Axes.plot``.
         """
         if not 0 < confidence < 1:
-            raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
+            raise InputError(f"`confidence` must be between 0 and 1, got {confidence!r}")
         cuts = _cut_offs(k)
         names = [f"{measure}_at_{cut}" for cut in cuts]
         options = {"ties": ties, "relevant": relevant, "pos_label": pos_label, "sample_weight": sample_weight}
@@ -182,7 +182,7 @@ class MeasureAtKDisplay(RankerDisplay):
 def _cut_offs(k: Iterable[int]) -> np.ndarray:
     cuts = np.unique(np.asarray(list(k)))
     if not len(cuts) or cuts.dtype.kind not in "iu" or cuts[0] < 1:
-        raise InputError("k must be whole numbers of rows, 1 or more, for example range(1, 11)")
+        raise InputError("`k` must be whole numbers of rows, 1 or more, for example range(1, 11)")
     return cuts
 
 

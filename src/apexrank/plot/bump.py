@@ -79,7 +79,7 @@ class BumpDisplay:
             if values is not None and len(values) != n:
                 raise InputError(f"one value for each of {n} items is needed, {what!r} has {len(values)}")
         if not isinstance(top, int | np.integer) or top < 1:
-            raise InputError(f"top must be a whole number of items, 1 or more, got {top!r}")
+            raise InputError(f"`top` must be a whole number of items, 1 or more, got {top!r}")
         self.top = int(min(top, n))
         self._place()
 

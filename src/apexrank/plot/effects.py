@@ -250,7 +250,7 @@ def additive_effects(
     if X is not None:
         check_count("n_bootstrap", n_bootstrap, 2)
         if not 0 < confidence < 1:
-            raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
+            raise InputError(f"`confidence` must be between 0 and 1, got {confidence!r}")
         refits = _refits(*units.training(X, y, sample_weight, groups), n_bootstrap, random_state)
         aligned = (_aligned(refit.shapes_, ranker.shapes_) for refit in refits)
         drawn = [[plan.evaluate(shapes) for plan in plans] for shapes in aligned]

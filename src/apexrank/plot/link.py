@@ -71,10 +71,10 @@ class LinkDisplay:
         self.theta, self.y = np.asarray(theta, dtype=float), np.asarray(y, dtype=float)
         if self.theta.shape != self.y.shape or self.theta.ndim != 1 or not len(self.theta):
             raise InputError(
-                f"theta and y need one number for each row: got shapes {self.theta.shape} and {self.y.shape}"
+                f"`theta` and `y` need one number for each row: got shapes {self.theta.shape} and {self.y.shape}"
             )
         if not n_points >= 2:
-            raise InputError(f"n_points must be at least 2, got {n_points!r}")
+            raise InputError(f"`n_points` must be at least 2, got {n_points!r}")
         self.link, self.name, self.n_points = link, name, int(n_points)
         self.output_range = (-np.inf, np.inf) if output_range is None else output_range
 

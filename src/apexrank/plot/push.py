@@ -315,7 +315,7 @@ class PairContributionDisplay:
         self.name = name
         if self.contributions.ndim != 2 or not self.contributions.size:
             raise InputError(
-                f"contributions need a row for each positive and a column for each negative, "
+                f"`contributions` need a row for each positive and a column for each negative, "
                 f"got shape {self.contributions.shape}"
             )
 

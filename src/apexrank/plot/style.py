@@ -76,8 +76,8 @@ def panels(axes: Sequence[Any] | None, n: int, width: float, height: float) -> l
     given = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(given) != n:
         raise InputError(
-            f"axes must be {n} matplotlib axes, one for each panel, got {len(given)}: pass plt.subplots(1, {n})[1] or "
-            "display.axes_"
+            f"`axes` must be {n} matplotlib axes, one for each panel, got {len(given)}: pass "
+            f"plt.subplots(1, {n})[1] or display.axes_"
         )
     return given
 

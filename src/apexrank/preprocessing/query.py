@@ -174,7 +174,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return _share_below(rows, self.values_)
         if not hasattr(self, "scale_"):
             raise InputError(
-                "groups are missing, and this QueryNormalizer was fitted with groups: pass groups to transform too; "
+                "`groups` are missing, and this QueryNormalizer was fitted with groups: pass groups to transform too; "
                 "a pipeline passes them on after sklearn.set_config(enable_metadata_routing=True)"
             )
         if not sparse.issparse(rows):
@@ -189,7 +189,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice("missing", self.missing, _MISSING)
         if sparse.issparse(X) and self.method != "max":
             raise InputError(
-                f"method={self.method!r} would fill the zeros of a sparse X: use method='max', or give X.toarray()"
+                f"`method={self.method!r}` would fill the zeros of a sparse X: use `method='max'`, or give X.toarray()"
             )
         check_frame(X)
         return validate_data(

@@ -102,7 +102,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
         )
         columns = [f"x{j}" for j in range(self.n_features_in_)] if given is None else list(given)
         if len(columns) != self.n_features_in_:
-            raise InputError(f"input_features should have length {self.n_features_in_}, got {len(columns)}")
+            raise InputError(f"`input_features` should have length {self.n_features_in_}, got {len(columns)}")
         names: list[str] = []
         for j, (name, knots) in enumerate(zip(columns, self.knots_, strict=True)):
             if j in self.levels_:

@@ -354,7 +354,7 @@ def _survey_block(block: Block, binary: bool) -> Survey:
     if block.X.shape[0] != n or block.X.ndim != 2:
         raise InputError(f"a block has {block.X.shape[0]} rows of X but {n} of y: cut both at the same rows")
     if weight is not None and not (np.isfinite(weight).all() and (np.asarray(weight) >= 0).all()):
-        raise InputError("sample_weight must be finite numbers of at least 0")
+        raise InputError("`sample_weight` must be finite numbers of at least 0")
     if not n:
         nothing = np.zeros(block.X.shape[1])
         return Survey(0, Moments(0.0, nothing, nothing, nothing), {}, ())

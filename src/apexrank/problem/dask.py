@@ -262,7 +262,7 @@ def _frame_blocks(X: Any, given: list[tuple[str, Any]], persist: bool | None) ->
     try:
         whole = X.assign(**others)
     except (ValueError, NotImplementedError):
-        raise InputError(f"y, groups and sample_weight do not fit the partitions of X: {UNEVEN}") from None
+        raise InputError(f"y, groups and `sample_weight` do not fit the partitions of X: {UNEVEN}") from None
     make = dask_module().delayed(Caught(_split_frame), pure=True)
     columns = [f"apexrank {name}" if column is not None else None for name, column in given]
     parts = [make(k, part, len(X.columns), columns) for k, part in enumerate(_delayed(whole))]
@@ -324,7 +324,7 @@ def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
     try:
         weight = _floats(weight) if hasattr(weight, "to_numpy") else weight
     except (TypeError, ValueError):
-        raise InputError("sample_weight must be finite numbers of at least 0") from None
+        raise InputError("`sample_weight` must be finite numbers of at least 0") from None
     columns = [None if column is None else np.asarray(column) for column in (y, weight, groups)]
     for column in columns:
         if column is not None and len(column) != len(rows):

@@ -163,7 +163,7 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
     if tuple(weight.shape) != (n,):
         raise InputError(needed)
     if not bool(xp.all(xp.isfinite(weight))) or bool(xp.any(weight < 0)):
-        raise InputError("sample_weight needs one finite number >= 0 per row")
+        raise InputError("`sample_weight` needs one finite number >= 0 per row")
     counted = xp.where(weight > 0, weight, xp.full_like(weight, np.inf))
     check_weight_range(float(xp.min(counted)), float(xp.max(weight)))
     return weight

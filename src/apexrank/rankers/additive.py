@@ -180,7 +180,7 @@ class AdditiveFit(LinearFit):
         signs = np.zeros(int(basis.columns[-1]))
         for j, sign in monotone_signs(self, len(basis.knots)).items():
             if basis.levels[j]:
-                raise InputError(f"monotonic_cst is for columns of numbers, but column {j} holds text")
+                raise InputError(f"`monotonic_cst` is for columns of numbers, but column {j} holds text")
             first, ramps = basis.columns[j], len(basis.knots[j]) - 1
             signs[first : first + ramps] = sign
         return signs
@@ -387,7 +387,9 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
         if self.l1_ratio == 0:
             return penalty
         if penalty.is_bounded:
-            raise InputError("l1_ratio > 0 and monotonic_cst cannot be had together: leave out one of them")
+            raise InputError(
+                "`l1_ratio` > 0 and `monotonic_cst` cannot be had together: leave out one of them"
+            )
         basis = data.X.basis
         return GroupLasso(
             np.repeat(np.arange(len(basis.blocks)), np.diff(basis.columns)), self.alpha_, self.l1_ratio
@@ -470,9 +472,9 @@ class AdditiveRetargeting(AdditiveOptions, AdditiveFit, MonotoneRetargeting):
 
     def _with_features(self, data: Training) -> tuple[Training, None]:
         if self.kernel is not None:
-            raise InputError("additive scores have no kernel: set kernel=None, or use MonotoneRetargeting")
+            raise InputError("additive scores have no kernel: set `kernel=None`, or use MonotoneRetargeting")
         if self.bounds is not None:
             raise InputError(
-                "additive scores are counted from their mean: set bounds=None, or use MonotoneRetargeting"
+                "additive scores are counted from their mean: set `bounds=None`, or use MonotoneRetargeting"
             )
         return data, None

@@ -89,7 +89,7 @@ class Turned(np.ndarray):
             negative, positive = self.tolist()
             raise InputError(
                 f"the positive class {positive!r} sorts before {negative!r}, which this tool cannot know: give it "
-                f"pos_label={positive!r} where it has one, or fit and measure with y == {positive!r}"
+                f"`pos_label={positive!r}` where it has one, or fit and measure with y == {positive!r}"
             )
         return super().__getitem__(key)
 
@@ -107,13 +107,13 @@ def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
     if pos_label is not None:
         known = [bool(label == pos_label) for label in classes]
         if not any(known):
-            raise InputError(f"pos_label={pos_label!r} is no label of y, which has {list(classes)}")
+            raise InputError(f"`pos_label={pos_label!r}` is no label of y, which has {list(classes)}")
         return known[0]
     low, high = classes
     if isinstance(high, str) and ORDINARY.fullmatch(high.strip().lower()):
         warnings.warn(
-            f"{high!r} is taken as the positive class, as it sorts after {low!r}: give pos_label={low!r} to rank "
-            f"{low!r} on top, or pos_label={high!r} if this is right.",
+            f"{high!r} is taken as the positive class, as it sorts after {low!r}: give `pos_label={low!r}` to rank "
+            f"{low!r} on top, or `pos_label={high!r}` if this is right.",
             PositiveLabelWarning,
             stacklevel=4,
         )
@@ -182,7 +182,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | None:
     """X itself if it is ``Blocks``, the blocks of Dask collections, or None for rows in memory."""
     if isinstance(X, Blocks):
         if any(column is not None for column in (y, sample_weight, groups)):
-            raise InputError("blocks have labels, weights and groups of their own: give y=None")
+            raise InputError("blocks have labels, weights and groups of their own: give `y=None`")
         return X
     if is_dask(X):
         from apexrank.problem.dask import collection_blocks
@@ -266,7 +266,7 @@ def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
         return PClassification(objective)
     raise InputError(
         f"{type(objective).__name__} with this loss falls for ever along some scores, so it has no minimum under a "
-        "pure L1 penalty: use an elastic net (l1_ratio < 1) or another loss"
+        "pure L1 penalty: use an elastic net (`l1_ratio` < 1) or another loss"
     )
 
 
@@ -499,21 +499,21 @@ class LinearFit(BaseEstimator):
     def _warn(self, solution: Solution) -> None:
         if solution.separable:
             warnings.warn(
-                "the training data are separated by the scores (inside their groups, on average), so with alpha=0 the "
-                "objective has no finite minimiser; the coefficients are a separating direction. Set alpha > 0 for a "
-                "unique answer.",
+                "the scores separate the training data (inside their groups, on average), so the objective with "
+                "`alpha=0` has no finite minimiser; the coefficients are a separating direction. Set `alpha` above 0 "
+                "for a unique answer.",
                 SeparableWarning,
                 stacklevel=6,
             )
         elif solution.collapsed:
             reason = (
-                "the classes overlap so far that with p=inf equal scores for all rows (w = 0) are a minimum; the "
-                "coefficients have the direction of those for growing p, close to zero. Use a finite p."
+                "the classes overlap so far that with `p=inf` equal scores for all rows (w = 0) are a minimum; the "
+                "coefficients have the direction of those for growing p, close to zero. Use a finite `p`."
             )
             if not solution.w.any():
                 reason = (
-                    "all coefficients are 0: with p=inf no feature is worth this L1 penalty. Use a finite p or a "
-                    "smaller alpha."
+                    "all coefficients are 0: with `p=inf` no feature is worth this L1 penalty. Use a finite `p` or a "
+                    "smaller `alpha`."
                 )
             warnings.warn(
                 reason,
@@ -521,12 +521,12 @@ class LinearFit(BaseEstimator):
                 stacklevel=6,
             )
         elif not solution.converged:
-            reason, remedy = ", where rounding hides all progress", "tol or alpha"
+            reason, remedy = ", where rounding hides all progress", "`tol` or `alpha`"
             if not solution.stalled:
-                reason, remedy = "", "max_iter, tol or alpha"
+                reason, remedy = "", "`max_iter`, `tol` or `alpha`"
             warnings.warn(
                 f"not converged after {solution.n_iter} iterations{reason}: scaled gradient norm "
-                f"{solution.grad_norm:.1e} is above tol. Raise {remedy}.",
+                f"{solution.grad_norm:.1e} is above `tol`. Raise {remedy}.",
                 ConvergenceWarning,
                 stacklevel=6,
             )
@@ -678,12 +678,12 @@ def monotone_signs(ranker: Any, n_features: int) -> dict[int, int]:
     given: Any = {} if ranker.monotonic_cst is None else ranker.monotonic_cst
     if not isinstance(given, Mapping):
         if len(given) != n_features:
-            raise InputError(f"monotonic_cst has {len(given)} entries, X {n_features} columns")
+            raise InputError(f"`monotonic_cst` has {len(given)} entries, X {n_features} columns")
         given = dict(enumerate(given))
     found = {}
     for key, sign in given.items():
         if sign not in (-1, 0, 1):
-            raise InputError(f"monotonic_cst must be 1, -1 or 0 for each column, got {sign!r}")
+            raise InputError(f"`monotonic_cst` must be 1, -1 or 0 for each column, got {sign!r}")
         found[place_of(ranker, key, n_features, "monotonic_cst")] = int(sign)
     return {key: sign for key, sign in found.items() if sign}
 

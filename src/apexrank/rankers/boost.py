@@ -212,7 +212,7 @@ class PushBoost(BinaryRanker):
         data = Training(rows, positive, weight, None if groups is None else np.asarray(groups))
         if not has_fit_parameter(self._weak_learner(), "sample_weight"):
             raise InputError(
-                f"{type(self._weak_learner()).__name__}.fit takes no sample_weight: it cannot be boosted"
+                f"{type(self._weak_learner()).__name__}.fit takes no `sample_weight`: it cannot be boosted"
             )
         rng = check_random_state(self.random_state)
         data, held_out = self._hold_out(data, eval_set, rng)
@@ -233,7 +233,7 @@ class PushBoost(BinaryRanker):
         """Split into training rows and held-out rows, if any."""
         if eval_set is not None:
             if self.validation_fraction is not None:
-                raise InputError("give validation_fraction or eval_set, not both")
+                raise InputError("give `validation_fraction` or `eval_set`, not both")
             return data, self._check_eval_set(*eval_set)
         if self.validation_fraction is None:
             return data, None
@@ -245,7 +245,7 @@ class PushBoost(BinaryRanker):
     def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> Training:
         X, y = validated(self, X, y, reset=False)
         if not np.isin(y, self.classes_).all():
-            raise InputError(f"eval_set has labels that y has not: y has {self.classes_.tolist()}")
+            raise InputError(f"`eval_set` has labels that y has not: y has {self.classes_.tolist()}")
         return Training(X, y == self.classes_[1], None, None if groups is None else np.asarray(groups))
 
     def _boost(

@@ -176,7 +176,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         if eval_set is not None:
             if len(eval_set) != 2 + (groups is not None) or isinstance(eval_set[0], tuple | list):
                 wanted = "(X, y)" if groups is None else "(X, y, groups), as fit has groups"
-                raise InputError(f"eval_set must be one tuple {wanted}")
+                raise InputError(f"`eval_set` must be one tuple {wanted}")
             X_held, y_held, *rest = eval_set
             held = self._read(X_held, y_held, None, rest[0] if rest else None, reset=False)
         elif self.validation_fraction is not None:
@@ -251,7 +251,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         signs = monotone_signs(self, d)
         if signs.keys() & self._categories:
             j = min(signs.keys() & self._categories)
-            raise InputError(f"monotonic_cst is for columns of numbers, but column {j} holds categories")
+            raise InputError(f"`monotonic_cst` is for columns of numbers, but column {j} holds categories")
         self._missing = np.isnan(X).any(axis=0)
         if held is not None:
             self._missing |= np.isnan(held.X).any(axis=0)

@@ -135,7 +135,7 @@ class LinearRanker(SolverOptions, GradedRanker):
         penalty = Ridge(1e-3) if self.penalty is None else self.penalty
         if not isinstance(penalty, Penalty):
             raise InputError(
-                f"penalty must be one of apexrank.penalties, such as Ridge(0.1), got {penalty!r}"
+                f"`penalty` must be one of apexrank.penalties, such as Ridge(0.1), got {penalty!r}"
             )
         return penalty
 
@@ -154,7 +154,7 @@ class LinearRanker(SolverOptions, GradedRanker):
         """
         binary = _is_binary(self)
         if self.pos_label is not None and not binary:
-            raise InputError("pos_label is for objectives of two classes, such as 'push'")
+            raise InputError("`pos_label` is for objectives of two classes, such as 'push'")
         data = read_rows(self, X, y, sample_weight, groups, binary=binary)
         problem = self._minimise(data, self._objective)
         return LinearBinaryRanker._finish(self, data, problem) if binary else self
@@ -175,7 +175,7 @@ class LinearRanker(SolverOptions, GradedRanker):
             use = ["p"] * (make in (Push, CrucialPairs))
             use += [name for name, each in known.items() if each.kind is each.KEYWORD_ONLY]
             raise InputError(
-                f"unknown objective_params {', '.join(unknown)}: the objective takes "
+                f"unknown `objective_params` {', '.join(unknown)}: the objective takes "
                 f"{', '.join(name for name in use if name not in ('sample_weight', 'groups')) or 'none'}"
             )
         objective = make(labels, sample_weight=weight, groups=groups, **options)

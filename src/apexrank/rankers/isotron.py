@@ -137,7 +137,7 @@ class Isotron(RegressorMixin, BaseEstimator):
         if self.lipschitz is None:
             return math.inf
         if not isinstance(self.lipschitz, Real) or not 0 < float(self.lipschitz) < math.inf:
-            raise InputError(f"lipschitz must be a finite number above 0, or None, got {self.lipschitz!r}")
+            raise InputError(f"`lipschitz` must be a finite number above 0, or None, got {self.lipschitz!r}")
         return float(self.lipschitz)
 
     def index(self, X: ArrayLike) -> np.ndarray:

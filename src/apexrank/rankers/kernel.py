@@ -79,11 +79,11 @@ class KernelFit(SolverOptions, LinearFit):
         if self.kernel is None:
             return data, None
         if type(data) is not Training:
-            raise InputError("a kernel needs its rows in memory: use kernel=None, or an array")
+            raise InputError("a kernel needs its rows in memory: use `kernel=None`, or an array")
         n = data.X.shape[0]
         if n > MOST_ROWS_FOR_KERNEL:
             raise InputError(
-                f"a kernel of {n} x {n} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
+                f"a kernel of {n} x {n} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use `kernel=None`"
             )
         features = KernelFeatures(self._kernel_of(data.X, data.X, self.kernel))
         return Training(features.Z, *data.columns()), features

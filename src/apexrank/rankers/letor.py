@@ -171,7 +171,7 @@ class LetorRanker(GradedScore, BaseEstimator):
         rows = checked_rows(self, X)
         if self._inside and groups is None:
             raise InputError(
-                "groups are missing: this LetorRanker standardises features inside each query (query_features)"
+                "`groups` are missing: this LetorRanker standardises features inside each query (`query_features`)"
             )
         views = self._views(rows, segment(groups, len(rows)).of_rows(), None)
         total = np.zeros(len(rows))
@@ -194,7 +194,7 @@ class LetorRanker(GradedScore, BaseEstimator):
         if self.time_budget is not None:
             check_finite("time_budget", self.time_budget, 0)
         if self.parts is not None and not len(self.parts):
-            raise InputError(f"parts is empty: give some of {', '.join(PARTS)}")
+            raise InputError(f"`parts` is empty: give some of {', '.join(PARTS)}")
         for part in self.parts or ():
             check_choice("part", part, PARTS)
 

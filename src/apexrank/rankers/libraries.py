@@ -101,7 +101,7 @@ class Lists(NamedTuple):
         n, chosen = len(self.sizes), round(share * len(self.sizes))
         if not 0 < chosen < n:
             raise InputError(
-                f"validation_fraction={share} holds out {chosen} of {n} groups: give more groups, or an eval_set"
+                f"`validation_fraction={share}` holds out {chosen} of {n} groups: give more groups, or an `eval_set`"
             )
         held = np.isin(self.groups, random.permutation(n)[:chosen])
         rest, out = (Lists.of(self.X[part], self.y[part], None, self.groups[part]) for part in (~held, held))
@@ -203,7 +203,7 @@ def grow(library: str, task: Task) -> Trees:
         module = import_module(library)
     except ImportError:
         extra = f'pip install "apexrank[{_EXTRAS[library]}]"'
-        raise MissingExtraError(f"library={library!r} is not installed: {extra}") from None
+        raise MissingExtraError(f"`library={library!r}` is not installed: {extra}") from None
     _check_params(library, module, task.ranker.library_params or {})
     trees, scores = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}[library](module, task)
     # linear leaves, random forests and the like are not sums of leaves: check that the parsed trees score the same
@@ -211,7 +211,7 @@ def grow(library: str, task: Task) -> Trees:
     kept, theirs = Forest.of(trees, 0.0, task.missing).scores(some), scores(some)
     if not np.allclose(kept, theirs, rtol=1e-4, atol=1e-4 * (1 + np.abs(theirs).max())):
         raise InputError(
-            f"library_params={task.ranker.library_params!r} gives scores that are not sums of leaves, which is what "
+            f"`library_params={task.ranker.library_params!r}` gives scores that are not sums of leaves, which is what "
             "BoostedRanker keeps: leave them out, or use the library itself"
         )
     return trees
@@ -227,10 +227,12 @@ def _check_params(library: str, module: Any, given: Mapping[str, Any]) -> None:
         own = _OWN[library].get(meant, meant if meant in _SAME else None)
         if own is not None:
             raise InputError(
-                f"library_params has {name!r}, which is the ranker's own parameter {own}: set that one"
+                f"`library_params` has {name!r}, which is the ranker's own parameter {own}: set that one"
             )
         if known and name not in canonical:
-            raise InputError(f"library_params has {name!r}, which LightGBM does not know: correct or drop it")
+            raise InputError(
+                f"`library_params` has {name!r}, which LightGBM does not know: correct or drop it"
+            )
 
 
 # ---------------------------------------------------------------- LightGBM
@@ -266,7 +268,7 @@ def _lightgbm(lightgbm: Any, task: Task) -> tuple[Trees, Scores]:
             raise
         raise InputError(
             f"no column splits the rows (n_samples={len(lists.y)}) into two parts of at least {task.fewest}: lower "
-            "min_samples_leaf, or give more rows"
+            "`min_samples_leaf`, or give more rows"
         ) from None
     return lightgbm_trees(booster), partial(booster.predict, raw_score=True, num_iteration=-1)
 
@@ -435,7 +437,7 @@ def _catboost(catboost: Any, task: Task) -> tuple[Trees, Scores]:
         options |= {"loss_function": task.objective}
     elif n > _EXACT or task.signs:
         raise InputError(
-            f"CatBoost takes objectives of apexrank without monotonic_cst, for at most {_EXACT:,} rows: use another "
+            f"CatBoost takes objectives of apexrank without `monotonic_cst`, for at most {_EXACT:,} rows: use another "
             "library, or an objective of its own such as 'YetiRank'"
         )
     else:

@@ -325,7 +325,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         outside = np.flatnonzero((values < low) | (values > high))
         if len(outside):
             raise InputError(
-                f"y is {values[outside[0]]:g} in row {outside[0]}, outside output_range ({low:g}, {high:g}): "
+                f"y is {values[outside[0]]:g} in row {outside[0]}, outside `output_range` ({low:g}, {high:g}): "
                 "clip it, or widen the range"
             )
         spread = float(np.ptp(values))
@@ -345,7 +345,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         except (TypeError, ValueError):
             low, high = np.nan, np.nan
         if not low < high:
-            raise InputError(f"output_range must be (low, high) with low < high, got {self.output_range!r}")
+            raise InputError(f"`output_range` must be (low, high) with low < high, got {self.output_range!r}")
         return low, high
 
     def _constant(self, n_features: int, fitted: np.ndarray) -> None:
@@ -445,7 +445,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         check_is_fitted(self)
         check_level(confidence, n_resamples)
         if not hasattr(self, "coef_") or not self.coef_.any():
-            raise InputError("there is no direction: it needs kernel=None, and a y that is not constant")
+            raise InputError("there is no direction: it needs `kernel=None`, and a y that is not constant")
         data, values, weight = self._read(X, y, sample_weight, None, reset=False)
         rng, draws = np.random.default_rng(random_state), np.empty((n_resamples, len(self.coef_)))
         for draw in range(n_resamples):

@@ -53,7 +53,7 @@ class LogisticRanker(SolverOptions, LinearBinaryRanker):
 
     def _penalty(self) -> Penalty:
         if not 0 < self.alpha < np.inf:
-            raise InputError(f"alpha must be a finite number above 0, got {self.alpha!r}")
+            raise InputError(f"`alpha` must be a finite number above 0, got {self.alpha!r}")
         return super()._penalty()
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> LogLoss:

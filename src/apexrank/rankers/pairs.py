@@ -106,7 +106,9 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
             named = pairs if pairs is not None else self._pairs_of_truth(rows)
             data = Training(rows, np.zeros(rows.shape[0]), None, groups)
         if sample_weight is not None:
-            raise InputError("sample_weight goes with relevance y: give pairs their weights as a third array")
+            raise InputError(
+                "`sample_weight` goes with relevance y: give pairs their weights as a third array"
+            )
         self._minimise(data, lambda y, weight, groups: self._objective(None, None, groups, named, len(y)))
         return self
 
@@ -128,7 +130,7 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
         if n > MOST_ROWS_FOR_TRUTH:
             raise InputError(
                 f"a truth function is asked about all {n} x {n} pairs: "
-                f"give at most {MOST_ROWS_FOR_TRUTH} rows, or pairs="
+                f"give at most {MOST_ROWS_FOR_TRUTH} rows, or `pairs=`"
             )
         assert self.truth is not None
         dense = rows.toarray() if sparse.issparse(rows) else rows

@@ -40,7 +40,7 @@ from apexrank.rankers.base import (
 )
 from apexrank.rankers.together import JointFit, can_join, fit_folds, held_out_scores
 from apexrank.solvers import CoordinateDescent, Solution, Solver
-from apexrank.validation import SMALLEST, check_choice, on_host
+from apexrank.validation import SMALLEST, check_choice, check_folds, on_host
 
 
 def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
@@ -226,7 +226,7 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
         [0, 1]
         """
         if self._is_infinite or not self.l1_ratio > 0:
-            raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
+            raise InputError("alpha_max needs `l1_ratio` > 0 and a finite p")
         ranker = clone(self).set_params(alpha=1.0)
         data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
         design, objective = data.compose(ranker._objective)
@@ -466,7 +466,7 @@ class PNormPushCV(LinearBinaryRanker):
         """Choose p and alpha, then fit on all rows. Arguments as in :meth:`PNormPush.fit`."""
         data = read_rows(self, X, y, sample_weight, groups, binary=True)
         if not (len(self.ps) and len(self.alphas)):
-            raise InputError("ps and alphas need at least one value each")
+            raise InputError("`ps` and `alphas` need at least one value each")
         ranker, alphas = self._ranker(), self.alphas
         ranker.__dict__ |= self._facts()
         if isinstance(alphas, str):
@@ -520,8 +520,9 @@ class PNormPushCV(LinearBinaryRanker):
 
     def _folds(self, X: Any, y: Any, groups: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         cv = 5 if self.cv is None else self.cv
-        if groups is not None and isinstance(cv, Integral):
-            cv = GroupKFold(cv)
+        if isinstance(cv, Integral):
+            check_folds(int(cv), y, groups)
+            cv = cv if groups is None else GroupKFold(cv)
         return check_cv(cv, y, classifier=True).split(X, y, groups)
 
     def _cross_validate(

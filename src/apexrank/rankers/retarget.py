@@ -34,7 +34,7 @@ def _learns_online(ranker: Any) -> bool:
     """Whether the ranker supports ``partial_fit``."""
     if ranker.kernel is None:
         return True
-    raise AttributeError("partial_fit learns linear scores: set kernel=None")
+    raise AttributeError("partial_fit learns linear scores: set `kernel=None`")
 
 
 _CERTIFIED = ("objective_", "dual_gap_", "grad_norm_", "converged_", "n_iter_", "history_")

@@ -23,6 +23,7 @@ from apexrank.problem.problem import Problem
 from apexrank.problem.together import EVERYTHING, ColumnDesign, joint_rows, rows_of
 from apexrank.rankers.base import GivenScores, measure, read_rows
 from apexrank.solvers import LBFGS, Auto, Solution
+from apexrank.validation import check_folds
 
 SAMPLE_ROWS = 8192  # rows per class in the sample that provides starting points
 SAMPLE_TOL, SAMPLE_ITER = 1e-2, 100
@@ -270,6 +271,7 @@ def search_blocks(search: Any, blocks: Blocks) -> None:
     data = read_rows(search.estimator, blocks, None, None, None, binary=False)
     relevance, weight, groups = data.columns()
     alphas, scores = search.param_grid["alpha"], []
+    check_folds(search.cv.n_splits, relevance, groups)
     for train, test in search.cv.split(relevance, relevance, groups):
         times = np.bincount(train, minlength=len(relevance))
         some = data.reweighted(times * (1.0 if weight is None else weight))

@@ -242,7 +242,7 @@ def solver_for(
         check_choice("solver", spec, SOLVERS)
     elif not hasattr(spec, "solve"):
         raise InputError(
-            f"solver must be a name or have a method solve, got {spec!r}: use one of {', '.join(SOLVERS)}"
+            f"`solver` must be a name or have a method solve, got {spec!r}: use one of {', '.join(SOLVERS)}"
         )
     # by position, because the limit of coordinate descent has the papers' name, t_max
     solver: Any = SOLVERS[spec](max_iter, tol, verbose=verbose) if isinstance(spec, str) else spec

@@ -43,7 +43,7 @@ class Newton:
         if problem.hessian_cost == np.inf:
             raise InputError(
                 "Newton needs a Hessian, which this objective does not have, or not with more than 2000 features: "
-                "use solver='auto' or 'lbfgs'"
+                "use `solver='auto'` or 'lbfgs'"
             )
         w0 = np.clip(w0, *problem.penalty.bounds) if problem.penalty.is_bounded else w0
         solution, point = Solution(w0), (w0, *problem.penalised(w0))

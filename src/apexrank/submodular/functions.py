@@ -100,7 +100,9 @@ class Cardinality(BySize):
             check_count("m", self.m)
         if isinstance(self.g, str):
             if self.g not in NAMED:
-                raise InputError(f"unknown g {self.g!r}: use one of {', '.join(NAMED)}, a function, or gains")
+                raise InputError(
+                    f"unknown `g` {self.g!r}: use one of {', '.join(NAMED)}, a function, or gains"
+                )
         elif not callable(self.g):
             self._take_gains()
 
@@ -137,7 +139,7 @@ class Cardinality(BySize):
             return np.array(self.g[:count])
         values = np.asarray(self.g(np.arange(count + 1.0)), dtype=float)
         if values.shape != (count + 1,) or not np.isfinite(values).all():
-            raise InputError("g must give a finite number for each of an array of sizes 0, 1, …, n")
+            raise InputError("`g` must give a finite number for each of an array of sizes 0, 1, …, n")
         deltas = np.diff(values)
         _check_falling(deltas, ROUNDING * float(np.abs(values).max()))
         return np.minimum.accumulate(deltas)
@@ -186,7 +188,7 @@ class Top(Cardinality):
 
     def __post_init__(self) -> None:
         if self.m is None:
-            raise InputError("the set function 'top' needs m=: how many ranks count")
+            raise InputError("the set function 'top' needs `m=`: how many ranks count")
         super().__post_init__()
 
 
@@ -371,8 +373,7 @@ def set_function(f: str | SetFunction = "sqrt", **arguments: Any) -> SetFunction
     """
     if isinstance(f, SetFunction) and arguments:
         raise InputError(
-            f"{next(iter(arguments))}= is for a set function given by its name, and this one is made already: give it "
-            "where the set function is made"
+            f"`{next(iter(arguments))}=` is for a set function given by its name: give it where this one is made"
         )
     if not isinstance(f, str) or f not in SET_FUNCTIONS.members:
         return SET_FUNCTIONS.get(f)
@@ -384,5 +385,5 @@ def set_function(f: str | SetFunction = "sqrt", **arguments: Any) -> SetFunction
         if name not in known:
             raise InputError(f"the set function {f!r} takes no {name!r}: it takes {there}")
     if missing:
-        raise InputError(f"the set function {f!r} needs {missing[0]}=")
+        raise InputError(f"the set function {f!r} needs `{missing[0]}=`")
     return SET_FUNCTIONS.get(f, **arguments)

@@ -170,7 +170,7 @@ def compare_ranks(
             ]
     notes = search.rule(good is not None) if nearby.has_links(read) else []
     notes += [
-        f"{each.rank} has not converged after {plural('# [step|steps]', each.n_iter)}: raise max_iter or tol."
+        f"{each.rank} has not converged after {plural('# [step|steps]', each.n_iter)}: raise `max_iter` or `tol`."
         for each in certificates
         if not each.converged
     ]

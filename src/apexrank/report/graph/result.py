@@ -243,9 +243,7 @@ def judge_farms(found: RankComparison) -> FarmVerdict:
         )
     open_ends = [each.rank for each in found.certificates if not each.converged]
     if open_ends:
-        text += (
-            f" The ranks have not converged ({listed(open_ends)}), so this may change: raise max_iter or tol."
-        )
+        text += f" The ranks have not converged ({listed(open_ends)}), so this may change: raise `max_iter` or `tol`."
     return FarmVerdict(kind, text)
 
 

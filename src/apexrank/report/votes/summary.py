@@ -267,16 +267,18 @@ def _confidence(result: Aggregation, notes: list[str]) -> float | None:
 
 def _check(result: Any, methods: Any, bootstrap: Any, clusters: Any, top: Any) -> None:
     if not isinstance(result, Aggregation):
-        raise InputError(f"result must be what aggregate() gives, got {type(result).__name__}")
+        raise InputError(f"`result` must be what aggregate() gives, got {type(result).__name__}")
     if isinstance(methods, str):
-        raise InputError(f"methods must be a list of names, such as [{methods!r}]")
+        raise InputError(f"`methods` must be a list of names, such as [{methods!r}]")
     for method in methods:
         check_choice("method", method, Method)
     whole = isinstance(bootstrap, Integral) and int(bootstrap) >= 0 and bootstrap != 1
     if not isinstance(bootstrap, RankBootstrap) and not whole:
-        raise InputError(f"bootstrap must be a number of draws, 2 or more, or 0 for none, got {bootstrap!r}")
+        raise InputError(
+            f"`bootstrap` must be a number of draws, 2 or more, or 0 for none, got {bootstrap!r}"
+        )
     if clusters not in (None, 2):
-        raise InputError(f"clusters must be 2 or None, got {clusters!r}")
+        raise InputError(f"`clusters` must be 2 or None, got {clusters!r}")
     check_count("top", top)
 
 
