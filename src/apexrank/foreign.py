@@ -96,7 +96,7 @@ OURS = (
     (rb"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+\S+[ \t]+\S+\s", "a TREC run: evaluate it with `qrels`"),
     (
         rb"(?:\S+[ \t]+0[ \t]+(?=\S*[A-Za-z])\S+[ \t]+-?\d+\r?\n){3}",
-        "TREC relevance judgements (qrels): use evaluate with --qrels",
+        "TREC relevance judgements: evaluate a run with them as `qrels`",
     ),
     (
         rb"# (?:FILE NAME|TITLE|NUMBER ALTERNATIVES|ALTERNATIVE NAME \d+):",

@@ -148,7 +148,10 @@ def test_values_that_training_had_not(folder):
         ),
         ("--model additive --monotone nope=+", "'nope' is no feature of the model"),
         ("--model additive --monotone fraud=+", "'fraud' is no feature of the model"),
-        ("--model additive --engine blocks", "--engine takes linear models: others need the table in memory"),
+        (
+            "--model additive --engine blocks",
+            "--engine fits linear models only: other models need the table in memory",
+        ),
         ("--model additive-retarget --engine blocks", "--engine takes linear models"),
         ("--model additive-retarget --positive 1", "takes grades of relevance"),
         ("--model push --knots 5", "--model push has no --knots: leave it out"),

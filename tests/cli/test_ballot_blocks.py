@@ -106,15 +106,15 @@ def test_clusters_on_the_screen_and_an_elbow():
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("aggregate votes --report page.html", "--report shows single voters, which blocks do not keep"),
-        ("aggregate votes --figure a.png", "--figure shows single voters, which blocks do not keep"),
+        ("aggregate votes --report page.html", "--report shows individual voters, which blocks do not keep"),
+        ("aggregate votes --figure a.png", "--figure shows individual voters, which blocks do not keep"),
         (
             "aggregate votes --method median --bootstrap 9",
             "--bootstrap of medians needs all ballots in memory",
         ),
         (
             "aggregate votes.csv --engine blocks --sep ;",
-            "--engine reads UTF-8 files: leave out --encoding and --sep",
+            "--engine reads UTF-8 files only: leave out --encoding and --sep",
         ),
         ("aggregate votes.csv --engine dask", "unknown --engine 'dask': use one of blocks"),
         (

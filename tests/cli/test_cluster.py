@@ -203,7 +203,7 @@ class TestOutput:
 BAD = {
     "none.csv -k 2": "cannot read 'none.csv'",
     "scores.xls -k 2": "cannot tell the format of 'scores.xls'",
-    "scores.csv": "say how many clusters with -k",
+    "scores.csv": "set the number of clusters with -k",
     "scores.csv -k 0": "--clusters must be at least 1",
     "scores.csv -k 13": "13 clusters are more than the 12 voters of scores.csv",
     "drinks.soi -k 5": "5 clusters are more than the 4 orders of drinks.soi",
@@ -215,7 +215,7 @@ BAD = {
     "scores.csv -k 2 --f cut": "unknown function 'cut' for --f: use one of sqrt",
     "scores.csv -k 2 --f top": "top:3",
     "scores.csv -k 2 --f top:0": "m",
-    "scores.csv -k 2 --f top:6": "--f top:6 takes all orders of 6 items for alike",
+    "scores.csv -k 2 --f top:6": "--f top:6 cannot tell orders of 6 items apart",
     "scores.csv --elbow 2-3 --f top:9": "use top:5 or fewer",
     "scores.csv -k 2 --euclidean=-1": "--euclidean",
     "scores.csv -k 2 --n-init 0": "--n-init",
@@ -234,7 +234,7 @@ BAD = {
     "zero.csv -k 2 --weights w": "zero.csv: weights are all zero",
     "scores.csv -k 2 -o scores.csv": "also an input",
     "scores.csv -k 2 --orders scores.csv": "also an input",
-    "scores.csv -k 2 -o kept.csv --orders kept.csv": "two outputs are named 'kept.csv'",
+    "scores.csv -k 2 -o kept.csv --orders kept.csv": "two outputs have the same name 'kept.csv'",
     "scores.csv -k 2 --orders kept.xls": "cannot tell the format of 'kept.xls'",
 }
 

@@ -154,7 +154,7 @@ def test_the_same_seed_gives_the_same_numbers(folder):
         ("--report no/r.html", "there is no folder"),
         ("--save no/m.apex", "there is no folder"),
         ("--save train.csv", "train.csv"),
-        ("-p 1,two", "-p takes numbers with commas between them, such as 1,4,16, got '1,two'"),
+        ("-p 1,two", "-p takes numbers separated by commas, such as 1,4,16, got '1,two'"),
         ("-p 0.5", "-p takes numbers of at least 1, got 0.5"),
         ("-p nan", "-p takes numbers of at least 1, got nan"),
         (

@@ -73,7 +73,10 @@ class TestOnnx:
         run("fit renamed.csv --target fraud --id case --categorical city -o renamed.apex --alpha 0.01")
         result = run("export renamed.apex -o model.onnx")
         assert "inputs score_input, night, city, outputs label, score" in result.stdout
-        assert "note: column 'score' is the input 'score_input': an output has its name" in result.stderr
+        assert (
+            "note: column 'score' is the input 'score_input': its own name is that of an output"
+            in result.stderr
+        )
 
 
 class TestSql:

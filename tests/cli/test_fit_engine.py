@@ -595,8 +595,8 @@ def test_arguments_of_read_blocks(folder):
         ({"features": ["age", "fraud"]}, "column 'fraud' is the target: it cannot be a feature"),
         ({"features": ["times"], "sample_weight": "times"}, "column 'times' is the sample_weight"),
         ({"features": "age"}, "features"),
-        ({"rows": 0}, "rows must be a whole number of at least 1"),
-        ({"rows": -3}, "rows must be a whole number of at least 1"),
+        ({"rows": 0}, "`rows` must be a whole number of at least 1"),
+        ({"rows": -3}, "`rows` must be a whole number of at least 1"),
     ):
         with pytest.raises(InputError, match=message):
             read_blocks(folder, "fraud", **options)

@@ -469,7 +469,7 @@ RANK = "graph rank edges.csv"
         (
             "graph rank negative.csv",
             "negative.csv line 3: the link from 'b' to 'c' has the negative weight -2; "
-            "if that is distrust, use graph rank --method fairness-goodness --signed, otherwise take it out",
+            "remove it, or read the graph with --signed if negative weights are distrust",
         ),
         ("graph rank nan.csv", "nan.csv line 3"),
         ("graph rank inf.csv", "inf.csv line 3"),
@@ -520,7 +520,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --method pagerank --signed", "--method pagerank has no --signed"),
         (
             f"{RANK} --method mean-rating",
-            "--method mean-rating is for ratings, some of them negative: add --signed",
+            "--method mean-rating ranks ratings, some of them negative: add --signed",
         ),
         (f"{RANK} --method trustrank", "--method trustrank needs --trusted FILE"),
         (f"{RANK} --method trustrank --trusted good.txt --start ranks.csv", "has no --start"),
@@ -528,7 +528,7 @@ RANK = "graph rank edges.csv"
         ("graph rank negative.csv --method mean-rating --signed --smoothing -1", "--smoothing must be"),
         (f"{RANK} -k 3", "--method guarded has no -k"),
         (f"{RANK} --gamma 0.5", "--gamma is about labels"),
-        (f"{RANK} --negative edges", "--negative is about negative edges: add --signed"),
+        (f"{RANK} --negative edges", "--negative applies to negative edges: add --signed"),
         (
             f"{RANK} --signed",
             "--signed needs weights, some negative: name their column with --weight",
@@ -537,11 +537,11 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --ratio 0.5", "ratio must be"),
         (f"{RANK} -p inf --ratio 1", "use a ratio above 1"),
         (f"{RANK} --damping 1", "damping is the share"),
-        (f"{RANK} --trusted good.txt --trust fast", "unknown trust 'fast': use one of linear, same"),
+        (f"{RANK} --trusted good.txt --trust fast", "unknown --trust 'fast': use one of linear, same"),
         (f"{RANK} --trusted good.txt --gamma 1", "gamma is what is left"),
         (f"{RANK} --top 0", "--top must be at least 1"),
         (f"{RANK} --start ranks.csv", "ranks.csv has more than one row of vertex 'hub'"),
-        (f"{RANK} --start others.csv", "others.csv has no positive score of a vertex of this graph"),
+        (f"{RANK} --start others.csv", "others.csv has no positive score for any vertex of this graph"),
         (f"{RANK} --start scores.csv", "scores.csv line 2, column 'score': 'high' is not a number"),
         (f"{RANK} --start edges.csv", "edges.csv has no column 'vertex'"),
         (f"{RANK} --colour red", "No such option"),
@@ -732,16 +732,16 @@ class TestShards:
                 "rank edges.csv --engine blocks",
                 "--engine is for graphs in shards: write one with apexrank graph pack",
             ),
-            ("rank edges.shards --workers 2", "--workers is a number of processes of --engine dask"),
+            ("rank edges.shards --workers 2", "--workers must be at least 1 and needs --engine dask"),
             (
                 "rank edges.shards --engine dask --workers 0",
-                "--workers is a number of processes of --engine dask",
+                "--workers must be at least 1 and needs --engine dask",
             ),
             ("rank edges.shards --method hits", "use one of guarded, pagerank,"),
             ("rank edges.shards --undirected", "give columns and rules where it is packed"),
             ("rank edges.shards --distrusted bad.txt", "distrust along the links only"),
             ("inspect edges.shards", "which only graph rank reads"),
-            ("compare edges.shards", "which only graph rank reads|takes a graph in memory"),
+            ("compare edges.shards", "which only graph rank reads|needs a graph in memory"),
         ],
     )
     def test_what_shards_cannot_do_is_one_line(self, packed, command, message):

@@ -157,12 +157,12 @@ def test_reading_options(folder):
     ("command", "message"),
     [
         ("nothing.csv", "nothing.csv"),
-        ("edges.csv --ranks page", "--ranks cannot have 'page': use some of lpq, indegree"),
+        ("edges.csv --ranks page", "unknown rank 'page' in --ranks: use some of lpq, indegree"),
         ("edges.csv --ranks trustrank", "--ranks cannot have 'trustrank': use some of"),
         ("edges.csv --ranks pagerank", "--ranks cannot have 'pagerank': use some of"),
-        ("edges.csv -p two", "-p takes numbers with commas between them, such as 2,8, got 'two'"),
+        ("edges.csv -p two", "-p takes numbers separated by commas, such as 2,8, got 'two'"),
         ("edges.csv -p 0.5", "p must be"),
-        ("edges.csv -p 2 --ratio 0.9", "ratio must be a finite number of at least 1"),
+        ("edges.csv -p 2 --ratio 0.9", "--ratio must be a finite number of at least 1"),
         ("edges.csv --damping 1", "damping is the share that follows links and must be below 1"),
         ("edges.csv --top 0", "--top"),
         ("edges.csv --report farms.pdf", "farms.html"),
@@ -173,7 +173,7 @@ def test_reading_options(folder):
         ("edges.csv --spam wrong.csv", "wrong.csv line 2: spam vertex 'spam9' is not in the graph"),
         (
             "negative.csv",
-            "if that is distrust, use graph rank --method fairness-goodness --signed, otherwise take it out",
+            "remove it, or read the graph with graph rank --signed if negative weights are distrust",
         ),
     ],
 )

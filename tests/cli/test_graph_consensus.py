@@ -98,7 +98,7 @@ def test_outlying_files_are_left_out_and_named(folder):
 
 
 def test_trimming_two_layers_leaves_out_one_only_by_the_prior_weights(folder):
-    nothing = "note: --trim left out nothing: of two layers of equal prior weight neither is the outlier\n"
+    nothing = "note: --trim left out nothing: neither of two layers of equal prior weight is an outlier\n"
     assert run("mon.csv", "tue.csv", "--trim", 1).stderr == nothing
     weighted = run("mon.csv", "tue.csv", "--trim", 1, "--prior", "mon=1,tue=3")
     assert weighted.stderr == "note: left out as outliers: mon\n"
@@ -179,7 +179,7 @@ def test_orders_to_keep_and_top(folder):
         ),
         (
             ["minus.csv", "tue.csv"],
-            "if that is distrust, use graph rank --method fairness-goodness --signed, otherwise take it out",
+            "remove it, or read the graph with graph rank --signed if negative weights are distrust",
         ),
         (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
         (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),

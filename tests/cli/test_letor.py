@@ -349,12 +349,9 @@ def test_features_that_a_file_does_not_name_are_zero(folder):
 def test_runs_need_ids_of_documents(folder):
     read_table("train.txt").frame.drop("docid").write_csv("noid.csv")
     run("fit noid.csv --target relevance --groups qid --model pairs --alpha 0.01")
-    assert (
-        "names its documents by their row number"
-        in run("rank model.apex noid.csv --format trec --top 1").stderr
-    )
+    assert "uses row numbers as document ids" in run("rank model.apex noid.csv --format trec --top 1").stderr
     assert "is the column of groups" in run("rank model.apex noid.csv --format trec --id qid", code=2).stderr
-    assert "no room for other columns" in run("rank model.apex noid.csv --format trec --keep", code=2).stderr
+    assert "has no other columns" in run("rank model.apex noid.csv --format trec --keep", code=2).stderr
 
 
 def test_answers_that_are_missing_are_not_negative(tmp_path, monkeypatch):
@@ -402,7 +399,7 @@ def test_lists_are_merged_by_weights_learnt_from_judged_ones(tmp_path):
     for wrong in (["--method", "borda"], ["--bootstrap", "10"], ["--seed", "3"], ["--figure", "x.png"]):
         result = CliRunner().invoke(app, [*command, *wrong])
         assert result.exit_code == 2
-        assert f"{wrong[0]} does not go with --judged" in result.output
+        assert f"{wrong[0]} cannot be combined with --judged" in result.output
 
 
 def test_missing_values_are_kept_for_boosted_trees(tmp_path, monkeypatch):
@@ -513,9 +510,7 @@ def test_groups_for_a_model_without(tmp_path, monkeypatch):
     ranker = apexrank.rankers.BoostedRanker(n_estimators=5).fit(made.data, made.target, groups=made.groups)
     save_model("bare.apex", ranker)
     save_model("own.apex", TableRanker.of(ranker, target="y", groups="s"))
-    one_list = (
-        "note: all rows are measured as one list, as the model has no groups: --groups names their column\n"
-    )
+    one_list = "note: the model has no groups, so all rows are measured as one list: name a column of groups with --groups\n"
     assert one_list in run("evaluate bare.apex rows.csv --target y").stderr
     own = run("evaluate own.apex rows.csv --json")
     for rows in ("rows.csv", "rows"):
@@ -527,4 +522,7 @@ def test_groups_for_a_model_without(tmp_path, monkeypatch):
         == run("rank own.apex rows.csv --top 2").stdout
     )
     for command in ("evaluate own.apex rows.csv", "rank own.apex rows.csv"):
-        assert "the model has its own groups, column 's'" in run(f"{command} --groups x0", code=2).stderr
+        assert (
+            "the model already ranks within groups (column 's')"
+            in run(f"{command} --groups x0", code=2).stderr
+        )

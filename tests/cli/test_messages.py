@@ -22,20 +22,16 @@ CONTRACT = re.compile(r"\bn_samples=")
 
 def texts(tree):
     """String literals that are no docstrings, f-strings with {} for their values."""
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    apart = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
+            apart |= {id(part) for part in node.values}
             yield (
                 node.lineno,
-                "".join(
-                    getattr(part, "value", "{}") if isinstance(part, ast.Constant) else "{}"
-                    for part in node.values
-                ),
+                "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values),
             )
-        elif (
-            isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (docs | inner)
-        ):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart:
             yield node.lineno, node.value
 
 

@@ -97,7 +97,7 @@ def test_positive_class_is_named_by_every_verb():
     assert "best first (y = 1)" in run("rank model.apex t.csv -o r.csv").stdout
     assert "positive (y = 1)" in run("evaluate model.apex t.csv").stdout
     assert json.loads(run("evaluate model.apex t.csv --json").stdout)["positive"] == "y = 1"
-    assert "high scores stand for y = 1" in run("export model.apex").stderr
+    assert "higher scores mean y = 1" in run("export model.apex").stderr
 
 
 def test_a_fit_that_ranks_backwards_says_so():

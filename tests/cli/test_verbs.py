@@ -280,7 +280,7 @@ class TestEvaluate:
         assert told == f"error: unknown --ties 'avg': use one of {rules}\n"
         for measures in ("", "--measures map,auc"):
             told = run(f"evaluate model.apex new.csv --ties threshold {measures}", code=2).stderr
-            assert told.startswith("error: --ties threshold is a rule of average precision alone")
+            assert told.startswith("error: --ties threshold applies to average precision only")
         run("evaluate model.apex new.csv --ties threshold --measures map,average_precision_at_10")
 
     def test_a_table_with_scores_needs_no_model(self, model):
@@ -486,7 +486,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --price gold", "unknown --price 'gold'"),
         (
             f"fit good.csv {TRAIN} --loss gold",
-            "unknown --loss 'gold': use one of exponential, logistic, hinge, squared_hinge\n",
+            "unknown --loss 'gold': use one of exponential, logistic, hinge, squared_hinge, zero_one\n",
         ),
         (
             "fit good.csv --target fraud --id fraud",
@@ -512,7 +512,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --cv --folds 2 --scoring luck", "unknown scorer 'luck'"),
         (
             f"fit good.csv {TRAIN} --cv",
-            "5 folds need at least 5 rows of each class: give more rows, lower --folds, or leave out --cv",
+            "5 folds need at least 5 rows of each class, got 2: give more rows, or lower --folds",
         ),
         (f"fit good.csv {TRAIN} -o no/model.apex", "there is no folder"),
         (f"fit good.csv {TRAIN} -o folder", "it is a folder"),
@@ -520,7 +520,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit gone.csv {TRAIN}", "cannot read 'gone.csv': no such file"),
         (f"fit folder.csv {TRAIN}", "cannot read 'folder.csv': it is a folder"),
         (f"fit other.xlsx {TRAIN}", "cannot tell the format of 'other.xlsx'"),
-        ("fit good.csv", "does not say which column is the target: name it with --target"),
+        ("fit good.csv", "the target column of good.csv is not known: name it with --target"),
         ("fit good.csv --target fraud --colour red", "No such option"),
         ("rank not-a-model.apex good.csv", "'not-a-model.apex' is not an apexrank model file"),
         ("rank gone.apex good.csv", "cannot read 'gone.apex'"),
@@ -539,7 +539,7 @@ TRAIN = "--target fraud --id case --categorical city"
         ("evaluate model.apex good.csv --roc roc.gif", "cannot tell the format of 'roc.gif'"),
         ("evaluate model.apex", "give a model and a table (MODEL TEST), a table with --scores"),
         ("evaluate model.apex good.csv --measures luck", "unknown measure 'luck'"),
-        ("evaluate model.apex good.csv -o q.csv", "--output is for the table of --per-query"),
+        ("evaluate model.apex good.csv -o q.csv", "--output writes the table of --per-query"),
         ("evaluate model.apex good.csv --per-query -o good.csv", "is also an input"),
         ("evaluate model.apex good.csv --scores amount", "leave out the model"),
         ("evaluate model.apex good.csv --confidence 2", "confidence must be"),
@@ -592,12 +592,12 @@ def test_two_classes_are_not_grades(folder, model):
         (
             2,
             "",
-            "5 folds need at least 5 rows of each class: give more rows, lower --folds, or leave out --cv",
+            "5 folds need at least 5 rows of each class, got 2: give more rows, or lower --folds",
         ),
         (
             12,
             "--groups g --model retarget",
-            "5 folds need at least 5 groups, here are 3: lower --folds, or leave",
+            "5 folds need at least 5 groups, got 3: give more rows, or lower --folds",
         ),
     ],
     ids=["rows", "groups"],

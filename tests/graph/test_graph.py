@@ -474,7 +474,7 @@ class TestErrors:
             (igraph.Graph(0), "the graph has no vertices"),
             (
                 np.array([[0, -1], [0, 0]]),
-                "the link from 0 to 1 has the negative weight -1; if that is distrust",
+                "the link from 0 to 1 has the negative weight -1; remove it, or read",
             ),
             (np.array([[0, np.nan], [0, 0]]), "the link from 0 to 1 has a weight that is missing"),
             ([[0, 1], [1, 0]], "cannot read list as a graph"),

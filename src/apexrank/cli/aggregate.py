@@ -37,29 +37,33 @@ _MOST_PROVEN = 200  # items of a cycle, whose proof is a programme of more than 
 class RuleOptions:
     """Parameters of single methods."""
 
-    k: float | None = opt.method("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
-    time_limit: float | None = opt.method("Seconds that kemeny may take for a proof; 60 by default.")
-    max_exact: int | None = opt.method("Largest cycle for which kemeny looks for a proof; default 40.", min=0)
+    k: float | None = opt.method("For rrf: k in 1/(k + place) (default: 60).", "--k")
+    time_limit: float | None = opt.method(
+        "For kemeny: seconds to spend on a proof of optimality (default: 60)."
+    )
+    max_exact: int | None = opt.method(
+        "For kemeny: largest cycle to look for a proof in (default: 40).", min=0
+    )
 
 
 @dataclass(frozen=True)
 class MergeOptions:
     """Methods, and the bootstrap of the voters."""
 
-    method: str | None = opt.method(f"One of {', '.join(METHODS)}; default: lovasz-bregman, the mean score.")
+    method: str | None = opt.method(f"One of {', '.join(METHODS)} (default: lovasz-bregman, the mean score).")
     compare: list[str] | None = opt.method(
-        "Ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
+        "Show the ranks of several methods side by side, such as borda,kemeny or all.", metavar="METHODS"
     )
-    min_support: float = opt.method(
-        "Rank items that fewer voters scored behind all others.", min=0, default=0.0
-    )
+    min_support: float = opt.method("Rank items scored by fewer voters than this last.", min=0, default=0.0)
     bootstrap: int | None = opt.method(
-        "Resample the voters N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
+        "Resample the voters N times for 95% intervals of the ranks and the probability of being first.",
+        metavar="N",
+        min=2,
     )
-    seed: int = opt.method("For the draws.", min=0, default=0)
+    seed: int = opt.method("Random seed of the bootstrap.", min=0, default=0)
     judged: Path | None = opt.method(
-        "LETOR file of lists with relevance, whose features are the scores or ranks (--kind) of each ranker, NULL "
-        "where one does not list a document: learn from them how to weigh rankers, and merge the lists of another file."
+        "LETOR file of judged lists whose features are the scores or ranks (--kind) of each ranker, NULL if a ranker "
+        "does not list a document. The rankers' weights are learnt from it and applied to BALLOTS, also a LETOR file."
     )
 
 
@@ -69,10 +73,12 @@ class MergeOutputs:
 
     top: int | None = opt.written("Keep the best N items.", metavar="N", min=1)
     pairwise: Path | None = opt.written(
-        "CSV or Parquet file of how many voters prefer the row's item to the column's."
+        "CSV or Parquet file to write: number of voters who prefer the item of the row to that of the column."
     )
-    figure: Path | None = opt.written("Picture of the ranking to write: .png, .svg or .pdf.")
-    report: Path | None = opt.written("HTML page to write: intervals, other methods, majorities and voters.")
+    figure: Path | None = opt.written("Picture of the ranking to write (.png, .svg or .pdf).")
+    report: Path | None = opt.written(
+        "HTML report to write: intervals, other methods, majorities and voters."
+    )
     output: Path | None = opt.written(opt.TABLE_OUTPUT)
 
 
@@ -87,7 +93,7 @@ def aggregate(
     files: MergeOutputs,
     json: opt.Json = False,
 ) -> None:
-    """Merge the scores, ranks or orders of many voters into one ranking, best first."""
+    """Merge the scores, ranks or orders of many voters into one ranking."""
     if options.judged is not None:
         _refuse_beside_judged(options, rule, worth, reading, files)
         _merge_judged(ballots, options.judged, reading.kind or "scores", files, json)
@@ -103,7 +109,7 @@ def aggregate(
     methods = _methods(options, files)
     if reading.in_blocks(ballots):
         for name in ("figure", "report"):
-            single = f"--{name} shows single voters, which blocks do not keep: leave it out"
+            single = f"--{name} shows individual voters, which blocks do not keep: leave it out"
             opt.refuse(getattr(files, name), single)
         in_memory = "needs all ballots in memory: leave it out, or use another --method"
         medians = options.bootstrap is not None and methods == ["median"]
@@ -165,7 +171,7 @@ def _refuse_beside_judged(*groups: Any) -> None:
         for name, value in vars(group).items():
             if name not in ("judged", "kind", "output", "top") and value != getattr(type(group)(), name):
                 raise InputError(
-                    f"{opt.flag(name)} does not go with --judged, which learns weights: leave it out"
+                    f"{opt.flag(name)} cannot be combined with --judged, which learns the weights: leave it out"
                 )
 
 
@@ -226,7 +232,7 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
         opt.refuse(not set(users) & set(methods), told)
     own = given.get("normalize")
     twice = "points" in given and own in ("rank", "borda")
-    opt.refuse(twice, f"--normalize {own} gives places points of its own: leave out --points")
+    opt.refuse(twice, f"--normalize {own} has its own points for places: leave out --points")
 
 
 def _merge(profile: BallotFile, name: str, missing: str | None, rules: dict[str, Any]) -> Aggregation:

@@ -68,7 +68,7 @@ _HOMES = {"model": "fit", "edges": "graph rank"}
 
 
 class Verb(_PlainFlags, TyperCommand):
-    """Command whose options the messages of the library are rendered with."""
+    """Command that renders parameters in messages as its options."""
 
     def invoke(self, context: Any) -> Any:
         """Run the command."""
@@ -215,7 +215,7 @@ def _report(message: str) -> int:
 app = typer.Typer(
     name="apexrank",
     cls=OneLineErrors,
-    help="Rank by convex optimisation so that the top of the list is right.",
+    help="Ranking by convex optimisation, with the focus on the top of the list.",
     epilog="Start with: apexrank demo",
     rich_markup_mode="rich",
 )
@@ -224,12 +224,12 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _main(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
     spreadsheet_safe: Annotated[
         bool,
         typer.Option(
             "--spreadsheet-safe",
-            help="Before any command: write CSV in which no text is a formula; ' goes before = + - @ tab.",
+            help="Prefix text that a spreadsheet would run as a formula with ' in CSV output; goes before the command.",
         ),
     ] = False,
 ) -> None:

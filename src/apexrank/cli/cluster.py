@@ -31,27 +31,29 @@ class KMeansOptions:
     """Parameters of the clustering."""
 
     k: int | None = opt.method("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
-    elbow: str | None = opt.method("Show objective and silhouette for A to B clusters.", metavar="A-B")
+    elbow: str | None = opt.method(
+        "Show the objective and the silhouette for A to B clusters.", metavar="A-B"
+    )
     f: str = opt.method(
-        "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
-        "top:3 at the first 3; also indicator and chain.",
+        "Submodular function of the divergence: sqrt and log weigh the first places most, product all places equally, "
+        "top:3 only the first 3; also indicator and chain.",
         "--f",
         default="sqrt",
     )
     euclidean: float = opt.method(
-        "Weight of half the squared distance to the mean; 0: orders alone.", min=0, default=0.0
+        "Weight of half the squared distance to the mean; with 0 only the orders count.", min=0, default=0.0
     )
-    n_init: int = opt.method("Random starts, the best of which is kept.", min=1, default=10)
-    seed: int = opt.method("For the starts.", min=0, default=0)
+    n_init: int = opt.method("Number of random starts; the best result is kept.", min=1, default=10)
+    seed: int = opt.method("Random seed of the starts.", min=0, default=0)
 
 
 @dataclass(frozen=True)
 class ClusterOutputs:
     """Files to write."""
 
-    orders: Path | None = opt.written("CSV or Parquet file to write: the order of each cluster.")
+    orders: Path | None = opt.written("CSV or Parquet file to write the order of each cluster to.")
     output: Path | None = opt.written(
-        "CSV or Parquet file of the cluster of each voter, or of the table of --elbow."
+        "CSV or Parquet file to write the cluster of each voter, or the table of --elbow, to."
     )
 
 
@@ -65,7 +67,7 @@ def cluster(
     files: ClusterOutputs,
     json: opt.Json = False,
 ) -> None:
-    """Group voters who order the items alike; cluster 1 is the largest."""
+    """Cluster voters by their orders of the items; cluster 1 is the largest."""
     opt.check_tables(ballots, files.output, files.orders)
     out.check_inputs(ballots)
     from apexrank.aggregation.ballot_files import StreamedBallotFile
@@ -137,11 +139,11 @@ def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
     """
     if elbow is None:
         if k is None:
-            raise InputError("say how many clusters with -k, or look at several numbers with --elbow 2-8")
+            raise InputError("set the number of clusters with -k, or compare several with --elbow 2-8")
         return [k]
     if k is not None or orders is not None:
         other = "--orders" if k is None else "-k"
-        raise InputError(f"--elbow shows several numbers of clusters: leave out {other}")
+        raise InputError(f"--elbow tries several numbers of clusters: leave out {other}")
     low, dash, high = elbow.partition("-")
     if not (low.isdecimal() and dash and high.isdecimal() and 1 <= int(low) < int(high)):
         raise InputError(f"--elbow must be a range such as 2-8, got {elbow!r}")
@@ -158,7 +160,7 @@ def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
     name, _, places = f.partition(":")
     if name == "top" and int(places) >= n_items:
         raise InputError(
-            f"--f {f} takes all orders of {n_items} items for alike, as all are among the first {places}: use "
+            f"--f {f} cannot tell orders of {n_items} items apart, as all items are among the first {places}: use "
             f"top:{n_items - 1} or fewer"
         )
 

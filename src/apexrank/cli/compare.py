@@ -33,26 +33,34 @@ class CompareOptions:
     """What is compared, and how."""
 
     models: list[str] | None = _compare(
-        f"Rankers to compare: {', '.join(RANKERS)}, or lightgbm for its trees; by default all that are installed."
+        f"Rankers to compare: {', '.join(RANKERS)}, or lightgbm for its trees (default: all that are installed)."
     )
     top: str | None = _compare(
-        "Top of the list: 100 rows of a list as long as this table, or a share such as 1%; by default as many rows "
-        "as are positive, from 1 to 10 % and at least 50.",
+        "Length of the top of the list: a number of rows such as 100, for a list as long as this table, or a share "
+        "such as 1% (default: the number of positive rows, but 1 to 10% and at least 50 rows).",
         metavar="N|N%",
     )
-    fpr: float | None = _compare("Measure positives found at this false positive rate instead, such as 0.01.")
-    p: str | None = _compare("Pushes of the linear push to choose from; by default 1,4,16,64.", "-p", "--p")
-    test: Path | None = _compare("Table to measure on; by default repeated folds of the rows.")
-    group_split: str | None = _compare(
-        "Column such as a customer, none of which is on both sides of a split; not a feature."
+    fpr: float | None = _compare("Instead of --top: share of positives found at this false positive rate.")
+    p: str | None = _compare(
+        "Values of p to choose from for the linear push (default: 1,4,16,64).", "-p", "--p"
     )
-    time: str | None = _compare("Column of times: train on the past, test on the future; not a feature.")
-    folds: int = _compare("Folds of the cross-validation.", min=2, default=5)
-    repeats: int | None = _compare("Repeats of the folds; default 5, with many rows 3 or 2.", min=1)
-    confidence: float = _compare("Of the intervals.", default=0.95)
-    seed: int = _compare("For the folds, and for the rows drawn from a large table.", min=0, default=0)
+    test: Path | None = _compare("Table to measure on (default: repeated cross-validation on the rows).")
+    group_split: str | None = _compare(
+        "Column such as a customer, whose rows stay on one side of a split; not used as a feature."
+    )
+    time: str | None = _compare(
+        "Column of times: train on the past, test on the future; not used as a feature."
+    )
+    folds: int = _compare("Number of cross-validation folds.", min=2, default=5)
+    repeats: int | None = _compare(
+        "Repetitions of the cross-validation (default: 5; 3 or 2 for many rows).", min=1
+    )
+    confidence: float = _compare("Confidence level of the intervals.", default=0.95)
+    seed: int = _compare(
+        "Random seed for the folds and for sampling rows of a large table.", min=0, default=0
+    )
     engine: str | None = _engine(
-        "blocks draws 100,000 rows from a table larger than memory; the default for a folder.",
+        "blocks samples 100,000 rows of a table larger than memory (default for a folder).",
         choices=("blocks",),
     )
 
@@ -85,7 +93,7 @@ class CompareOptions:
 
         if self.engine is None and not path.is_dir():
             return reading.read_table(path, index="index"), None
-        utf8 = "--engine and folders take UTF-8 files: leave out --encoding and --sep"
+        utf8 = "--engine and folders need UTF-8 files: leave out --encoding and --sep"
         opt.refuse(reading.given(), utf8)
         table, total = sample_table(path, MOST_ROWS, self.seed)
         return table, drawn_note(len(table), total)
@@ -93,12 +101,11 @@ class CompareOptions:
 
 @opt.option_groups
 def compare(
-    train: Annotated[
-        Path, opt.argument("Table of rows whose answer is known: CSV, Parquet, or a folder of Parquet files.")
-    ],
+    train: Annotated[Path, opt.argument("Labelled table: CSV, Parquet, or a folder of Parquet files.")],
     *,
     target: Annotated[
-        str, typer.Option(help="Column that says which rows are positive.", show_default=False)
+        str,
+        typer.Option(help="Target column, which tells positive rows from negative ones.", show_default=False),
     ],
     save: Annotated[
         Path | None,
@@ -112,7 +119,7 @@ def compare(
     reading: opt.CsvOptions,
     json: opt.Json = False,
 ) -> None:
-    """Compare rankers on rows that they have not seen: which one puts the most positives on top?"""
+    """Compare rankers by the number of positives they put on top, on held-out rows."""
     out.check_report(page.report, train, options.test, save)
     out.check_file(save, train, options.test)
     out.check_inputs(train, options.test)

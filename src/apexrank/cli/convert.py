@@ -21,11 +21,9 @@ def convert(
     reading: opt.CsvOptions,
     json: opt.Json = False,
 ) -> None:
-    """Convert a table between LETOR, CSV and Parquet, by the names of the files.
+    """Convert a table between LETOR, CSV and Parquet; file names tell the formats.
 
-    A LETOR file has the columns relevance, qid, docid, feature_1 and so on:
-
-        apexrank convert train.txt train.parquet
+    A LETOR file has the columns relevance, qid, docid, feature_1 and so on.
     """
     out.check_inputs(source)
     out.check_file(target, source)

@@ -36,7 +36,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the sample tables.")] = Path("demo"),
     json: Json = False,
 ) -> None:
-    """Show on made-up card payments how a push clears the top of the list."""
+    """Show the effect of the push on synthetic card payments."""
     from apexrank import PNormPush
     from apexrank.io.judging import judge_table, top_measures
 

@@ -27,19 +27,21 @@ class Inputs:
     """Answers and scores: a model with a table, a table of scores, or a TREC run with its judgements."""
 
     source: Annotated[
-        Path, opt.argument("Model file; or, without TEST, a table with --scores or a TREC run with --qrels.")
+        Path, opt.argument("Model file; without TEST, a table with --scores or a TREC run with --qrels.")
     ]
-    test: Annotated[Path | None, opt.argument("Table of rows with the target, or a folder of them.")] = None
-    target: str | None = opt.plain("Target column: a class, or grades of relevance; default: the model's.")
-    positive: str | None = opt.plain("Its positive value; default: the model's.")
-    relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
+    test: Annotated[Path | None, opt.argument("Labelled table, or a folder of them.")] = None
+    target: str | None = opt.plain("Target column: a class or a grade of relevance (default: the model's).")
+    positive: str | None = opt.plain("Positive value of the target (default: the model's).")
+    relevant: float | None = opt.plain("Lowest grade that counts as positive (default: any above 0).")
     weight: str | None = opt.plain(
-        "Column of row weights, which count as repetitions; default: the model's, if TEST has it."
+        "Column of row weights, which count as repetitions (default: the model's, if TEST has it)."
     )
-    groups: str | None = opt.plain("Column of groups, one list each, of a model without one or of --scores.")
-    scores: str | None = _scored("Column of scores, larger is better.")
-    qrels: Path | None = _scored("TREC judgements of the run's documents.")
-    complete: bool = _scored("Count judged queries that the run lacks as 0.", default=False)
+    groups: str | None = opt.plain(
+        "Column of groups, each ranked as its own list; for --scores, or a model without groups."
+    )
+    scores: str | None = _scored("Column of scores; larger is better.")
+    qrels: Path | None = _scored("TREC relevance judgements for the run.")
+    complete: bool = _scored("Count judged queries that are not in the run as 0.", default=False)
 
     def read(self, reading: opt.CsvOptions, *, unjudged: Unjudged = False) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
@@ -54,7 +56,10 @@ class Inputs:
             (has_both, "--positive names a class and --relevant a grade: give one of them"),
             (of_both, f"--qrels goes with a TREC run alone: leave out {alone}"),
             (of_run and as_csv, "a TREC run is not a CSV file: leave out --encoding and --sep"),
-            (self.complete and not of_run, "--complete is about a TREC run: give --qrels, or leave it out"),
+            (
+                self.complete and not of_run,
+                "--complete applies to a TREC run: give --qrels, or leave out --complete",
+            ),
             (of_scores and self.test, "--scores names a column of the table itself: leave out the model"),
             (has_none, f"give {ways}"),
         ):
@@ -69,7 +74,7 @@ class Inputs:
             target = self.target or table.roles.get("target")
             groups = self.groups or table.roles.get("groups")
             if target is None:
-                raise InputError("--scores needs --target, the column with the answers")
+                raise InputError("--scores needs the target column: name it with --target")
             roles = {"groups": groups, "positive": self.positive, "weight": self.weight}
             return judge_scores(table, self.scores, target, **roles)
         assert self.test is not None  # seen to above
@@ -93,7 +98,7 @@ class Inputs:
         )
         if ranker.positive is None and judged.groups is None:
             out.note(
-                "all rows are measured as one list, as the model has no groups: --groups names their column"
+                "the model has no groups, so all rows are measured as one list: name a column of groups with --groups"
             )
         known = [self.target, self.weight, self.groups]
         notes = ranker.check(table, known=known) if notes is None else notes
@@ -107,24 +112,23 @@ class MeasureOptions:
     """Measures, and where they go."""
 
     measures: list[str] | None = opt.plain(
-        "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; that of "
-        "trec_eval's ndcg, the grade itself, is ndcg_linear."
+        "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. ndcg has the gain 2^grade - 1; ndcg_linear "
+        "has the grade itself, as in trec_eval."
     )
     empty: str = opt.plain("Groups without a relevant row: skip, zero, one or raise.", default="skip")
     ties: str | None = opt.plain(
-        "Rows of equal scores: average, pessimistic, optimistic, given (their order) or, for average precision, "
-        "threshold (tied rows are one step); by default each measure has its own rule, runs have trec_eval's.",
+        "Tied scores: average, pessimistic, optimistic, given (in the order given) or, for average precision, "
+        "threshold (tied rows are one step). Default: the rule of each measure; for runs that of trec_eval.",
         choices=("average", "pessimistic", "optimistic", "given", "threshold"),
     )
-    confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
+    confidence: float | None = opt.plain("Add bootstrap confidence intervals at this level, such as 0.95.")
     drift: bool = opt.plain(
-        "Show how far the rows are from the training rows: population stability index (PSI) of the score and of the "
-        "columns.",
+        "Show the drift from the training rows: population stability index (PSI) of the score and of each column.",
         default=False,
     )
     per_query: bool = opt.plain("Show the measures of each group instead of their means.", default=False)
-    output: Path | None = opt.plain("CSV or Parquet file for --per-query.")
-    roc: Path | None = opt.plain("Picture of the ROC curve to write: .png, .svg or .pdf.")
+    output: Path | None = opt.plain("CSV or Parquet file to write the table of --per-query to.")
+    roc: Path | None = opt.plain("Picture of the ROC curve to write (.png, .svg or .pdf).")
 
 
 @opt.option_groups
@@ -136,13 +140,13 @@ def evaluate(
     reading: opt.CsvOptions,
     json: opt.Json = False,
 ) -> None:
-    """Measure a list on rows whose answer is known."""
+    """Evaluate a ranking on labelled rows."""
     output, each, pair = options.output, options.per_query, costs.pair()
     out.check_picture(options.roc)
     costs_given, of_means = each and pair is not None, each and options.confidence is not None
-    opt.refuse(costs_given, "--cost-false-alarm and --gain-hit are about one list: leave out --per-query")
-    opt.refuse(of_means, "--confidence is about means: leave it out, or leave out --per-query")
-    of_table = "--output is for the table of --per-query: add that, or leave it out"
+    opt.refuse(costs_given, "--cost-false-alarm and --gain-hit apply to one list: leave out --per-query")
+    opt.refuse(of_means, "--confidence applies to means: leave out --confidence or --per-query")
+    of_table = "--output writes the table of --per-query: add --per-query, or leave out --output"
     opt.refuse(output is not None and not each, of_table)
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     judged = inputs.read(reading)
@@ -165,7 +169,7 @@ def evaluate(
     }
     chosen = opt.split_names(options.measures)
     precise = bool(chosen) and all(label(name).startswith("average precision") for name in chosen)
-    alone = "--ties threshold is a rule of average precision alone: add --measures map"
+    alone = "--ties threshold applies to average precision only: add --measures map"
     opt.refuse(options.ties == "threshold" and not precise, alone)
 
     def parts(names: list[str]) -> list[tuple[Judged, list[str]]]:
@@ -231,7 +235,7 @@ def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[s
 
     kept = defined_measures(judged, **options)
     if not kept:
-        raise InputError("no measure is defined: the rows lack positive ones")
+        raise InputError("no measure is defined: there are no positive rows")
     out.note(*undefined_notes(judged, kept))
     unweighted = default_measures(judged.y, judged.groups)
     return kept, [name for name in unweighted if not measurable([name], judged.weight)]

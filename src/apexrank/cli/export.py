@@ -28,11 +28,11 @@ class ExportOptions:
     """The file to write, and its format."""
 
     output: Path | None = opt.plain(
-        "File to write: .onnx, .sql, or .html, .csv, .parquet or .md for a scorecard, which may go to .sql and "
-        ".onnx, too; SQL goes to the screen without it."
+        "File to write: .onnx, .sql, or for a scorecard .html, .csv, .parquet, .md, .sql or .onnx (default: print "
+        "SQL to the screen)."
     )
     format: str | None = opt.plain(
-        "onnx, sql or scorecard; by default by the file's name.", choices=("onnx", "sql", "scorecard")
+        "onnx, sql or scorecard (default: by the file name).", choices=("onnx", "sql", "scorecard")
     )
 
 
@@ -40,28 +40,28 @@ class ExportOptions:
 class SqlOptions:
     """Options of ``--format sql``."""
 
-    table: str | None = _sql("Write a whole SELECT that ranks this table, not just an expression.")
+    table: str | None = _sql("Write a complete SELECT that ranks this table instead of an expression.")
     dialect: str | None = _sql("standard, sqlite, duckdb or postgresql.")
-    score: str | None = _sql("What the SELECT calls the score; 'score' by default.")
-    id: str | None = _sql("Column of the SELECT beside the score; by default the model's id, or all columns.")
+    score: str | None = _sql("Name of the score column in the SELECT (default: score).")
+    id: str | None = _sql("Column to select besides the score (default: the model's id, or all columns).")
 
 
 @dataclass(frozen=True)
 class CardOptions(opt.CsvOptions):
     """Options of ``--format scorecard``."""
 
-    data: Path | None = _card("Table with the target to round on, such as that of training.")
-    test: Path | None = _card("Table with the target to measure the loss of rounding on.")
-    max_points: int | None = _card("Most points of a feature; 10 by default.", min=1)
-    bins: int | None = _card("Most bins of a column of an additive model; 5 by default.", min=1)
-    weight: str | None = _card("Column of row weights; that of training by default.")
+    data: Path | None = _card("Labelled table to round on, such as the training table.")
+    test: Path | None = _card("Labelled table to measure the loss from rounding on.")
+    max_points: int | None = _card("Maximum points of a feature (default: 10).", min=1)
+    bins: int | None = _card("Maximum number of bins per column of an additive model (default: 5).", min=1)
+    weight: str | None = _card("Column of row weights (default: that of the training table).")
 
 
 @opt.option_groups
 def export(
     model: opt.ModelFile, *, target: ExportOptions, sql: SqlOptions, card: CardOptions, json: opt.Json = False
 ) -> None:
-    """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
+    """Export a model for use without Python: ONNX, SQL or a scorecard of whole points."""
     output, kind = target.output, target.format or _format(target.output)
     _check(kind, output, sql, card)
     out.check_file(output, model, card.data, card.test)
@@ -75,7 +75,7 @@ def export(
         out.print_json({**about, **found})
     else:
         tell()
-        out.note(f"high scores stand for {ranker.meaning}")
+        out.note(f"higher scores mean {ranker.meaning}")
 
 
 def _format(output: Path | None) -> str:
@@ -116,7 +116,9 @@ def _export_onnx(ranker: io.TableRanker, output: Path | None, *_: Any) -> Export
     inputs, outputs = ([one.name for one in ends] for ends in (graph.input, graph.output))
     for one in graph.input:
         if one.name != one.doc_string:
-            out.note(f"column {one.doc_string!r} is the input {one.name!r}: an output has its name")
+            out.note(
+                f"column {one.doc_string!r} is the input {one.name!r}: its own name is that of an output"
+            )
     about = f", inputs {_listed(inputs)}, outputs {_listed(outputs)}"
     return {"inputs": inputs, "outputs": outputs}, partial(out.print_written, output, about)
 

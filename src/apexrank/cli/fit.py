@@ -71,49 +71,61 @@ class ModelOptions:
     """The estimator, its parameters, and its cross-validation."""
 
     model: str = _model(
-        "For two classes: push (P-Norm Push), additive (a P-Norm Push of curves, one for each column), logistic "
-        "(logistic regression), trees (boosted trees; with -p pushed ones), ir (IR Push) or rankboost. For grades of "
-        "relevance: retarget (monotone retargeting), additive-retarget (the same of curves), boosted (boosted trees by "
-        "--loss), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
+        "For two classes: push (P-Norm Push), additive (P-Norm Push with one curve per column), logistic (logistic "
+        "regression), trees (boosted trees; with -p, trained by the push), ir (IR Push) or rankboost. For grades of "
+        "relevance: retarget (monotone retargeting), additive-retarget (the same with curves), boosted (boosted trees "
+        "with --loss), pairs (P-Norm Push on pairs) or listwise (baselines with --loss).",
         default="push",
         choices=tuple(MODELS),
     )
-    cv: bool = _model("Choose alpha, and p of push and additive, by cross-validation.", default=False)
+    cv: bool = _model("Choose alpha (and p for push and additive) by cross-validation.", default=False)
     calibrate: bool = _model(
-        "Learn probabilities of two classes, for rank to show: isotonic regression on out-of-fold scores.",
+        "Calibrate probabilities for two classes by isotonic regression on out-of-fold scores; rank shows them.",
         default=False,
     )
-    group_split: str | None = _model("With --calibrate: column, not a feature, whose rows stay in one fold.")
-    p: float | None = _model(
-        "How hard to push at the top: 1 is the whole list, inf only the highest negative."
+    group_split: str | None = _model(
+        "With --calibrate: keep rows with the same value of this column in one fold; not used as a feature."
     )
-    alpha: float | None = _model("Weight of the penalty; push and ir take it from the rows by default.")
-    l1_ratio: float | None = _model("Share of |w| in the penalty: 0 ridge, 1 lasso; above 0: exact zeros.")
+    p: float | None = _model(
+        "Strength of the push: 1 weighs the whole list equally, inf only the highest-ranked negative."
+    )
+    alpha: float | None = _model(
+        "Weight of the penalty (default for push and ir: derived from the number of rows)."
+    )
+    l1_ratio: float | None = _model(
+        "Share of the L1 norm in the penalty: 0 ridge, 1 lasso; above 0 some coefficients are exactly 0."
+    )
     loss: str | None = _model(
-        "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
-        "pointwise, ndcg_consistent or unknown_link; of boosted these, retarget, pairs, push or lambdarank."
+        "Loss of a pair: exponential, logistic, hinge or squared_hinge. For listwise: listnet, rank_cosine, pointwise, "
+        "ndcg_consistent or unknown_link. For boosted: any of these, retarget, pairs, push or lambdarank."
     )
     price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
-    side: str | None = _model("Where to push: top, bottom or both.")
-    divergence: str | None = _model("Of retarget: squared, kl, i-divergence, ....")
-    order: str | None = _model("Of retarget: hidden (equal grades in any order) or blocks (equal targets).")
-    margin: float | None = _model("Of retarget: margin between the grades.")
-    offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
+    side: str | None = _model("End of the list to push at: top, bottom or both.")
+    divergence: str | None = _model("For retarget: squared, kl, i-divergence, ....")
+    order: str | None = _model(
+        "For retarget: hidden (equal grades in any order) or blocks (equal grades get equal targets)."
+    )
+    margin: float | None = _model("For retarget: margin between grades.")
+    offsets: str | None = _model(
+        "For retarget: growth of the margin with the grade: linear, gain, sqrt or binary."
+    )
     bounds: str | None = _model(
-        "Of retarget: lowest and highest target in units of the scores, such as 0,5; 0, has no highest."
+        "For retarget: lowest and highest target in units of the scores, such as 0,5; with 0, there is no highest."
     )
-    knots: int | None = _model("Of additive models: most knots of a curve.", min=2)
-    pairs: int | None = _model("Of additive models: pairs of columns with joint effects; default 0.", min=0)
+    knots: int | None = _model("For additive models: maximum number of knots of a curve.", min=2)
+    pairs: int | None = _model(
+        "For additive models: number of column pairs with joint effects (default: 0).", min=0
+    )
     monotone: list[str] | None = _model(
-        "Of additive and boosted models: columns of numbers that only lift (+) or lower (-) scores, such as a=+,b=-."
+        "For additive and boosted models: numeric columns that may only raise (+) or lower (-) scores, such as a=+,b=-."
     )
-    leaves: int | None = _model("Of trees and boosted: leaves of each tree.", min=2)
-    rounds: int | None = _model("Of trees and boosted: how many trees.", min=1)
-    max_iter: int | None = _model("Most iterations.")
-    tol: float | None = _model("Stop at this gradient norm.")
-    folds: int | None = _model("Folds of --cv; 5 by default.", min=2)
+    leaves: int | None = _model("For trees and boosted: leaves per tree.", min=2)
+    rounds: int | None = _model("For trees and boosted: number of trees.", min=1)
+    max_iter: int | None = _model("Maximum number of iterations.")
+    tol: float | None = _model("Gradient norm at which to stop.")
+    folds: int | None = _model("Number of folds for --cv (default: 5).", min=2)
     scoring: str | None = _model(
-        "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
+        "Measure that --cv maximises, such as partial_auc or precision_at_100 (default for grades: ndcg)."
     )
 
 
@@ -121,10 +133,8 @@ class ModelOptions:
 class FitColumns(opt.FeatureColumns):
     """Columns, and what is done with their values."""
 
-    target: str | None = opt.plain(
-        "Column that says which rows are positive, or how relevant; LETOR files have one."
-    )
-    groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
+    target: str | None = opt.plain("Target column: a class or a grade of relevance. LETOR files need none.")
+    groups: str | None = opt.column("Column of groups, such as queries; rows are ranked within each group.")
 
 
 @dataclass(frozen=True)
@@ -132,13 +142,13 @@ class EngineOptions(opt.Workers):
     """How tables larger than memory are fitted."""
 
     engine: str | None = opt.large(
-        "Read the table in passes: blocks (in one process; the default for a folder) or dask (processes that keep "
-        "their rows in memory). For linear models.",
+        "Read the table in several passes, for linear models: blocks (one process; default for a folder) or dask "
+        "(several processes that keep their rows in memory).",
         choices=("blocks", "dask"),
     )
     checkpoint: Path | None = opt.large(
-        "File that keeps the state of a long fit: after an interruption the same command resumes from it and gives "
-        "the same model, bit for bit. Removed when the model is written."
+        "File for the state of a long fit. After an interruption the same command resumes from it and gives a "
+        "bit-identical model. Removed once the model is written."
     )
 
 
@@ -172,7 +182,7 @@ def fit(
     calibrated, apart = given.pop("calibrate"), given.pop("group_split", None)
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
-    in_memory = "--calibrate needs the table in memory: leave it out, or leave out --engine"
+    in_memory = "--calibrate needs the table in memory: leave out --calibrate or --engine"
     of_folds = "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop"
     opt.refuse(calibrated and in_blocks, in_memory)
     opt.refuse(apart is not None and not calibrated, of_folds)
@@ -182,7 +192,7 @@ def fit(
     roles = of_format if table is None else table.roles
     target, model = columns.target or roles.get("target"), MODELS[options.model]
     if target is None:
-        raise InputError(f"{train} does not say which column is the target: name it with --target")
+        raise InputError(f"the target column of {train} is not known: name it with --target")
     chosen: dict[str, Any] = {"target": target, "scale": columns.scale or model.scale}
     chosen["impute"] = columns.impute or model.impute
     chosen |= {name: getattr(columns, name) or roles.get(name) for name in ("id", "groups")}
@@ -212,7 +222,7 @@ def fit(
     about, path = f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}", engine.checkpoint
     with nullcontext() if path is None else checkpoint(path, about) as journal:
         if journal is not None and journal.resumed:
-            out.note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
+            out.note(f"resuming from {path} after {journal.resumed} passes over the rows")
         what = train if table is None else f"{len(table)} rows"
         with out.working(f"fitting {what}"):
             if table is None:
@@ -308,7 +318,7 @@ def split_bounds(text: str) -> tuple[float | None, ...]:
         low, high = (float(part) if part.strip() else None for part in text.split(","))
     except ValueError:
         raise InputError(
-            f"--bounds takes two numbers such as 0,5, of which one may be left out: got {text!r}"
+            f"--bounds takes two numbers such as 0,5, one of which may be left out; got {text!r}"
         ) from None
     return low, high
 
@@ -340,11 +350,11 @@ def _fit_by_engine(
     tried = getattr(estimator, "estimator", estimator)
     linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
     linear = linear and not hasattr(tried, "contributions")
-    opt.refuse(not linear, "--engine takes linear models: others need the table in memory")
+    opt.refuse(not linear, "--engine fits linear models only: other models need the table in memory")
     parquet = "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR"
     opt.refuse(on_dask and is_text, parquet)
     if is_text and tried is not estimator:
-        out.note("text is parsed again in every pass: for a faster --cv convert the files to Parquet")
+        out.note("every pass parses the text again: convert the files to Parquet for a faster --cv")
     if not on_dask:
         return fit_table_blocks(train, recipe, estimator)
     with options.cluster():

@@ -77,7 +77,7 @@ METHODS = {
 
 graph_app = typer.Typer(
     name="graph",
-    help="Rank the vertices of a graph, and measure how far made-up links would lift them.",
+    help="Rank the vertices of graphs, and measure resistance to link spam.",
     add_completion=False,
 )
 
@@ -93,45 +93,61 @@ class RankOptions:
     """The method and its parameters."""
 
     method: str | None = opt.method(
-        f"One of {', '.join(METHODS)}; guarded by default, fairness-goodness with --signed, lpq with labels or -p.",
+        f"One of {', '.join(METHODS)} (default: guarded; fairness-goodness with --signed; lpq with labels or -p).",
         choices=tuple(METHODS),
     )
     p: float | None = opt.method(
-        "Weight of few strong links against many weak ones: 1 to inf; default 2, in top-mean 1."
+        "Weight of few strong links against many weak ones, from 1 to inf (default: 2; top-mean: 1)."
     )
-    ratio: float | None = opt.method("q/p of lpq and top-mean: above 1 further links add less; default 1.2.")
-    k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
+    ratio: float | None = opt.method(
+        "For lpq and top-mean: q/p; above 1 further links add less (default: 1.2)."
+    )
+    k: int | None = opt.method(
+        "For top-mean: number of strongest links that count (default: 10).", "-k", "--k"
+    )
     truncate: int | None = opt.method(
-        "First steps of a walk that do not count in truncated and nonbacktracking, and little in guarded; default 2."
+        "First steps of a walk that count nothing in truncated and nonbacktracking and little in guarded (default: 2)."
     )
-    cap: float | None = opt.method("Most that a vertex contributes to another in robust; 0.01 by default.")
+    cap: float | None = opt.method(
+        "For robust: largest contribution of one vertex to another (default: 0.01)."
+    )
     alpha: float | None = opt.method(
-        "Factor of a link in katz; by default 0.85 over a bound of the spectral radius."
+        "For katz: factor of a link (default: 0.85 divided by a bound on the spectral radius)."
     )
-    damping: float | None = opt.method("Share that follows links; 0.85 by default.")
+    damping: float | None = opt.method(
+        "Probability of following a link instead of restarting (default: 0.85)."
+    )
     teleport_as: str | None = opt.method(
-        "Teleport of lpq: one more in-link (inside, the default), a share added after the norm (outside), or a weak "
-        "link between every two vertices (weak-links).",
+        "For lpq: teleport as one more in-link (inside, the default), as a share added after the norm (outside), or as "
+        "a weak link between every two vertices (weak-links).",
         choices=PLACES,
     )
     smoothing: float | None = opt.method(
-        "Neutral ratings added to those of each vertex in fairness-goodness and mean-rating; default 2."
+        "For fairness-goodness and mean-rating: neutral ratings added to those of each vertex (default: 2)."
     )
     tol: float | None = opt.method(
-        "Largest error of the scores (L1; in fairness-goodness of each); default 1e-9, in robust 1e-3."
+        "Largest error of the scores, in L1 norm; for fairness-goodness of each score (default: 1e-9; robust: 1e-3)."
     )
-    max_iter: int | None = opt.method("Most steps; 1000 by default.")
-    min_links: float | None = opt.method("Fewest links that guarded takes a vertex to have; 20 by default.")
-    keep: float | None = opt.method("Share of the vertices that keep their PageRank in guarded; default 0.9.")
-    trust: str | None = opt.label("Spread of labels in lpq: linear (the default), or same, as the rank does.")
-    gamma: float | None = opt.label("What is left of them after a link; 0.85 by default.")
-    distrust: str | None = opt.label("Distrust runs against the links (the default) or along them.")
-    neutral: float | None = opt.label("Factor of vertices that no label reaches; 0.5 by default.")
-    good_share: float | None = opt.label("Estimated share of good vertices in spam-mass; 0.85 by default.")
-    beta: float | None = opt.label("Weight of distrust in demoted; 1 by default.")
+    max_iter: int | None = opt.method("Maximum number of steps (default: 1000).")
+    min_links: float | None = opt.method(
+        "For guarded: number of links that each vertex is assumed to have at least (default: 20)."
+    )
+    keep: float | None = opt.method(
+        "For guarded: share of the vertices that keep their PageRank (default: 0.9)."
+    )
+    trust: str | None = opt.label(
+        "For lpq: labels spread linearly (linear, the default) or as the ranks do (same)."
+    )
+    gamma: float | None = opt.label("Share of trust that passes each link (default: 0.85).")
+    distrust: str | None = opt.label(
+        "Direction in which distrust spreads: against the links (the default) or along them."
+    )
+    neutral: float | None = opt.label("Factor for vertices that no label reaches (default: 0.5).")
+    good_share: float | None = opt.label("For spam-mass: estimated share of good vertices (default: 0.85).")
+    beta: float | None = opt.label("For demoted: weight of distrust (default: 1).")
     negative: str | None = opt.label(
-        "Negative edges demote their targets by the sources' rank (edges, the default), or by their weight alone "
-        "(seeds), with which anybody can demote anybody."
+        "Negative edges demote their targets by the rank of their sources (edges, the default), or by their weight "
+        "alone (seeds), which lets anybody demote anybody."
     )
 
 
@@ -140,7 +156,7 @@ class SignedEdges(opt.EdgeOptions):
     """Format of a file of edges, which may be negative."""
 
     signed: bool = opt.reading(
-        "Negative weights are distrust, not an error; rank such ratings with --method fairness-goodness.",
+        "Read negative weights as distrust; rank such ratings with --method fairness-goodness.",
         default=False,
     )
 
@@ -149,13 +165,16 @@ class SignedEdges(opt.EdgeOptions):
 class VertexFiles:
     """Files that name vertices."""
 
-    teleport: Path | None = opt.method("File of vertices where walks restart, like --trusted; default: all.")
+    teleport: Path | None = opt.method(
+        "File of vertices where walks restart, in the form of --trusted (default: all vertices)."
+    )
     trusted: Path | None = opt.label(
-        "File of trusted vertices, one a line, or CSV with vertex and maybe weight; unknown ones are left out with a "
-        "note. Without distrusted ones all that trust reaches count alike; trustrank has degrees."
+        "File of trusted vertices, one per line, or CSV with the column vertex and optionally weight. Vertices that "
+        "are not in the graph are skipped with a note. Without --distrusted, lpq treats all vertices that trust "
+        "reaches alike; trustrank grades them."
     )
     distrusted: Path | None = opt.label("File of distrusted vertices, in the same form.")
-    start: Path | None = opt.method("Ranks written earlier, to begin with: same answer, fewer steps.")
+    start: Path | None = opt.method("File of earlier ranks to start from: same result, fewer steps.")
 
 
 @dataclass(frozen=True)
@@ -163,11 +182,11 @@ class RankEngine(opt.Workers):
     """Where the steps of a rank are computed."""
 
     device: str | None = opt.method(
-        "Iterate on a device of PyTorch, such as cuda; for pagerank, truncated and lpq.", metavar="DEVICE"
+        "Iterate on a PyTorch device such as cuda, for pagerank, truncated and lpq.", metavar="DEVICE"
     )
     engine: str | None = opt.large(
-        "Rank a graph in shards, as graph pack writes it, shard after shard (blocks, the default) or on processes "
-        "that keep the shards in memory (dask).",
+        "For a graph in shards, as written by graph pack: read one shard after another (blocks, the default), or keep "
+        "the shards in memory of several processes (dask).",
         choices=("blocks", "dask"),
     )
 
@@ -177,7 +196,7 @@ class RankEngine(opt.Workers):
 
         self.check(self.engine == "dask")
         in_shards, others = is_shards(edges), f"use one of {', '.join(_OF_SHARDS)}"
-        in_memory = f"--method {method} takes a graph in memory, and {edges} is one in shards: {others}"
+        in_memory = f"--method {method} needs a graph in memory, but {edges} is in shards: {others}"
         opt.refuse(in_shards and method not in _OF_SHARDS, in_memory)
         pack = f"write one with apexrank graph pack {edges} -o edges.shards"
         opt.refuse(self.engine and not in_shards, f"--engine is for graphs in shards: {pack}")
@@ -189,7 +208,7 @@ class PackOptions:
 
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write, such as edges.shards.")]
     memory: str = opt.plain(
-        "Memory for edges and names, such as 500MB; about 40 bytes a vertex come on top.",
+        "Memory for edges and names, such as 500MB, in addition to about 40 bytes per vertex.",
         metavar="SIZE",
         default="2GB",
     )
@@ -199,7 +218,9 @@ class PackOptions:
 class ExplainedOutput(opt.RankingOutput):
     """What is written, and what is explained."""
 
-    explain: list[str] | None = opt.written("Vertex to explain by its links; repeatable.", metavar="VERTEX")
+    explain: list[str] | None = opt.written(
+        "Vertex whose score to explain by its links; repeatable.", metavar="VERTEX"
+    )
 
 
 @graph_app.command()
@@ -300,17 +321,17 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     for option in sorted(given - {*method.takes}):
         raise InputError(f"--method {name} has no --{option}: leave it out")
     for option in method.needs:
-        needs = f"needs --{option} FILE, the vertices it starts from"
-        ratings = "is for ratings, some of them negative: add --signed"
+        needs = f"needs the vertices to start from: add --{option} FILE"
+        ratings = "ranks ratings, some of them negative: add --signed"
         opt.refuse(option not in given, f"--method {name} {ratings if option == 'signed' else needs}")
     estimator = getattr(import_module("apexrank.graph"), method.estimator)()
     opt.set_parameters(estimator, options, f"--method {name}", method.renamed)
     for option in _ABOUT_LABELS:
         unlabelled = option in options and not given & {*_LABELLED, "signed"}
         add = "add --trusted, --distrusted or --signed, or leave it out"
-        opt.refuse(unlabelled, f"--{option} is about labels: {add}")
+        opt.refuse(unlabelled, f"--{option} applies to labels: {add}")
     unsigned = "negative" in options and "signed" not in given
-    opt.refuse(unsigned, "--negative is about negative edges: add --signed, or leave it out")
+    opt.refuse(unsigned, "--negative applies to negative edges: add --signed, or leave out --negative")
     return estimator
 
 
@@ -350,7 +371,7 @@ def _sentence(report: dict[str, Any]) -> str:
 @graph_app.command()
 @opt.option_groups
 def inspect(edges: opt.EdgePath, *, reading: SignedEdges, json: opt.Json = False) -> None:
-    """Describe a file of edges: sizes, components, dangling vertices, largest degrees."""
+    """Summarise a file of edges: size, components, dangling vertices, largest degrees."""
     out.check_inputs(edges)
     signed = reading.signed
     from apexrank.graph.reading import counts_both_ways
@@ -406,8 +427,8 @@ def pack(
     edges: Annotated[
         list[Path],
         opt.argument(
-            "Files of edges: CSV, TSV or a plain list, JSON lines (also .gz), Parquet; folders or quoted patterns of "
-            "such files; - for standard input."
+            "Edges: CSV, TSV, a plain list or JSON lines (also .gz), or Parquet; folders or quoted patterns of such "
+            "files; - for standard input."
         ),
     ],
     *,
@@ -415,11 +436,9 @@ def pack(
     reading: opt.EdgeOptions,
     json: opt.Json = False,
 ) -> None:
-    """Turn edge files of any size into shards on disk, with bounded memory.
+    """Sort edge files of any size into shards on disk, with bounded memory.
 
-    Links are sorted by target, and ids of vertices, numbers or text, are replaced by numbers:
-
-        apexrank graph pack 'crawl/*.csv.gz' -o crawl.shards --memory 4GB
+    Links are sorted by target; vertex ids, numbers or text, are replaced by numbers.
     """
     out.check_inputs(*edges)
     output, size = files.output, parse_size(files.memory)
@@ -450,7 +469,7 @@ def parse_size(text: str) -> float:
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt])i?b?", text.strip().lower())
     if found is None or not float(found[1]):  # 10 may be meant as gigabytes, and would fill the disk as bytes
-        raise InputError(f"--memory is a number with a unit, such as 500MB or 2GB, got {text!r}")
+        raise InputError(f"--memory must be a number with a unit, such as 500MB or 2GB, got {text!r}")
     return float(found[1]) * _UNITS[found[2]]
 
 

@@ -24,38 +24,39 @@ class ConsensusOptions:
     """Parameters of `ConsensusRank`."""
 
     method: str = opt.method(
-        "union (all links together: when in doubt), mean (of the layers), median (of the layers' PageRanks: where a "
-        "minority of them may collude), corroborate (a layer counts as far as others bear it out: for five or more "
-        "layers, or where some may be junk), blend (least disagreement; often behind the mean in order), "
-        "fixed-point, brew.",
+        "union (all links together; a safe default), mean (of the layers), median (of the layers' PageRanks; if a "
+        "minority of layers may collude), corroborate (layers count as far as others confirm them; for five or more "
+        "layers, or if some may be junk), blend (least disagreement; often ranks worse than mean), fixed-point, brew.",
         default="union",
     )
     half_life: float | None = opt.method(
         "For layers in order of time, the newest last: the weight of a layer halves with every N layers of age, such "
-        "as 0.5. By default age does not count.",
+        "as 0.5 (default: age does not count).",
         metavar="N",
     )
     trim: float | None = opt.method(
-        "Leave out layers that may collude: those more than N times as far from the median of the layers' ranks as the "
-        "median layer is, such as 1.5. Layers with a majority of the prior weight must be honest.",
+        "Leave out outlying layers, which may collude: those more than N times as far from the median of the layers' "
+        "ranks as the median layer, such as 1.5. A majority of the layers, by prior weight, must be honest.",
         metavar="N",
     )
     divergence: str = opt.method(
         "kl (disagreement in nats), squared, itakura-saito or logistic.", default="kl"
     )
-    pull: float = opt.method("Pull of the layer weights to the prior ones; inf: the mean.", default=0.0)
+    pull: float = opt.method(
+        "Strength with which layer weights are pulled towards the prior; inf gives the mean.", default=0.0
+    )
     entropy: float = opt.method(
-        "Below 1, layers that spread evenly, and so agree with all, count less.", default=1.0
+        "Below 1, layers with evenly spread links, which agree with everything, count less.", default=1.0
     )
     temperature: float | None = opt.method(
-        "How mild corroborate is: towards 0 only the best supported layer counts; 0.3 by default."
+        "For corroborate: near 0 only the best supported layer counts (default: 0.3)."
     )
-    beta: float | None = opt.method("Weight of stationarity in brew; 0.1 by default.")
-    damping: float = opt.method("Share that follows links.", default=0.85)
-    restarts: int = opt.method("Random beginnings besides the usual one; the best answer wins.", default=0)
-    seed: int = opt.method("For the random beginnings.", default=0)
-    tol: float = opt.method("Stop when the first-order gap is this small.", default=1e-8)
-    max_iter: int = opt.method("Most steps.", default=5000)
+    beta: float | None = opt.method("For brew: weight of stationarity (default: 0.1).")
+    damping: float = opt.method("Probability of following a link instead of restarting.", default=0.85)
+    restarts: int = opt.method("Number of random restarts; the best result is kept.", default=0)
+    seed: int = opt.method("Random seed of the restarts.", default=0)
+    tol: float = opt.method("First-order gap at which to stop.", default=1e-8)
+    max_iter: int = opt.method("Maximum number of steps.", default=5000)
 
     def build(self) -> apexrank.graph.ConsensusRank:
         """Build the unfitted rank."""
@@ -72,13 +73,13 @@ class LayerOptions:
     """Prior knowledge about layers and vertices."""
 
     label: str | None = opt.reading(
-        "Column of one table that tells the layers: networks, days, kinds of links."
+        "Column that names the layer of each edge in a single table: networks, days, kinds of links."
     )
-    prior: str | None = opt.method("Prior weights of the layers, such as mon=2,tue=1; equal by default.")
+    prior: str | None = opt.method("Prior weights of the layers, such as mon=2,tue=1 (default: equal).")
     teleport: Path | None = opt.method(
-        "File of the vertices where walks restart, one a line, or CSV with vertex and weight."
+        "File of vertices where walks restart, one per line, or CSV with the columns vertex and weight."
     )
-    keep: list[str] | None = opt.method("Order of the ranks: A not below B; repeatable.", metavar="A>B")
+    keep: list[str] | None = opt.method("Keep A at or above B in the ranking; repeatable.", metavar="A>B")
 
 
 @opt.option_groups
@@ -86,7 +87,7 @@ def consensus(
     edges: Annotated[
         list[Path],
         opt.argument(
-            "For each layer a file, folder or quoted pattern of edges as in graph rank; or one table with --label."
+            "One file, folder or quoted pattern of edges per layer, as in graph rank; or one table with --label."
         ),
     ],
     *,
@@ -96,9 +97,9 @@ def consensus(
     shown: opt.RankingOutput,
     json: opt.Json = False,
 ) -> None:
-    """Rank vertices whose links come in several layers: networks, kinds of links, days.
+    """Rank vertices by links in several layers: networks, kinds of links, days.
 
-    Vertices are matched by name; one without links in a layer has no opinion there.
+    Vertices are matched by name; a vertex without links in a layer has no opinion there.
     """
     output, teleport = shown.output, known.teleport
     out.check_table(output, *edges, teleport)
@@ -126,7 +127,7 @@ def consensus(
     if left_out := report.get("left_out"):
         out.note(f"left out as outliers: {', '.join(left_out)}")
     elif rank.trim is not None and len(layers) < 3:
-        out.note("--trim left out nothing: of two layers of equal prior weight neither is the outlier")
+        out.note("--trim left out nothing: neither of two layers of equal prior weight is an outlier")
     if json:
         out.print_json(report | {"rows": len(ranked), "output": output}, output, ranking=ranked)
     elif out.show_frame(ranked, output):
@@ -144,17 +145,17 @@ def consensus(
 def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Layers:
 
     if label is None and len(edges) == 1:
-        raise InputError(
-            "one file is one layer: give more files, or name the column of the layers with --label"
-        )
+        raise InputError("one file is one layer: give more files, or name the column of layers with --label")
     if label is not None and len(edges) > 1:
-        raise InputError("--label tells the layers of one table: give one file")
+        raise InputError("--label names the layers of a single table: give one file")
     which: Any = edges if label is None else edges[0]
     column = int(label) if label is not None and label.isdecimal() else label
     with out.working(f"reading {', '.join(map(str, edges))}", strict=reading.strict):
         layers = apexrank.graph.as_layers(which, label=column, **reading.rules())
     if len(layers) == 1:
-        raise InputError(f"column {label!r} of {edges[0]} tells one layer only: name another with --label")
+        raise InputError(
+            f"column {label!r} of {edges[0]} has only one layer: name another column with --label"
+        )
     return layers
 
 

@@ -40,17 +40,21 @@ class CompareOptions:
     """Parameters of `apexrank.report.compare_ranks`."""
 
     ranks: list[str] | None = opt.method(
-        "Ranks to compare PageRank with: methods of graph rank that need no labels; guarded,nonbacktracking by "
-        "default, with --trusted also trustrank."
+        "Ranks to compare PageRank with: methods of graph rank that need no labels (default: guarded,nonbacktracking; "
+        "with --trusted also trustrank)."
     )
-    p: str | None = opt.method("Powers of L_pq ranks to compare, too, up to inf, such as 2,8.", "-p", "--p")
-    ratio: float = opt.method("q/p of them: returns of further links diminish above 1.", default=1.2)
-    damping: float = opt.method("Share that follows links.", default=0.85)
-    tol: float = opt.method("Stop when the scores are this near to the exact ones (L1).", default=1e-7)
-    max_iter: int = opt.method("Most steps.", default=1000)
-    top: int = opt.method("Length of the lists that are shown.", metavar="N", min=1, default=30)
-    suspects: int = opt.method("Most suspects that are listed.", metavar="N", min=1, default=30)
-    neighbours: int = opt.method("In-links shown of each suspect.", metavar="N", min=0, default=8)
+    p: str | None = opt.method(
+        "Powers of L_pq ranks to compare as well, up to inf, such as 2,8.", "-p", "--p"
+    )
+    ratio: float = opt.method("q/p of the L_pq ranks; above 1 further links add less.", default=1.2)
+    damping: float = opt.method("Probability of following a link instead of restarting.", default=0.85)
+    tol: float = opt.method("Largest error of the scores, in L1 norm.", default=1e-7)
+    max_iter: int = opt.method("Maximum number of steps.", default=1000)
+    top: int = opt.method("Length of the lists shown.", metavar="N", min=1, default=30)
+    suspects: int = opt.method("Maximum number of suspects to list.", metavar="N", min=1, default=30)
+    neighbours: int = opt.method(
+        "Number of in-links to show for each suspect.", metavar="N", min=0, default=8
+    )
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,11 @@ class LabelFiles:
     """Vertices known to be spam, or trusted."""
 
     spam: Path | None = opt.label(
-        "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: no rank "
-        "depends on them. Those that are not in the graph are left out."
+        "File of vertices known to be spam, one per line, or CSV with the column vertex. They are used to measure "
+        "only; no rank depends on them. Vertices that are not in the graph are skipped."
     )
     trusted: Path | None = opt.label(
-        "File of trusted vertices, in the same form, for ranks that use trust; never suspected."
+        "File of trusted vertices, in the same form, for ranks that use trust. They are never suspects."
     )
 
 
@@ -76,7 +80,7 @@ def graph_compare(
     reading: opt.EdgeOptions,
     json: opt.Json = False,
 ) -> None:
-    """Compare PageRank with ranks that resist link farms, and list the vertices that look like targets of farms."""
+    """Compare PageRank with ranks that resist link farms, and list likely targets of farms."""
     shown.check(edges, labels.spam, labels.trusted)
 
     parameters = asdict(options)
@@ -116,7 +120,7 @@ def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | No
     known = [name for name, method in METHODS.items() if labels >= {*method.needs} and name != "pagerank"]
     for name in opt.split_names(options.ranks):
         if name not in known:
-            raise InputError(f"--ranks cannot have {name!r}: use some of {', '.join(known)}")
+            raise InputError(f"unknown rank {name!r} in --ranks: use some of {', '.join(known)}")
         rank = build_method(name, labels & {*METHODS[name].needs})
         taken = rank.get_params()
         found[METHODS[name].estimator] = rank.set_params(**{key: given[key] for key in given if key in taken})
@@ -166,15 +170,15 @@ class AttackOptions:
     """Parameters of `apexrank.graph.attack_ranks`."""
 
     attacks: list[str] | None = opt.method(
-        "Attacks, such as farm,farm:20,cycle-2; a number is the pages made or hijacked for each target. By default "
-        "all kinds: farm, linked-back, site, shared, funnel, deep-funnel, whirl, triangles, cycle-2, cycle-3, chain, "
+        "Attacks, such as farm,farm:20,cycle-2; the number is that of pages made or hijacked per target. Default: all "
+        "kinds, farm, linked-back, site, shared, funnel, deep-funnel, whirl, triangles, cycle-2, cycle-3, chain, "
         "clique, hijacked, hijacked-farm, exchange, expired."
     )
     targets: int | None = opt.method(
-        "Pages attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
+        "Number of random pages to attack (default: 50, fewer in a small graph).", metavar="N", min=1
     )
-    pages: int = opt.method("Pages of a farm where its size is not given.", metavar="N", min=1, default=200)
-    seed: int = opt.method("Draws targets and hijacked pages.", default=0)
+    pages: int = opt.method("Pages of a farm whose size is not given.", metavar="N", min=1, default=200)
+    seed: int = opt.method("Random seed for targets and hijacked pages.", default=0)
 
 
 @opt.option_groups
@@ -186,7 +190,7 @@ def attack(
     reading: opt.EdgeOptions,
     json: opt.Json = False,
 ) -> None:
-    """Attack a graph with link spam: which rank resists which attack, and what it costs the attacker."""
+    """Simulate link spam attacks: which ranks resist them, and at what cost to the attacker."""
     shown.check(edges)
     from apexrank.graph.robustness import ATTACKS
 

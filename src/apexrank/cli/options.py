@@ -55,7 +55,7 @@ costs = panel("Costs")
 worth = panel("Points")
 large = panel("Larger than memory")
 written = panel("Output")
-TABLE_OUTPUT = "CSV or Parquet file to write; default: the screen."
+TABLE_OUTPUT = "CSV or Parquet file to write (default: print to the screen)."
 _FLAGS = {"output": ("--output", "-o")}  # of options whose flag is not their name alone
 
 
@@ -156,7 +156,7 @@ def split_powers(text: str, example: str) -> list[float]:
         return [float(part.replace("∞", "inf")) for part in text.split(",")]
     except ValueError:
         such_as = f"such as {example}, got {text!r}"
-        raise InputError(f"-p takes numbers with commas between them, {such_as}") from None
+        raise InputError(f"-p takes numbers separated by commas, {such_as}") from None
 
 
 def refuse(wrong: object, message: str) -> None:
@@ -194,7 +194,7 @@ ModelFile = Annotated[Path, argument("Model file, written by 'apexrank fit'.")]
 class ReportOptions:
     """A report to write."""
 
-    report: Path | None = written("HTML file to write: everything in one page.")
+    report: Path | None = written("HTML report to write, a single self-contained page.")
     title: str | None = written("Title of the report.")
 
 
@@ -202,7 +202,7 @@ class ReportOptions:
 class GraphStudyOutputs(ReportOptions):
     """Files that a study of a graph writes."""
 
-    output: Path | None = written("CSV or Parquet file of the whole table to write.")
+    output: Path | None = written("CSV or Parquet file to write the whole table to.")
 
     def check(self, *inputs: Path | None) -> None:
         """Raise InputError unless the inputs are there and the files can be written."""
@@ -216,7 +216,7 @@ class Strictness:
     """Whether guesses are errors."""
 
     strict: bool | None = reading(
-        "Refuse to guess: what would be a note about the input is an error, and nothing is written.",
+        "Do not guess: treat any note about the input as an error, and write nothing.",
         "--strict",
     )
 
@@ -231,9 +231,11 @@ class Strictness:
 class CsvOptions(Strictness):
     """Format of CSV files."""
 
-    encoding: str | None = reading("Encoding of CSV files, such as latin-1, cp1252, utf-16; default: UTF-8.")
+    encoding: str | None = reading(
+        "Encoding of CSV files, such as latin-1, cp1252 or utf-16 (default: UTF-8)."
+    )
     sep: str | None = reading(
-        "Separator of CSV files, such as | or '\\t'; default: comma, semicolon or tab, by the header.",
+        "Separator of CSV files, such as | or '\\t' (default: comma, semicolon or tab, detected in the header).",
         metavar="CHAR",
     )
 
@@ -255,8 +257,8 @@ class CsvOptions(Strictness):
         return table
 
 
-ENGINE_IS_UTF8 = "--engine reads UTF-8 files: leave out --encoding and --sep"
-FOLDER_IS_UTF8 = "the files of a folder are UTF-8: leave out --encoding and --sep"
+ENGINE_IS_UTF8 = "--engine reads UTF-8 files only: leave out --encoding and --sep"
+FOLDER_IS_UTF8 = "files in a folder must be UTF-8: leave out --encoding and --sep"
 
 
 @dataclass(frozen=True)
@@ -264,10 +266,12 @@ class CostOptions:
     """Gain of a hit and cost of a false alarm."""
 
     cost_false_alarm: float | None = costs(
-        "Cost of a negative row of the list, which ends where it gains most; needs --gain-hit.",
+        "Cost of a negative row on the list; the list is cut where the total gain is largest. Needs --gain-hit.",
         metavar="COST",
     )
-    gain_hit: float | None = costs("Gain of a positive row; needs --cost-false-alarm.", metavar="GAIN")
+    gain_hit: float | None = costs(
+        "Gain of a positive row on the list. Needs --cost-false-alarm.", metavar="GAIN"
+    )
 
     def pair(self) -> tuple[float, float] | None:
         """Return cost and gain, checked; None where neither is given."""
@@ -276,7 +280,7 @@ class CostOptions:
             refuse(cost != gain, "--cost-false-alarm and --gain-hit go together: give both")
             return None
         positive = 0 <= cost < math.inf and 0 < gain < math.inf
-        refuse(not positive, "--cost-false-alarm must be a number of at least 0, --gain-hit one above 0")
+        refuse(not positive, "--cost-false-alarm must be at least 0 and --gain-hit above 0")
         return cost, gain
 
 
@@ -284,23 +288,23 @@ class CostOptions:
 class FeatureColumns:
     """Roles of the columns of a training table."""
 
-    positive: str | None = column("Positive value of the target; all others are negative.")
-    id: str | None = column("Column that names the rows; not a feature.")
-    weight: str | None = column("Column of row weights; not a feature.")
+    positive: str | None = column("Positive value of the target; all other values are negative.")
+    id: str | None = column("Column of row ids; not used as a feature.")
+    weight: str | None = column("Column of row weights; not used as a feature.")
     features: list[str] | None = column(
-        "Columns to use, such as a,b; all useful ones by default. 'all,a' keeps a even where it would be left out."
+        "Columns to use, such as a,b (default: all useful ones). 'all,a' uses a even if it would be left out."
     )
     drop: list[str] | None = column("Columns to leave out, such as a,b.")
     categorical: list[str] | None = column(
-        "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
+        "Columns to one-hot encode, or 'all' for every text column (default: text columns whose values repeat)."
     )
     impute: str | None = column(
-        "Fill missing numbers with the column's median (the default) or mean, refuse them with none (the default "
-        "for grades), or keep them (in fit --model boosted, its default)."
+        "Missing numbers: median or mean of the column, none (missing numbers are an error), or keep (fit --model "
+        "boosted only). Default: median; none for grades; keep for boosted."
     )
     scale: str | None = column(
-        "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query (0 to 1 inside "
-        "each group; in fit) or none; by default standard, for rankboost minmax."
+        "Scaling of numbers: standard (mean 0, standard deviation 1), minmax (0 to 1, as in the papers), query (0 to 1 "
+        "within each group; fit only) or none. Default: standard; minmax for rankboost."
     )
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:
@@ -313,8 +317,8 @@ class FeatureColumns:
 EdgePath = Annotated[
     Path,
     argument(
-        "File of edges: CSV, TSV or a plain list, JSON lines (also .gz), Parquet; a folder or a quoted pattern of such "
-        "files; - for standard input; or a file of a graph, see --format. graph rank takes a folder of shards, too."
+        "Edges: CSV, TSV, a plain list or JSON lines (also .gz), or Parquet; a folder or a quoted pattern of such "
+        "files; - for standard input; or a graph file (see --format). graph rank also takes a folder of shards."
     ),
 ]
 # those of apexrank.graph.formats, which would load scipy
@@ -340,18 +344,22 @@ class EdgeOptions(Strictness):
     """Format of a file of edges."""
 
     source: str | None = reading(
-        "Column of the links' sources, by name or position from 0; by default source, src, from, or the first."
+        "Column of link sources, by name or position from 0 (default: source, src, from or the first column)."
     )
-    target: str | None = reading("Column of their targets; by default target, dst, to, or the second.")
-    weight: str | None = reading("Column of weights; default: weight, rating, value, or none: links weigh 1.")
-    undirected: bool = reading("Edges count in both directions.", default=False)
+    target: str | None = reading("Column of link targets (default: target, dst, to or the second column).")
+    weight: str | None = reading(
+        "Column of link weights (default: weight, rating or value, otherwise every link weighs 1)."
+    )
+    undirected: bool = reading("Count every edge in both directions.", default=False)
     repeated: str = reading(
-        "Repeated edges: sum (of their weights), once or error.", default="sum", choices=tuple(REPEATED)
+        "Repeated edges: sum their weights, keep them once, or raise an error.",
+        default="sum",
+        choices=tuple(REPEATED),
     )
-    no_self_loops: bool = reading("Leave out links of a vertex to itself.", default=False)
+    no_self_loops: bool = reading("Leave out links from a vertex to itself.", default=False)
     format: str | None = reading(
-        f"Format of the file: {', '.join(_FORMATS)}; by default its content and name tell. An adjacency list "
-        "('a b c' links a to b and to c) must be named.",
+        f"File format: {', '.join(_FORMATS)} (default: detected from name and content). An adjacency list ('a b c' "
+        "links a to b and to c) is not detected.",
         choices=_FORMATS,
     )
 
@@ -399,7 +407,7 @@ def load_ranker(path: Path, groups: str | None) -> io.TableRanker:
     """Load a model; a model without a column of groups takes that of ``--groups``."""
     ranker = io.load_model(path)
     other = ranker.groups is not None and groups not in (None, ranker.groups)
-    refuse(other, f"the model has its own groups, column {ranker.groups!r}: leave out --groups")
+    refuse(other, f"the model already ranks within groups (column {ranker.groups!r}): leave out --groups")
     ranker.groups = ranker.groups or groups
     return ranker
 
@@ -408,12 +416,12 @@ def load_ranker(path: Path, groups: str | None) -> io.TableRanker:
 class Workers:
     """Processes of ``--engine dask``."""
 
-    workers: int | None = large("Processes of --engine dask; one per core by default.")
+    workers: int | None = large("Number of processes for --engine dask (default: one per core).")
 
     def check(self, on_dask: bool) -> None:
         """Refuse workers without Dask, and a number of them that is none."""
         wrong = self.workers is not None and not (on_dask and self.workers >= 1)
-        refuse(wrong, "--workers is a number of processes of --engine dask, at least 1")
+        refuse(wrong, "--workers must be at least 1 and needs --engine dask")
 
     @contextmanager
     def cluster(self) -> Iterator[None]:
@@ -449,7 +457,7 @@ BallotPath = Annotated[
     Path,
     argument(
         "Table with a header, one row per voter and one column per item (--kind orders: per place, such as 1st,2nd): "
-        "CSV, TSV (also .gz), Parquet or a folder of Parquet files; or a PrefLib file .soc, .soi, .toc or .toi (.gz)."
+        "CSV, TSV (also .gz), Parquet or a folder of Parquet files; or a PrefLib file (.soc, .soi, .toc or .toi)."
     ),
 ]
 
@@ -459,12 +467,12 @@ class BallotOptions(CsvOptions):
     """Format of a file of ballots."""
 
     kind: str | None = reading(
-        "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
-        "its items from the best on, and may stop early.",
+        "Meaning of the cells: scores (default; larger is better), ranks (1 is best), or orders (a row lists items, "
+        "best first, and may stop early).",
         choices=("scores", "ranks", "orders"),
     )
     items_in: str | None = reading(
-        "Where the items are: columns (the default), or rows, with one column per voter.",
+        "Where the items are: columns (default), or rows, with one column per voter.",
         choices=("columns", "rows"),
     )
     long: str | None = reading(
@@ -477,12 +485,12 @@ class BallotOptions(CsvOptions):
         "named id, voter or item, or none."
     )
     weights: str | None = reading(
-        "Column of how often each ballot was cast; with --items-in rows weights such as a=2,b=1."
+        "Column with the number of times each ballot was cast; with --items-in rows, weights such as a=2,b=1."
     )
     drop: list[str] | None = reading("Columns to leave out, such as a,b.")
     engine: str | None = reading(
-        "blocks reads a table larger than memory in passes of some voters at a time, the default for a folder; the "
-        "rows of a voter of a --long table have to stand together.",
+        "blocks reads a table larger than memory in several passes, some voters at a time (default for a folder); the "
+        "rows of each voter of a --long table must be consecutive.",
         choices=("blocks",),
     )
 
@@ -501,7 +509,7 @@ class BallotOptions(CsvOptions):
                 return ballot_files.BallotBlocks(path, self._layout(long)).profile()
             if ballot_files.is_preflib(path):
                 options = [name for name in asdict(self) if name != "strict"]
-                self._refuse(f"{path} is a PrefLib file, which says all of itself", *options)
+                self._refuse(f"{path} is a PrefLib file, which describes itself", *options)
                 return ballot_files.read_preflib_ballots(path)
             ballot_files.check_ballot_table(path)
             table = self.read_table(path, index="row")
@@ -515,7 +523,7 @@ class BallotOptions(CsvOptions):
 
     def _check(self) -> tuple[str, str, str] | None:
         """Refuse options that contradict each other; return the three columns of ``--long``."""
-        of_orders, rows = "an order has its items in its cells: leave out", "one row per voter"
+        of_orders, rows = "orders have their items in the cells: leave out", "one row per voter"
         refuse(self.kind == "orders" and self.items_in == "rows", f"{of_orders} --items-in, {rows}")
         if self.long is None:
             return None
@@ -535,13 +543,13 @@ class PointOptions:
     """Values of the scores and places of a ballot."""
 
     normalize: str | None = worth(
-        "Scale the scores of each voter: minmax, sum, zscore, rank or borda; raw by default."
+        "Normalise the scores of each voter: minmax, sum, zscore, rank or borda (default: raw scores)."
     )
     points: str | None = worth(
-        "Worth of a place in ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
+        "Points for each place of ranks and orders: borda (default), linear, reciprocal, dcg, or a list such as 3,2,1."
     )
     missing: str | None = worth(
-        "Missing scores: ignore (no opinion), or last (below all others; default of orders).",
+        "Missing scores: ignore (no opinion), or last (below all others; default for orders).",
         choices=("ignore", "last"),
     )
 
@@ -560,7 +568,7 @@ class PointOptions:
         if self.points is None:
             return None
         of_scores = (kind or "scores") == "scores" and not is_preflib(path)
-        others = "of scores use --normalize borda or another"
+        others = "for scores use --normalize, such as borda"
         refuse(of_scores, f"--points are for --kind ranks and orders: {others}")
         try:
             return [float(part) for part in self.points.split(",")]
@@ -602,4 +610,4 @@ def check_tables(ballots: Path, *outputs: Path | None) -> None:
     for output in given:
         out.check_table(output, ballots, *files_of(ballots))
     twice = len({output.resolve() for output in given}) < len(given)
-    refuse(twice, f"two outputs are named {str(outputs[0])!r}: give each a name of its own")
+    refuse(twice, f"two outputs have the same name {str(outputs[0])!r}: give them different names")

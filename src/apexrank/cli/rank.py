@@ -22,18 +22,20 @@ if TYPE_CHECKING:
 class RankOptions:
     """Rows and columns to keep, and where they go."""
 
-    top: str | None = opt.plain("Best N rows (of each group) to keep, or a share such as 5%.", metavar="N|N%")
+    top: str | None = opt.plain(
+        "Keep the best N rows (of each group), or a share such as 5%.", metavar="N|N%"
+    )
     fpr: float | None = opt.plain("Keep rows above the score that this share of training negatives exceeded.")
-    explain: bool = opt.plain("Add the three columns that lift each row most.", default=False)
+    explain: bool = opt.plain("Add the three columns that raise the score of each row most.", default=False)
     keep: bool = opt.plain("Keep all columns of the table.", default=False)
-    id: str | None = opt.plain("Column that names the rows; default: the model's.")
-    groups: str | None = opt.plain("Column of groups to rank inside of; default: the model's.")
+    id: str | None = opt.plain("Column of row ids (default: the model's).")
+    groups: str | None = opt.plain("Column of groups to rank within (default: the model's).")
     format: str = opt.plain(
-        "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.",
+        "table (CSV or Parquet), or trec (a run file for trec_eval, ranx or ir-measures).",
         default="table",
         choices=("table", "trec"),
     )
-    output: Path | None = opt.plain("File to write; default: the screen.")
+    output: Path | None = opt.plain("File to write (default: print to the screen).")
 
 
 @opt.option_groups
@@ -56,10 +58,12 @@ def rank(
     output, trec, pair = options.output, options.format == "trec", costs.pair()
     (out.check_file if trec else out.check_table)(output, model, new)
     wider, shorter = options.explain or options.keep, options.top is not None or options.fpr is not None
-    opt.refuse(trec and wider, "a run has no room for other columns: leave out --explain and --keep")
+    opt.refuse(trec and wider, "a run file has no other columns: leave out --explain and --keep")
     length = "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr"
     opt.refuse(pair is not None and shorter, length)
-    in_memory = "a folder is ranked without its table in memory: leave out --explain and --keep"
+    in_memory = (
+        "--explain and --keep need the table in memory, and a folder is read in blocks: leave them out"
+    )
     opt.refuse(new.is_dir() and wider, in_memory)
     opt.refuse(new.is_dir() and reading.given(), opt.FOLDER_IS_UTF8)
     out.check_inputs(model, new)
@@ -81,7 +85,7 @@ def rank(
     ranked = io.rank_table(ranker, table, scores=scores, **chosen)
     reading.note(*(ranker.check(table, known=[options.id, options.groups]) if notes is None else notes))
     if options.id is None and ranker.id not in (None, *table.names):
-        reading.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
+        reading.note(f"{new} has no id column {ranker.id!r}: rows are identified by their number")
     found: dict[str, Any] = {"rows": len(ranked), "output": output}
     best = f"best first ({ranker.meaning})"
     found["positive"] = ranker.positive
@@ -89,8 +93,8 @@ def rank(
         found["min_probability"] = chosen["min_probability"]
         found["expected_gain"] = float((ranked["probability"] * sum(pair) - pair[0]).sum())
         out.note(
-            f"a list of {len(ranked)} of {len(table)} rows, those of a probability of at least "
-            f"{found['min_probability']:.4g}, has the largest expected gain: {found['expected_gain']:.6g}"
+            f"{len(ranked)} of {len(table)} rows have a probability of at least {found['min_probability']:.4g}; this "
+            f"list has the largest expected gain, {found['expected_gain']:.6g}"
         )
     if trec:
         ranked = _run(ranked, ranker.groups, options.id or ranker.id)
@@ -122,7 +126,7 @@ def _places(top: str, n: int, groups: str | None) -> int:
     text = top.strip()
     if text.endswith("%") and groups is not None:
         raise InputError(
-            f"--top {top} is a share of one list, but the model ranks inside groups: give a number of rows"
+            f"--top {top} is a share of one list, but the model ranks within groups: give a number of rows"
         )
     try:
         return math.ceil(float(text[:-1]) / 100 * n - 1e-9) if text.endswith("%") else int(text)
@@ -137,10 +141,10 @@ def _run(ranked: pl.DataFrame, groups: str | None, id: str | None) -> pl.DataFra
     import polars as pl
 
     if id == groups and id is not None:
-        raise InputError(f"--id {id} is the column of groups: a run needs ids of the documents in them")
+        raise InputError(f"--id {id} is the column of groups: a run needs document ids")
     document = id if id in ranked.columns else "row"
     if document == "row":
-        out.note("the rows have no ids: the run names its documents by their row number")
+        out.note("the rows have no ids: the run uses row numbers as document ids")
     query = pl.lit("1") if groups is None else pl.col(groups).cast(pl.String)
     return ranked.select(query.alias("query"), pl.col(document).cast(pl.String).alias("document"), "score")
 

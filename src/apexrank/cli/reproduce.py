@@ -18,7 +18,7 @@ from apexrank.errors import InputError, MissingExtraError
 class ReproduceOptions:
     """Parameters of the experiments."""
 
-    n_splits: int | None = opt.plain("Random splits to average over.", min=1)
+    n_splits: int | None = opt.plain("Number of random splits to average over.", min=1)
     data: Path | None = opt.plain(
         "Folder of five LETOR folds, for 'letor'; of WEBSPAM-UK, for 'linkfarm', 'spam-labels' and 'trust'; cnr-2000 "
         "or synthetic, for the first two of these; bitcoin-otc or epinions, for 'trust'; folder of tables or "
@@ -28,28 +28,32 @@ class ReproduceOptions:
         "File of the finished cells of 'additive-study' or 'letor-study', which resume from it; without --data they "
         "only summarise it."
     )
-    paper: str | None = opt.plain("Paper whose figures 'letor' prints, too: mq2007, mq2008 or ohsumed.")
-    n_jobs: int | None = opt.plain("Processes to use, -1 for all cores.")
+    paper: str | None = opt.plain(
+        "Published results for 'letor' to print as well: mq2007, mq2008 or ohsumed."
+    )
+    n_jobs: int | None = opt.plain("Number of processes; -1 for all cores.")
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """Experiments to run, and the folder of their files."""
 
-    list_names: bool = opt.plain("List the names there are.", "--list", default=False)
-    out: Path | None = opt.plain("Folder for the table as CSV and, where there is one, the figure as PNG.")
-    resume: bool = opt.plain("With 'all': keep what an earlier run into the folder finished.", default=False)
+    list_names: bool = opt.plain("List the available names.", "--list", default=False)
+    out: Path | None = opt.plain("Folder for the table (CSV) and, if there is one, the figure (PNG).")
+    resume: bool = opt.plain(
+        "With 'all': keep the results that an earlier run left in the folder.", default=False
+    )
 
 
 @opt.option_groups
 def reproduce(
-    name: Annotated[str | None, opt.argument("Table or figure, such as table5, or all of them: all.")] = None,
+    name: Annotated[str | None, opt.argument("Table or figure, such as table5, or 'all'.")] = None,
     *,
     which: RunOptions,
     options: ReproduceOptions,
     json: opt.Json = False,
 ) -> None:
-    """Repeat a table or figure of the papers; exits with code 1 when a verdict on a paper is not the recorded one.
+    """Reproduce a table or figure of the papers; exit with code 1 if a verdict differs from the record.
 
     'all' runs every one of them; the folder then also has reproduce.json and reproduce.md. With options other than
     --n-jobs an experiment is not compared with the record.
@@ -72,7 +76,7 @@ def reproduce(
         _run_all(given, folder, which.resume, json)
         return
     if which.resume:
-        raise InputError("--resume belongs to 'apexrank reproduce all': leave it out")
+        raise InputError("--resume needs 'apexrank reproduce all': leave it out")
     title = papers.get(name).title
     _prepare([name], folder)
     with out.working(f"running {name}"):
@@ -115,7 +119,7 @@ def _run_all(options: dict[str, Any], folder: Path | None, resume: bool, json: b
     if folder is None:
         raise InputError("'apexrank reproduce all' writes many files: name a folder for them with --out DIR")
     if only_one := sorted(set(options) - {"n_splits", "n_jobs"}):
-        raise InputError(f"--{only_one[0]} belongs to one experiment: name it instead of 'all'")
+        raise InputError(f"--{only_one[0]} applies to one experiment: name it instead of 'all'")
     _prepare(papers.names(), folder, *SUMMARY)
     found = run_all(folder, options, resume=resume, tell=lambda line: typer.echo(line, err=True))
     entries = found["experiments"]

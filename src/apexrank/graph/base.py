@@ -273,8 +273,8 @@ def read_graph(graph: Any) -> Graph | SignedGraph:
         entries = graph.data if graph.format in ("csr", "csc", "coo") else graph.tocoo().data
     if isinstance(entries, np.ndarray) and entries.dtype.kind in "if" and (entries < 0).any():
         raise InputError(
-            "Negative values in data: links of a matrix must weigh 0 or more; if negative ones are distrust, "
-            "read it by as_graph with `signed=True`"
+            "Negative values in data: links of a matrix must weigh 0 or more; if negative weights are "
+            "distrust, read it by as_graph with `signed=True`"
         )
     return as_graph(graph)
 

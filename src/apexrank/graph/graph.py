@@ -442,8 +442,8 @@ def check_weights(edges: Edges, sign: int | None = None) -> np.ndarray | None:
     if lowest < 0 and sign is None:
         row = int(np.argmax(weights < 0))
         raise InputError(
-            f"{edges.link(row)} has the negative weight {weights[row]:g}; if that is distrust, "
-            "read it by as_graph with `signed=True`"
+            f"{edges.link(row)} has the negative weight {weights[row]:g}; remove it, or "
+            "read the graph with `signed=True` if negative weights are distrust"
         )
     return None if lowest == highest == 1 and sign != -1 else weights
 
