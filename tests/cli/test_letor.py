@@ -510,7 +510,7 @@ def test_groups_for_a_model_without(tmp_path, monkeypatch):
     ranker = apexrank.rankers.BoostedRanker(n_estimators=5).fit(made.data, made.target, groups=made.groups)
     save_model("bare.apex", ranker)
     save_model("own.apex", TableRanker.of(ranker, target="y", groups="s"))
-    one_list = "note: the model has no groups, so all rows are measured as one list: name a column of groups with --groups\n"
+    one_list = "note: the model has no groups, so all rows are measured as one list: name their column with --groups\n"
     assert one_list in run("evaluate bare.apex rows.csv --target y").stderr
     own = run("evaluate own.apex rows.csv --json")
     for rows in ("rows.csv", "rows"):

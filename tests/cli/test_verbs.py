@@ -512,7 +512,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --cv --folds 2 --scoring luck", "unknown scorer 'luck'"),
         (
             f"fit good.csv {TRAIN} --cv",
-            "5 folds need at least 5 rows of each class, got 2: give more rows, or lower --folds",
+            "5 folds need at least 5 rows of each class, got 4: give more rows, or lower --folds",
         ),
         (f"fit good.csv {TRAIN} -o no/model.apex", "there is no folder"),
         (f"fit good.csv {TRAIN} -o folder", "it is a folder"),

@@ -105,12 +105,14 @@ def compare(
     *,
     target: Annotated[
         str,
-        typer.Option(help="Target column, which tells positive rows from negative ones.", show_default=False),
+        typer.Option(metavar="TEXT", help="Target column: the class of each row.", show_default=False),
     ],
     save: Annotated[
         Path | None,
         typer.Option(
-            help="Model file to write: the recommended ranker, fitted on all rows.", show_default=False
+            metavar="PATH",
+            help="Model file to write: the recommended ranker, fitted on all rows.",
+            show_default=False,
         ),
     ] = None,
     page: opt.ReportOptions,

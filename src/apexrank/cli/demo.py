@@ -33,7 +33,9 @@ _NEXT = (
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the sample tables.")] = Path("demo"),
+    out: Annotated[
+        Path, typer.Option(metavar="PATH", help="Folder for the picture and the sample tables.")
+    ] = Path("demo"),
     json: Json = False,
 ) -> None:
     """Show the effect of the push on synthetic card payments."""

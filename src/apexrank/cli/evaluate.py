@@ -98,7 +98,7 @@ class Inputs:
         )
         if ranker.positive is None and judged.groups is None:
             out.note(
-                "the model has no groups, so all rows are measured as one list: name a column of groups with --groups"
+                "the model has no groups, so all rows are measured as one list: name their column with --groups"
             )
         known = [self.target, self.weight, self.groups]
         notes = ranker.check(table, known=known) if notes is None else notes

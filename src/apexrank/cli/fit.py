@@ -89,9 +89,7 @@ class ModelOptions:
     p: float | None = _model(
         "Strength of the push: 1 weighs the whole list equally, inf only the highest-ranked negative."
     )
-    alpha: float | None = _model(
-        "Weight of the penalty (default for push and ir: derived from the number of rows)."
-    )
+    alpha: float | None = _model("Weight of the penalty (default for push and ir: estimated from the rows).")
     l1_ratio: float | None = _model(
         "Share of the L1 norm in the penalty: 0 ridge, 1 lasso; above 0 some coefficients are exactly 0."
     )
@@ -110,7 +108,7 @@ class ModelOptions:
         "For retarget: growth of the margin with the grade: linear, gain, sqrt or binary."
     )
     bounds: str | None = _model(
-        "For retarget: lowest and highest target in units of the scores, such as 0,5; with 0, there is no highest."
+        "For retarget: lowest and highest target in units of the scores, such as 0,5, or 0, without a highest."
     )
     knots: int | None = _model("For additive models: maximum number of knots of a curve.", min=2)
     pairs: int | None = _model(
@@ -159,7 +157,9 @@ def fit(
         opt.argument("Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet or LETOR files."),
     ],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="PATH", help="Model file to write.")
+    ] = Path("model.apex"),
     columns: FitColumns,
     options: ModelOptions,
     reading: opt.CsvOptions,

@@ -206,7 +206,9 @@ class RankEngine(opt.Workers):
 class PackOptions:
     """The folder to write, and the memory for it."""
 
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write, such as edges.shards.")]
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="PATH", help="Folder to write, such as edges.shards.")
+    ]
     memory: str = opt.plain(
         "Memory for edges and names, such as 500MB, in addition to about 40 bytes per vertex.",
         metavar="SIZE",

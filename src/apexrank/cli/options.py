@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -56,6 +56,7 @@ worth = panel("Points")
 large = panel("Larger than memory")
 written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write (default: print to the screen)."
+_METAVARS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH", list[str]: "NAMES"}
 _FLAGS = {"output": ("--output", "-o")}  # of options whose flag is not their name alone
 
 
@@ -72,7 +73,10 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
         about = {each.name: each.metadata for each in fields(group)}
         for each in inspect.signature(group, eval_str=True).parameters.values():
             if own := about[each.name]:  # an argument has its annotation already
-                option = own["option"](*(own["names"] or _FLAGS.get(each.name, (flag(each.name),))))
+                kind, *_ = get_args(each.annotation) or (each.annotation,)
+                metavar = {"metavar": _METAVARS.get(kind)} | own["option"].keywords
+                names = own["names"] or _FLAGS.get(each.name, (flag(each.name),))
+                option = own["option"](*names, metavar=metavar["metavar"])
                 each = each.replace(annotation=Annotated[each.annotation, option])
             parameters.append(each)
 
