@@ -912,7 +912,7 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("unknown `missing` 'zero'", GOOD, {"missing": "zero"}),
         ("unknown `points` 'best'", GOOD, {"kind": "ranks", "points": "best"}),
         ("`points` must not rise", GOOD, {"kind": "ranks", "points": [1, 2]}),
-        ("points must be a name or finite", GOOD, {"kind": "ranks", "points": [NAN]}),
+        ("`points` must be a name or finite", GOOD, {"kind": "ranks", "points": [NAN]}),
         ("`points` are for ranks and orders", GOOD, {"points": "borda"}),
         ("ranks begin with 1", [[0, 1]], {"kind": "ranks"}),
         ("`k` must be a finite number", GOOD, {"k": -1}),

@@ -341,10 +341,10 @@ def test_alpha_of_grades_is_chosen_as_in_memory(tmp_path, model):
         (["--engine", "blocks", "--workers", "2"], "--engine dask"),
         (
             ["--model", "retarget", "--cv", "--target", "times"],
-            "leaves out whole groups: name them with --groups",
+            "holds out whole groups: name their column with --groups",
         ),
         (["--categorical", "town"], "no column 'town'|not among the features"),
-        (["--scale", "query"], "name the column with --groups"),
+        (["--scale", "query"], "name the column of groups with --groups"),
         (["--scale", "odd"], "unknown --scale"),
         (["--impute", "odd"], "unknown --impute"),
         (["--features", "agee"], "did you mean 'age'"),

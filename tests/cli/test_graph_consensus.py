@@ -57,7 +57,7 @@ def test_writes_what_the_library_finds(folder, files):
 def test_advice_about_orders_that_cannot_be_kept_names_the_options(folder):
     answer = run("mon.csv", "tue.csv", "--method", "blend", "--keep", "d>a")
     assert answer.exit_code == 0
-    assert "Take orders out, try --restarts, or lower --damping." in answer.stderr
+    assert "Remove orders, raise --restarts, or lower --damping." in answer.stderr
     assert "n_restarts" not in answer.stderr
 
 
@@ -157,7 +157,10 @@ def test_orders_to_keep_and_top(folder):
             ["mon.csv", "tue.csv", "--method", "best"],
             "one of union, mean, median, corroborate, blend, fixed-point, brew",
         ),
-        (["mon.csv", "tue.csv", "--pull", "1"], "--pull and --entropy are for --method blend or fixed-point"),
+        (
+            ["mon.csv", "tue.csv", "--pull", "1"],
+            "--pull and --entropy need --method blend or --method fixed-point",
+        ),
         (["mon.csv", "tue.csv", "--half-life", "0"], "--half-life must be above 0"),
         (["mon.csv", "tue.csv", "--prior", "mon"], "--prior must be weights"),
         (["mon.csv", "tue.csv", "--prior", "mon=1"], "--prior must have a weight for each of mon, tue"),
@@ -169,10 +172,10 @@ def test_orders_to_keep_and_top(folder):
         (["mon.csv", "tue.csv", "--restarts", "-1"], "--restarts must be"),
         (
             ["mon.csv", "tue.csv", "--method", "mean", "--keep", "a>b"],
-            "error: --keep needs --method blend with a finite pull",
+            "error: --keep needs --method blend with a finite --pull",
         ),
         (["mon.csv", "tue.csv", "--keep", "a>a"], "error: --keep: a pair has 'a' twice"),
-        (["all.csv", "--label", "one"], "tells one layer only"),
+        (["all.csv", "--label", "one"], "has only one layer"),
         (
             ["weights.csv", "--label", "day"],
             "weights.csv line 3, column 'weight': the weight 'x' is not a number",

@@ -150,7 +150,7 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit train.txt --model retarget --bounds 0,1", "leave no room for margins of 1.41"),
         ("fit train.txt --model retarget --bounds 0, --divergence kl", "use --divergence squared"),
         ("fit train.txt --model pairs --bounds 0,1", "--model pairs has no --bounds"),
-        ("fit train.txt --model retarget --divergence cubic", "unknown divergence 'cubic'"),
+        ("fit train.txt --model retarget --divergence cubic", "unknown --divergence 'cubic'"),
         ("fit train.txt --model listwise --loss cubic", "unknown --loss 'cubic'"),
         ("fit train.txt --model boosted --loss cubic", "unknown --loss 'cubic': use one of retarget"),
         ("fit train.txt --model boosted --cv", "not for boosted: leave it out"),
@@ -160,7 +160,10 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit negative.csv --target y --model pairs", "relevance must be a number of at least 0"),
         ("fit plain.csv --target y --model pairs --scale query", "--scale query scales inside each group"),
         ("fit train.txt --model retarget --cv --alpha 1", "--cv chooses alpha"),
-        ("fit plain.csv --target y --model pairs --cv", "leaves out whole groups: name them with --groups"),
+        (
+            "fit plain.csv --target y --model pairs --cv",
+            "holds out whole groups: name their column with --groups",
+        ),
         ("rank pairs.apex train.txt --fpr 0.1", "this one ranks by grades: use --top"),
         ("rank pairs.apex train.txt --format xml", "unknown --format 'xml': use one of table, trec"),
         ("evaluate pairs.apex bad.txt", "bad.txt line 2"),
@@ -248,8 +251,10 @@ def test_unjudged_documents_of_a_run(trec):
 
 def test_what_is_left_out_is_said(trec):
     result = run("evaluate run.txt --qrels qrels.txt --measures map")
-    assert "1 judged queries are not in the run and left out; --complete counts them as 0" in result.stderr
-    assert "1 queries of the run are not judged and left out" in result.stderr
+    assert (
+        "1 judged queries are not in the run and are left out; --complete counts them as 0" in result.stderr
+    )
+    assert "1 queries of the run are not judged and are left out" in result.stderr
     assert "5 rows, 5 positive, in 2 groups" in result.stdout
     two = measures_of("run.txt --qrels qrels.txt --measures map")["measures"]["map"]
     three = measures_of("run.txt --qrels qrels.txt --measures map --complete")["measures"]["map"]
@@ -291,7 +296,7 @@ def test_qrels_are_never_overwritten(trec):
     ("command", "words"),
     [
         ("evaluate run.txt --qrels qrels.txt --groups q", "--qrels goes with a TREC run alone"),
-        ("evaluate run.txt --qrels qrels.txt --per-query --confidence 0.9", "--confidence is about means"),
+        ("evaluate run.txt --qrels qrels.txt --per-query --confidence 0.9", "--confidence applies to means"),
         ("evaluate run.txt --qrels qrels.txt --positive 1 --relevant 1", "give one of them"),
         ("evaluate run.txt --qrels qrels.txt --measures ndcg@inf", "'ndcg@inf' needs a number of rows"),
         ("evaluate qrels.txt --qrels run.txt", "exchange the two files"),
@@ -423,7 +428,7 @@ def test_missing_values_are_kept_for_boosted_trees(tmp_path, monkeypatch):
     assert "the value is missing" in run(f"{command} boosted --impute none", code=2).stderr
     assert "the value is missing" in run(f"{command} retarget", code=2).stderr
     refused = run(f"{command} retarget --impute keep", code=2).stderr
-    assert "only boosted trees of grades keep missing values as they are: use --impute median" in refused
+    assert "only boosted trees of grades keep missing values: use --impute median" in refused
     refused = run("compare gaps.csv --target stars --impute keep", code=2).stderr
     assert "take no missing values: use --impute median" in refused
 

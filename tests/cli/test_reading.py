@@ -69,8 +69,8 @@ def test_places_of_bad_cells_are_those_of_the_file():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--encoding klingon", "unknown encoding 'klingon': use a name such as latin-1, cp1252 or utf-16"),
-        ("--encoding hex", "unknown encoding 'hex'"),
+        ("--encoding klingon", "unknown --encoding 'klingon': use a name such as latin-1, cp1252 or utf-16"),
+        ("--encoding hex", "unknown --encoding 'hex'"),
         ("--encoding ascii", "t.csv line 1: this is not ascii text; name another --encoding"),
         (
             "",
@@ -121,7 +121,7 @@ def test_other_formats_have_no_encoding():
     pl.DataFrame({"x": [1, 2], "y": [0, 1]}).write_parquet("t.parquet")
     words = "error: t.parquet is not a CSV file: leave out --encoding and --sep\n"
     assert run("fit t.parquet --target y --sep ;", code=2).stderr == words
-    with pytest.raises(InputError, match="leave out encoding= and separator="):
+    with pytest.raises(InputError, match="leave out `encoding=` and `separator=`"):
         read_table("t.parquet", encoding="latin-1")
 
 

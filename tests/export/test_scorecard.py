@@ -276,7 +276,9 @@ class TestWeights:
 
     def test_those_of_the_fit_are_missed(self, weighted):
         model, frame = weighted
-        with pytest.warns(UserWarning, match=r"if it was fitted with weights, give them here, too") as caught:
+        with pytest.warns(
+            UserWarning, match=r"if the model was fitted with weights, give them here, too"
+        ) as caught:
             round_scorecard(model, frame)
         assert "\n" not in str(caught[0].message)
 

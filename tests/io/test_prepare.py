@@ -166,7 +166,7 @@ class TestKinds:
         for start in (0, 1):
             counter = pl.Series(np.arange(start, start + 50)).cast(kind)
             found = chosen(v=counter, x=np.arange(50) % 7)
-            assert found.left_out == [("v", "counts the rows; --features all,NAME keeps it")]
+            assert found.left_out == [("v", "counts the rows; `features=['all', 'NAME']` keeps it")]
         assert len(chosen(v=np.arange(2, 52), x=np.arange(50) % 7).columns) == 2
 
     def test_frequent_values_make_a_text_a_category(self):
@@ -182,7 +182,7 @@ class TestKinds:
             with pytest.raises(InputError, match=r"column 'v' cannot be used \(text that hardly repeats\)"):
                 chosen(v=names, recipe=recipe)
         half = [f"name {k}" if k % 3 else "none" for k in range(999)]
-        assert "--categorical NAME keeps" in chosen(v=half, x=np.arange(999) % 7).left_out[0][1]
+        assert "`categorical=['NAME']` keeps" in chosen(v=half, x=np.arange(999) % 7).left_out[0][1]
         assert chosen(v=half, recipe=Recipe("y", categorical=["v"])) == Category("v")
 
     def test_graded_recipes_take_numbers_as_they_are(self):
@@ -200,7 +200,7 @@ class TestKinds:
         named = Recipe("stars", graded=True, drop=["city"])
         found = prepare(Table(frame), named)
         assert found.columns == [Number("a"), Number("same")]
-        assert found.left_out == [("row", "counts the rows; --features all,NAME keeps it")]
+        assert found.left_out == [("row", "counts the rows; `features=['all', 'NAME']` keeps it")]
         assert (recipe.imputation, Recipe("y").imputation) == ("none", "median")
 
     @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 120), max_size=4))

@@ -251,7 +251,9 @@ class ConsensusRank(GraphRank):
         if keep_at and self.method in ("union", "median"):
             raise InputError(f"`method={self.method!r}` cannot keep orders of vertices: use `method='blend'`")
         if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
-            raise InputError("keep needs `method='blend'` with a finite pull: the others keep no orders")
+            raise InputError(
+                "`keep` needs `method='blend'` with a finite `pull`: other methods keep no orders"
+            )
         problem = Agreement(
             hulls,
             shares,
@@ -408,13 +410,13 @@ def _check_fits(atom: Divergence, teleport: np.ndarray) -> None:
 def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
     found = []
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise InputError(f"{what} must be pairs (a, b) of names, a not below b, got {pairs!r}")
+        raise InputError(f"`{what}` must be pairs (a, b) of names, a not below b, got {pairs!r}")
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InputError(f"{what} must be pairs (a, b) of names, a not below b, got {pair!r}")
+            raise InputError(f"`{what}` must be pairs (a, b) of names, a not below b, got {pair!r}")
         a, b = graph.numbers(list(pair), what=what).tolist()
         if a == b:
-            raise InputError(f"{what}: a pair has {pair[0]!r} twice")
+            raise InputError(f"`{what}`: a pair has {pair[0]!r} twice")
         found.append((a, b))
     return found
 
