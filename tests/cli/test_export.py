@@ -8,17 +8,10 @@ import numpy as np
 import onnxruntime
 import polars as pl
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from apexrank.cli.app import OneLineErrors
-from apexrank.cli.export import export
-from apexrank.cli.fit import fit
+from apexrank.cli.app import app
 from apexrank.io import load_model, read_table
-
-app = typer.Typer(cls=OneLineErrors)
-for verb in (fit, export):
-    app.command()(verb)
 
 
 def run(command, code=0):
