@@ -87,7 +87,7 @@ class Journal:
         if record[:_KEY] != key or (to_check and record[_KEY:] != _pack(compute())):
             self.refusal = self._error(
                 "is of another fit, or its rows have changed, or this computer adds up in another order: "
-                "delete it to start anew, or give another name"
+                "delete it to start over, or give another name"
             )
             raise self.refusal
         return self._unpacked(record[_KEY:])
@@ -156,7 +156,7 @@ class Journal:
         try:
             return _unpack(data)
         except (ValueError, IndexError, struct.error):
-            raise self._error("is damaged: delete it to start anew") from None
+            raise self._error("is damaged: delete it to start over") from None
 
     def _add(self, record: bytes) -> None:
         self._waiting += _LENGTH.pack(len(record)) + record + _LENGTH.pack(zlib.crc32(record))

@@ -52,7 +52,7 @@ PENALTIES = {
     "w >= 0": NonNegative(Ridge(0.05)),
     "w'Pw": Quadratic(STEPS.T @ STEPS + 0.1 * np.eye(3), 0.05),
 }
-EMPTY = {("infinite push", "lasso"): "falls for ever"}
+EMPTY = {("infinite push", "lasso"): "decreases without bound"}
 
 
 def on_dask(ranker, y, groups):

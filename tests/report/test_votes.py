@@ -395,7 +395,7 @@ class TestVerdict:
         assert summary.verdict.kind == "one ballot"
         assert summary.verdict.text == "There is only one ballot, and this is its order: rum is first."
         assert summary.drawn is None
-        assert "No voters were drawn anew: there is one ballot only." in summary.notes
+        assert "Voters were not resampled: there is only one ballot." in summary.notes
         html = page(summary)
         assert "rum is first" in html
         assert summary.confidence is None
@@ -525,7 +525,10 @@ class TestLimits:
         monkeypatch.setitem(votes_methods._DRAWN, kind, 120 * steps)
         summary = summarise_votes(result, bootstrap=200, methods=[])
         assert len(summary.drawn.ranks) == 120
-        assert "Voters were drawn anew 120 times instead of 200, for the size of the table." in summary.notes
+        assert (
+            "Voters were resampled 120 times instead of 200 because of the size of the table."
+            in summary.notes
+        )
         monkeypatch.setitem(votes_methods._DRAWN, kind, 99 * steps)
         summary = summarise_votes(result, bootstrap=200, methods=[])
         assert summary.drawn is None

@@ -151,7 +151,7 @@ def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
 
 
 def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
-    """Refuse more clusters than voters, and a function of so many places that all orders are alike to it."""
+    """Refuse more clusters than voters, and a function of the top places that cannot tell orders apart."""
     n_voters, n_items = profile.n_voters, len(profile.items)
     if sizes[-1] > n_voters:
         words = "orders" if profile.lists and profile.weights is not None else "voters"

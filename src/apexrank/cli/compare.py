@@ -30,7 +30,7 @@ _OF_LIGHTGBM = {"lightgbm": "trees"}  # other names, of what is then not scikit-
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """What is compared, and how."""
+    """Options of the comparison."""
 
     models: list[str] | None = _compare(
         f"Rankers to compare: {', '.join(RANKERS)}, or lightgbm for its trees (default: all that are installed)."

@@ -200,7 +200,9 @@ def evaluate(
         if options.drift:
             from apexrank.io.drift import RULE
 
-            unknown = "--drift compares a table with a model that knows its training rows: fit the model anew"
+            unknown = (
+                "--drift compares a table with a model that knows its training rows: fit the model again"
+            )
             opt.refuse(judged.drift is None, unknown)
             report |= {"drift": judged.drift, "rule": RULE}
         if pair is not None:
@@ -266,7 +268,7 @@ def _means(
         own = about | {"groups": rows.groups}
         report["measures"] |= evaluate_measures(rows.y, rows.scores, names, **own)
         if confidence is not None:
-            with out.working("drawing rows or groups again and again"):
+            with out.working("drawing bootstrap samples"):
                 drawn: Any = metrics.bootstrap(names, rows.y, rows.scores, confidence=confidence, **own)
             found |= drawn
     if confidence is not None:

@@ -137,7 +137,7 @@ class FitColumns(opt.FeatureColumns):
 
 @dataclass(frozen=True)
 class EngineOptions(opt.Workers):
-    """How tables larger than memory are fitted."""
+    """Options for tables larger than memory."""
 
     engine: str | None = opt.large(
         "Read the table in several passes, for linear models: blocks (one process; default for a folder) or dask "

@@ -179,7 +179,7 @@ class VertexFiles:
 
 @dataclass(frozen=True)
 class RankEngine(opt.Workers):
-    """Where the steps of a rank are computed."""
+    """Device and worker options of a rank."""
 
     device: str | None = opt.method(
         "Iterate on a PyTorch device such as cuda, for pagerank, truncated and lpq.", metavar="DEVICE"
@@ -218,7 +218,7 @@ class PackOptions:
 
 @dataclass(frozen=True)
 class ExplainedOutput(opt.RankingOutput):
-    """What is written, and what is explained."""
+    """Options for the output and its explanations."""
 
     explain: list[str] | None = opt.written(
         "Vertex whose score to explain by its links; repeatable.", metavar="VERTEX"

@@ -1,4 +1,4 @@
-"""``apexrank graph compare`` and ``graph attack``: who gains by link farms, and how far made-up links lift a page."""
+"""``apexrank graph compare`` and ``graph attack``: gains from link farms, and from fake links to a page."""
 
 from __future__ import annotations
 

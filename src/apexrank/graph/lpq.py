@@ -235,7 +235,7 @@ class LpqRank(IteratedRank):
             if not isinstance(given, Real):
                 raise InputError(f"`{name}` must be a number of at least 1, got {given!r}")
         if self.p == np.inf and self.ratio == 1:
-            raise InputError("p = inf with ratio 1 can go round in circles for ever: use a ratio above 1")
+            raise InputError("p = inf with ratio 1 can cycle forever: use a ratio above 1")
         return Linear() if self.p == self.ratio == 1 else Lpq(float(self.p), float(self.ratio))
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:

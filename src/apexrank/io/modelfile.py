@@ -258,7 +258,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         )
     checksum, _, body = rest.partition(b"\n")
     if checksum != b"sha256 " + hashlib.sha256(body).hexdigest().encode():
-        raise ModelFileError("is damaged or cut short (its checksum differs): copy it again, or fit anew")
+        raise ModelFileError(
+            "is damaged or cut short (its checksum differs): copy it again, or fit the model again"
+        )
     line, _, rest = body.partition(b"\n")
     size = _number(line.removeprefix(b"header "))
     _require(size <= len(rest), f"its header of {size} bytes is longer than the file")

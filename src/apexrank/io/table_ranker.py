@@ -365,7 +365,7 @@ class TableRanker:
         """Population stability index of the scores and of each column, largest first; see `apexrank.io.drift`."""
         if self.score_profile is None:
             raise InputError(
-                "the model does not know its training rows: it was made before format 5; fit it anew"
+                "the model does not know its training rows: it was made before format 5; fit it again"
             )
         cells = parse_columns(table, self.encoder.columns)
         found = {

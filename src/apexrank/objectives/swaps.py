@@ -67,7 +67,7 @@ class SwapLikelihood(Objective):
         size = sum(len(rows) * (len(np.unique(relevance[rows])) - 1) for rows in of_lists)
         if size > MOST_TERMS:
             raise InputError(
-                f"lists of so many grades make {size} terms, too many: round the relevance, or use `f='top'`"
+                f"lists with this many grades make {size} terms, too many: round the relevance, or use `f='top'`"
             )
         terms = [term for rows in of_lists for term in _terms(relevance, f, rows)]
         if not terms:

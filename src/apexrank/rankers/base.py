@@ -265,8 +265,8 @@ def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
     if isinstance(objective, Push | CrucialPairs) and not objective.is_smoothed:
         return PClassification(objective)
     raise InputError(
-        f"{type(objective).__name__} with this loss falls for ever along some scores, so it has no minimum under a "
-        "pure L1 penalty: use an elastic net (`l1_ratio` < 1) or another loss"
+        f"{type(objective).__name__} with this loss decreases without bound along some scores, so it has no minimum "
+        "under a pure L1 penalty: use an elastic net (`l1_ratio` < 1) or another loss"
     )
 
 

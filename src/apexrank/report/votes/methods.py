@@ -150,18 +150,18 @@ def draw_voters(
     if n == 0:
         return None
     if one_ballot(result):
-        notes.append("No voters were drawn anew: there is one ballot only.")
+        notes.append("Voters were not resampled: there is only one ballot.")
         return None
     affordable = _affordable_draws(result)
     if affordable < min(n, _FEWEST_DRAWS):
         notes.append(
-            f"No voters were drawn anew, so that ranks have no intervals: {TITLES[result.method]} takes too long "
+            f"Voters were not resampled, so ranks have no intervals: {TITLES[result.method]} takes too long "
             f"on {_size(result)}."
         )
         return None
     if affordable < n:
         times = f"{affordable:,} times instead of {n:,}"
-        notes.append(f"Voters were drawn anew {times}, for the size of the table.")
+        notes.append(f"Voters were resampled {times} because of the size of the table.")
     # many small products: threads would wait for each other on a busy machine
     with threadpool_limits(limits=1, user_api="blas"):
         return result.bootstrap(min(n, affordable), random_state=random_state)
