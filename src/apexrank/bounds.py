@@ -306,7 +306,7 @@ def positives_needed(
         fewest = negatives_needed(epsilon, delta, theta, p, log_covering, r_min=r_min, sharp=sharp)
         raise InputError(
             f"{n_negatives:g} negatives are too few for `epsilon={epsilon:g}`, `delta={delta:g}` and `p={p:g}`, "
-            f"whatever the number of positives: it takes more than {max(fewest, n_negatives):g}"
+            f"whatever the number of positives: use more than {max(fewest, n_negatives):g}"
         )
     left = log_budget + log1p(-exp(spent - log_budget))
     return _whole(((0.0 if sharp else log(n_negatives)) - left) * 8 / epsilon**2)

@@ -86,8 +86,8 @@ class _BoundedPipe(io.RawIOBase):
         self._total += given
         if self._total > MOST_OF_A_PIPE:
             raise InputError(
-                f"{self._name} has given more than {MOST_OF_A_PIPE / 1e9:.1f} GB and does not end: save what is needed "
-                "to a file"
+                f"{self._name} has more than {MOST_OF_A_PIPE / 1e9:.1f} GB: save the part that is needed to "
+                "a file"
             )
         return int(given)
 
@@ -119,7 +119,7 @@ class _BoundedGzip(gzip.GzipFile):
         if self.tell() - self.start > self.most:
             raise InputError(
                 f"{self.name}: it unpacks to more than {self.most >> 20} MB{' in one line' if self.streamed else ''}, "
-                "far more than its size lets expect; if that is as it should be, unpack it first"
+                "far more than its size suggests; if that is correct, unpack it first"
             )
         return given
 
@@ -226,7 +226,7 @@ def read_bytes(path: File) -> bytes:
         raise not_utf8(path, line_at(content, error.start)) from None
     if b"\0" in content:
         line = line_at(content, content.index(b"\0"))
-        raise InputError(f"{path} line {line}: a zero byte, so this is no text file; save it as UTF-8 text")
+        raise InputError(f"{path} line {line}: a zero byte: this is not a text file; save it as UTF-8 text")
     return content.removeprefix(codecs.BOM_UTF8)
 
 

@@ -259,7 +259,9 @@ def segment(groups: ArrayLike | None, n: int) -> Segments:
     try:
         names, index, counts = np.unique(ids, return_inverse=True, return_counts=True)
     except TypeError:
-        raise InputError("`groups` has ids of several kinds, such as text and numbers: use one") from None
+        raise InputError(
+            "`groups` mixes ids of several types, such as text and numbers: use one type"
+        ) from None
     return Segments(np.argsort(index, kind="stable"), np.concatenate([[0], np.cumsum(counts)]), names)
 
 
@@ -364,7 +366,7 @@ def check_polars_threads(what: str) -> None:
     """
     if _forks.lost_threads:
         raise InputError(
-            f"{what} by polars, whose threads did not survive that this process was forked: "
+            f"{what} by polars, whose threads did not survive the fork of this process: "
             "start workers with multiprocessing's method 'spawn' or 'forkserver', or with joblib"
         )
 

@@ -447,7 +447,7 @@ def test_rows_with_names_are_read_by_name(kind):
 
 
 def test_a_series_that_names_an_item_twice_is_refused():
-    with pytest.raises(InputError, match="'a' is there twice"):
+    with pytest.raises(InputError, match="two items are named 'a'"):
         aggregate([pd.Series([1, 2], index=["a", "a"]), pd.Series({"a": 1, "b": 2})])
 
 
@@ -892,13 +892,13 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("column 'b' must be numbers", pd.DataFrame({"a": [1], "b": ["x"]}), {}),
         ("column 'b' holds String values", pl.DataFrame({"a": [1], "b": ["x"]}), {}),
         ("column 'b' holds datetime", pd.DataFrame({"a": [1], "b": pd.to_datetime(["2020-01-01"])}), {}),
-        ("'a' is there twice", pd.DataFrame([[1, 2]], columns=["a", "a"]), {}),
+        ("two items are named 'a'", pd.DataFrame([[1, 2]], columns=["a", "a"]), {}),
         ("items are the columns", pd.DataFrame([[1, 2]]), {"items": "ab"}),
         ("voters × items", [1, 2, 3], {}),
         ("are empty", np.empty((0, 3)), {}),
         ("are empty", [], {"kind": "orders"}),
         ("are empty", {}, {}),
-        ("one item only", [[1], [2]], {}),
+        ("only one item", [[1], [2]], {}),
         ("no voter has a score for 1", [[1, NAN, 2], [2, NAN, 1]], {}),
         ("no voter has a score for 1", [[1, NAN, 2], [2, NAN, 1]], {"method": "median"}),
         ("no voter has a score for 1", [[1, NAN, 2], [3, NAN, 1]], {"method": "copeland"}),
@@ -924,7 +924,7 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("weights are all zero", GOOD, {"weights": [0, 0]}),
         ("weights must be numbers", GOOD, {"weights": ["a", "b"]}),
         ("one name for each of 2 columns, got 3", GOOD, {"items": "abc"}),
-        ("'a' is there twice", GOOD, {"items": "aa"}),
+        ("two items are named 'a'", GOOD, {"items": "aa"}),
         ("an item has no name", GOOD, {"items": ["a", None]}),
         ("voter 1 names 'a' twice", [["a", "b"], ["a", "b", "a"]], {"kind": "orders"}),
         ("voter 0 names 'a' twice", [["b", ["a", "a"]]], {"kind": "orders"}),

@@ -538,7 +538,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} -p inf --ratio 1", "use a ratio above 1"),
         (f"{RANK} --damping 1", "--damping is the share"),
         (f"{RANK} --trusted good.txt --trust fast", "unknown --trust 'fast': use one of linear, same"),
-        (f"{RANK} --trusted good.txt --gamma 1", "--gamma is what is left"),
+        (f"{RANK} --trusted good.txt --gamma 1", "--gamma is the share of trust"),
         (f"{RANK} --top 0", "--top must be at least 1"),
         (f"{RANK} --start ranks.csv", "ranks.csv has more than one row of vertex 'hub'"),
         (f"{RANK} --start others.csv", "others.csv has no positive score for any vertex of this graph"),

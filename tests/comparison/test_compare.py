@@ -140,7 +140,7 @@ def test_any_classifier_can_be_a_candidate():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"candidates": [Logistic(), Logistic()]}, "names of their own"),
+        ({"candidates": [Logistic(), Logistic()]}, "different names"),
         ({"candidates": [3]}, "classifier"),
         ({"top": "most"}, "`top` must be"),
         ({"folds": 1}, "folds"),

@@ -505,7 +505,7 @@ class TestErrors:
             assert f"`n` must be a whole number of vertices, got {n!r}" in message_of(build, [0], [1], n=n)
         assert "3 names for 2 vertices" in message_of(build, [0], [1], n=2, names=list("abc"))
         assert "two vertices are named 'a'" in message_of(build, [0], [1], names=["a", "a"])
-        assert "sum to more than" in message_of(build, [0, 0], [1, 1], [1.7e308, 1.7e308])
+        assert "the sum of the weights overflows" in message_of(build, [0, 0], [1, 1], [1.7e308, 1.7e308])
 
     def test_options(self):
         edges = ([0], [1])

@@ -169,7 +169,7 @@ BROKEN = {
     "negative weight": ("a.csv", WEIGHTED + "1,7,-1\n", "line 52: the link from 1 to 7"),
     "no weight": ("a.csv", WEIGHTED.replace("1", "a") + "a,c,nan\n", "line 52: the link from 'a' to 'c'"),
     "text for a weight": ("a.csv", WEIGHTED + "1,2,x\n", "line 52: the weight 'x'"),
-    "overflow": ("a.csv", WEIGHTED.replace("3", "1e308"), "more than a float can hold"),
+    "overflow": ("a.csv", WEIGHTED.replace("3", "1e308"), "the sum of the weights overflows"),
     "no edges": ("a.csv", "source,target\n", "no edges"),
     "lost edge": (
         "a.csv",

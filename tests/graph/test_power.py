@@ -267,7 +267,7 @@ BAD = [
     (PageRank(), {"teleport": np.zeros(3)}, "teleport must have a positive weight"),
     (TopMeanRank(0), {}, "`k` must be a whole number"),
     (TopMeanRank(2, 9.0), {}, "needs p <= 8"),
-    (LpqRank(gamma=1.0), {"trusted": ["a"]}, "`gamma` is what is left"),
+    (LpqRank(gamma=1.0), {"trusted": ["a"]}, "`gamma` is the share of trust"),
     (LpqRank(trust="non-linear"), {}, "unknown `trust` 'non-linear': use one of linear, same"),
     (LpqRank(neutral=2.0), {}, "`neutral` must be between 0 and 1"),
     (LpqRank(), {"trusted": ["a"], "distrusted": ["a"]}, "'a' is both trusted and distrusted"),
@@ -332,7 +332,7 @@ def test_weights_at_the_ends_of_the_range_of_numbers():
     assert huge.scores_ == pytest.approx(
         PageRank().fit_predict((list("abc"), list("bca")), teleport={"a": 1, "b": 1})
     )
-    with pytest.raises(InputError, match="sum to more than a float can hold"):
+    with pytest.raises(InputError, match="the sum of the label weights overflows"):
         LpqRank().fit((list("abc"), list("bca")), trusted={"a": 1e308, "b": 1e308})
 
 
@@ -387,7 +387,7 @@ MORE_BAD = [
     (PageRank(), {"start": 0.3}, "`start` needs a finite score"),
     (PageRank(), {"start": ["x", "y", "z"]}, "`start` needs a finite score"),
     (PageRank(), {"start": np.ones((3, 2))}, "`start` has shape"),
-    (LpqRank(gamma="x"), {"trusted": [0]}, "`gamma` is what is left"),
+    (LpqRank(gamma="x"), {"trusted": [0]}, "`gamma` is the share of trust"),
     (LpqRank(), {"trusted": [0], "teleport": [{0: 1.0}, {1: 1.0}]}, "labels take one teleport vector"),
     (LpqRank(), {"distrusted": [0, 1, 2]}, "every vertex is distrusted"),
     (ConcaveConvexRank(degree=-1), {}, "`degree` must be above 0"),

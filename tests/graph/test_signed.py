@@ -94,7 +94,7 @@ def test_modified_pagerank_is_a_difference():
     assert rank.scores_ == pytest.approx(parts[0].scores_ - parts[1].scores_, abs=1e-11)
     assert rank.error_bound_ <= 1e-11
     assert rank.converged_
-    with pytest.raises(InputError, match="explain PageRank of either part"):
+    with pytest.raises(InputError, match="explain the PageRank of either part"):
         rank.explain(0)
 
 

@@ -484,7 +484,7 @@ def test_bad_numbers_in_names_are_found_at_once(name):
         (lambda: ndcg([1, 0], [1, 2], discount=[1, 2]), "unknown `discount`"),
         (lambda: ndcg([1, 0], ["0.5", "0.7"]), "scores must be numbers"),
         (lambda: ndcg([1, 0], np.ma.array([1, 2], mask=[0, 1])), "scores is NaN in row 1"),
-        (lambda: ndcg([1, 0], [1, 2], groups=np.array(["a", 1], dtype=object)), "ids of several kinds"),
+        (lambda: ndcg([1, 0], [1, 2], groups=np.array(["a", 1], dtype=object)), "ids of several types"),
         (lambda: err([1, 0], [1, 2], max_grade="4"), "`max_grade` must be a finite number"),
         (lambda: err([1, 0], [1, 2], max_grade=np.nan), "`max_grade` must be a finite number"),
         (lambda: evaluate([1, 0], [1, 2], None), "measures must be names"),

@@ -405,7 +405,7 @@ class TestVerdict:
         assert "Kendall's tau with the result" not in html
 
     def test_one_item_is_refused_before(self):
-        with pytest.raises(InputError, match="there is one item only"):
+        with pytest.raises(InputError, match="there is only one item"):
             aggregate([[1.0], [2.0]])
 
 

@@ -440,7 +440,7 @@ def test_what_a_forked_worker_cannot_do_is_refused_in_one_line(tmp_path):
     numbers_of_text(tmp_path)
     models_of_frames()
     for refusal in in_child("fork", tables, tmp_path):
-        assert "by polars, whose threads did not survive that this process was forked" in refusal
+        assert "by polars, whose threads did not survive the fork of this process" in refusal
         assert "'spawn' or 'forkserver'" in refusal
     assert [type(one) for one in tables(tmp_path)] == [int, *[list] * (2 + 2 * len(OF_TABLES))]
 

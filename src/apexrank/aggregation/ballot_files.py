@@ -241,7 +241,7 @@ class BallotLayout:
     >>> table = Table(pl.DataFrame({"voter": ["ann", "bob"], "tea": [3, 1], "rum": [2, None]}))
     >>> found = BallotLayout().read(table)
     >>> found.items, found.values.tolist(), found.notes
-    (['tea', 'rum'], [[3.0, 2.0], [1.0, nan]], ("the first column, 'voter', is read as the names of the voters (id= \
+    (['tea', 'rum'], [[3.0, 2.0], [1.0, nan]], ("the first column, 'voter', is read as the names of the voters (`id=` \
 chooses)",))
     """
 
@@ -643,10 +643,10 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
         return
     row = int(bad.argmax())
     if not given[row].any():
-        raise InputError(f"{_row_place(table, row)}: this voter names no item at all; take the row out")
+        raise InputError(f"{_row_place(table, row)}: this voter names no item; remove the row")
     if gap[row]:
         where = table.where(row, places[int(given[row].argmin())])
-        raise InputError(f"{where}: the place is empty but later ones are not; move them up")
+        raise InputError(f"{where}: this place is empty, but later ones are not; move them up")
     listed = codes[row].tolist()
     second = next(place for place, code in enumerate(listed) if code in listed[:place])
     name = items[listed[second]]
@@ -807,7 +807,7 @@ def _stacked(above: Table, below: Table) -> Table:
         frame = pl.concat([above.frame, below.frame], how="vertical_relaxed")
     except pl.exceptions.PolarsError:
         raise InputError(
-            f"{below.source} has other column types than {above.source}: make them alike"
+            f"{below.source} has other column types than {above.source}: use the same types in both"
         ) from None
     return replace(below, frame=frame, first=above.first, source=source)
 

@@ -433,7 +433,7 @@ def read_ballots(
     if values.ndim != 2:
         raise InputError(f"{kind} must be a table of voters × items, got shape {values.shape}")
     if values.shape[1] == 1:
-        raise InputError("there is one item only: give at least two to put in order")
+        raise InputError("there is only one item: give at least two")
     labels = list(range(values.shape[1])) if sheet.items is None else _check_labels(sheet.items)
     if len(labels) != values.shape[1]:
         raise InputError(f"items must be one name for each of {values.shape[1]} columns, got {len(labels)}")
@@ -453,7 +453,7 @@ def _check_labels(names: list[Any]) -> list[Any]:
     for name in names:
         _check_label(name)
         if name in seen:
-            raise InputError(f"the item {name!r} is there twice: give each item a name of its own")
+            raise InputError(f"two items are named {name!r}: give each item a different name")
         seen.add(name)
     return names
 
@@ -613,6 +613,6 @@ def _places(order: Any, voter: str) -> dict[Any, int]:
             item = item.item() if isinstance(item, np.generic) else item
             _check_label(item)
             if item in places:
-                raise InputError(f"{voter} names {item!r} twice: each item once in an order")
+                raise InputError(f"{voter} names {item!r} twice: list each item once")
             places[item] = place
     return places

@@ -64,7 +64,7 @@ class Options:
         names = [candidate.name for candidate in found]
         if not names or len(set(names)) < len(names):
             listed = ", ".join(map(repr, names)) or "none"
-            raise InputError(f"candidates need names of their own, got {listed}")
+            raise InputError(f"candidates need different names, got {listed}")
         return found
 
 
@@ -163,7 +163,7 @@ def compare_rankers(
     given = Options(**options)
     candidates = given.checked()
     if (X_test is None) != (y_test is None):
-        raise InputError("X_test and y_test come together: give both or neither")
+        raise InputError("X_test and y_test belong together: give both or neither")
     drawn = drawn_rows(X, y, sample_weight, groups, random_state=given.random_state)
     if drawn.X is not X and not (time is None and row_names is None):
         raise InputError("`time` and `row_names` are for rows in memory: give arrays, or leave them out")

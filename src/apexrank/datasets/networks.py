@@ -344,7 +344,7 @@ def _graph(file: Path, rows: np.ndarray, weights: np.ndarray, description: str |
         order = np.lexsort((target, source))
         twice = np.flatnonzero((np.diff(source[order]) == 0) & (np.diff(target[order]) == 0))[0]
         first, second = names[source[order[twice]]], names[target[order[twice]]]
-        raise InputError(f"{file}: the link from {first} to {second} stands there twice; take one out")
+        raise InputError(f"{file}: the link from {first} to {second} is listed twice; remove one")
     return Bunch(adjacency=adjacency, names=names, source=str(file), DESCR=cleandoc(description or ""))
 
 
@@ -362,7 +362,7 @@ def read_npz(file: File) -> Any:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
-                raise InputError("it unpacks to far more than its size lets expect")
+                raise InputError("it unpacks to far more than its size suggests")
             if "format" in arrays:
                 return load_npz(io.BytesIO(content))
             indices, indptr, shape = (arrays[key] for key in ("indices", "indptr", "shape"))

@@ -211,7 +211,7 @@ def _column_names(model: Any, given: Sequence[str] | None) -> list[str]:
         raise InputError(f"`feature_names` has {len(names)} names, the model {first.n_features_in_} columns")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"`feature_names` has {twice!r} twice: columns need names of their own")
+        raise InputError(f"`feature_names` has {twice!r} twice: columns need different names")
     return names
 
 

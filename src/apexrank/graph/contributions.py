@@ -198,7 +198,7 @@ class SpamMassRank(PageRank):
         return self.graph_.labels(found[np.argsort(-self.pagerank_[found], kind="stable")]).tolist()
 
     def explain(self, vertex: Any, top: int | None = None) -> Any:
-        raise InputError("SpamMassRank does not add up in-links: see pagerank_ and absolute_mass_")
+        raise InputError("SpamMassRank is not a sum over in-links: see pagerank_ and absolute_mass_")
 
 
 class LocalRank(NamedTuple):
@@ -248,7 +248,7 @@ def local_ranks(
     check_damping(damping)
     check_finite("tol", tol, 0)
     if tol == 0:
-        raise InputError("`tol` must be above 0: an exact answer is PageRank's")
+        raise InputError("`tol` must be above 0: PageRank gives the exact answer")
     read = plain_graph(graph)
     names = [seeds] if isinstance(seeds, str) else list(seeds)
     numbers = read.numbers(names, what="seed")

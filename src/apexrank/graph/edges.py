@@ -110,10 +110,10 @@ def edges_of_arrays(
     sources, targets = plain_ids(sources, "source", place), plain_ids(targets, "target", place)
     m = len(sources)
     if m != len(targets):
-        raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each an edge")
+        raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each per edge")
     weights = None if weights is None else as_weights(weights, m, place)
     if not m:
-        raise InputError("there are no edges: the graph would be empty")
+        raise InputError("there are no edges: give at least one")
     sources, targets, names = _numbers(sources, targets)
     return Edges(sources, targets, weights, len(names), None if isinstance(names, range) else names, place)
 

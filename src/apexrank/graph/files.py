@@ -450,7 +450,7 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
         if len(lines) >= _LOOKED_AT:
             break
     if not lines:
-        raise _NoEdgesError(f"{path} has no edges: write one a line, source and target")
+        raise _NoEdgesError(f"{path} has no edges: write source and target of one edge per line")
     number, line = lines[0]
     separator = _separator(line)
     fields = [fields_of(text, separator) for _, text in lines[:2]]
@@ -459,7 +459,7 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
     named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
     has_header = named or _is_header(path, *fields)
     if has_header and len(lines) == 1:
-        raise _NoEdgesError(f"{path} has column names but no edges: write one a line")
+        raise _NoEdgesError(f"{path} has column names but no edges: write one edge per line")
     names = fields[0] if has_header else [f"column {i}" for i in range(len(fields[0]))]
     regular, first = _regular([text for _, text in lines], separator), fields[int(has_header)]
     at = choose_columns(names, source, target, weight, str(path))

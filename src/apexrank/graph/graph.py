@@ -229,7 +229,7 @@ class Graph(Vertices):
         sources, targets = _whole_numbers(sources, "sources"), _whole_numbers(targets, "targets")
         m = len(sources)
         if m != len(targets):
-            raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each a link")
+            raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each per link")
         if n is None:
             n = 1 + max(int(sources.max()), int(targets.max())) if m else 0
         if not isinstance(n, int | np.integer) or n < 0:
@@ -412,7 +412,7 @@ def merge_links(links: Links, repeated: str, total: float = 0.0) -> tuple[Links,
     with np.errstate(over="ignore"):
         total += links.weights.sum()
     if not np.isfinite(total):
-        raise InputError("the weights sum to more than a float can hold: divide them by a large number")
+        raise InputError("the sum of the weights overflows: divide them by a large number")
     return links._replace(weights=None) if (links.weights == 1).all() else links, total
 
 

@@ -337,7 +337,7 @@ class LpqRank(IteratedRank):
         with np.errstate(over="ignore"):
             given = [float(seeds.sum()) for seeds in (plus, minus) if seeds.any()]
         if not np.isfinite(given).all():
-            raise InputError("label weights sum to more than a float can hold: divide them by a number")
+            raise InputError("the sum of the label weights overflows: divide them by a large number")
         unit = 1.0 if map_.degree == 1 or not given else graph.n / min(given)
         self.trust_ = self._spread(graph, unit * plus, map_, "along")
         self.distrust_ = self._spread(graph, unit * minus, map_, self.distrust)

@@ -231,4 +231,4 @@ class ModifiedPageRank(_OfRatings, PageRank):
         return self
 
     def explain(self, vertex: Any, top: int | None = None) -> list[InLink]:
-        raise InputError("ModifiedPageRank does not add up in-links: explain PageRank of either part")
+        raise InputError("ModifiedPageRank is not a sum over in-links: explain the PageRank of either part")

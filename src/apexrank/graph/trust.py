@@ -120,7 +120,7 @@ class AntiTrustRank(PageRank):
         return shares
 
     def explain(self, vertex: Any, top: int | None = None) -> Any:
-        raise InputError(f"{type(self).__name__} does not add up in-links: see distrust_")
+        raise InputError(f"{type(self).__name__} is not a sum over in-links: see distrust_")
 
 
 @dataclass(eq=False, repr=False)
@@ -212,7 +212,9 @@ def spread(
     [1.0, 0.5, 0.25]
     """
     if not isinstance(gamma, Real) or not 0 <= gamma < 1:
-        raise InputError(f"`gamma` is what is left of trust after one link: 0 <= gamma < 1, got {gamma!r}")
+        raise InputError(
+            f"`gamma` is the share of trust that passes each link and must be at least 0 and below 1, got {gamma!r}"
+        )
     check_choice("direction", direction, Direction)
     seeds = np.asarray(seeds, dtype=float)
     if seeds.shape != (graph.n,) or not np.isfinite(seeds).all() or (seeds < 0).any():

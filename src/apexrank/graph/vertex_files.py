@@ -78,7 +78,7 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
     else:
         rows = [(number, line.strip('"') or line, 1.0) for number, line in lines]
     if not rows:
-        raise InputError(f"{path} names no vertex: write one a line")
+        raise InputError(f"{path} names no vertex: write one per line")
     return rows
 
 

@@ -165,9 +165,7 @@ def unpadded(
     grades = beside("target", target)
     kept = torch.ones_like(grades) != 0 if mask is None else beside("mask", mask) != 0
     if not bool(kept.any()) or bool((grades[kept] < 0).any() and (grades[~kept] >= 0).any()):
-        raise InputError(
-            "mask must be True where a document is and False where the batch is padded: turn it round"
-        )
+        raise InputError("mask must be True for documents and False for padding: invert it")
     weights = None if weight is None else beside("sample_weight", weight)[kept]
     return scores[kept], grades[kept], torch.nonzero(kept)[:, 0], weights
 

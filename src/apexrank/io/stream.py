@@ -146,7 +146,7 @@ class TableBlocks(Blocks):
         for path, stamp in self._stamps.items():
             if _stamp(path) != stamp:
                 raise InputError(
-                    f"{path} has changed while it was read: run this again when it no longer does"
+                    f"{path} changed while it was being read: run this again once it no longer changes"
                 )
 
     def note_later_columns(self, known: Sequence[str]) -> None:
@@ -155,7 +155,7 @@ class TableBlocks(Blocks):
             extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
             if extra:
                 warnings.warn(
-                    f"{file.path} has columns that {self.files[0].path} lacks, left aside: {quoted(extra)}",
+                    f"{file.path} has columns that {self.files[0].path} lacks; they are ignored: {quoted(extra)}",
                     stacklevel=3,
                 )
                 return

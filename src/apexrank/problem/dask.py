@@ -188,8 +188,8 @@ class DaskBlocks(Blocks):
             except TimeoutError:
                 idle = 0 if any(self.client.processing().values()) else idle + 1
         raise InputError(
-            f"no Dask worker has worked on the rows for {2 * PATIENCE:.0f} seconds: they are gone, or keep dying, as "
-            "for want of memory; start new ones and fit again"
+            f"no Dask worker has worked on the rows for {2 * PATIENCE:.0f} seconds: they are gone, or keep dying, "
+            "perhaps for lack of memory; start new ones and fit again"
         )
 
     def _task(self, home: str | None, *call: Any) -> Any:
