@@ -302,7 +302,7 @@ def test_qrels_are_never_overwritten(trec):
         ("evaluate qrels.txt --qrels run.txt", "exchange the two files"),
         ("evaluate run.txt --qrels qrels.txt --roc a.png", "--roc draws one list"),
         ("evaluate run.txt --qrels qrels.txt --ties odd", "unknown --ties 'odd'"),
-        ("evaluate run.txt --qrels qrels.txt --empty odd", "unknown empty 'odd'"),
+        ("evaluate run.txt --qrels qrels.txt --empty odd", "unknown --empty 'odd'"),
     ],
 )
 def test_faults_of_runs(trec, command, words):

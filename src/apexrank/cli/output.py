@@ -43,14 +43,23 @@ OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
 # Parameters of the library whose option has another name.
 _RENAMED = {
     "cv": "folds",
+    "direction": "distrust",
     "layer_prior": "prior",
+    "max_leaves": "leaves",
+    "monotonic_cst": "monotone",
+    "n_bins": "bins",
     "n_clusters": "k",
+    "n_estimators": "rounds",
+    "n_knots": "knots",
+    "n_pairs": "pairs",
     "n_restarts": "restarts",
     "n_targets": "targets",
+    "objective": "loss",
     "pos_label": "positive",
     "ps": "p",
     "sample_weight": "weight",
     "separator": "sep",
+    "t_max": "max_iter",
 }
 
 
