@@ -138,7 +138,7 @@ def test_a_signed_file_comes_back(tmp_path_factory, links):
     [
         ("wiki_vote", "", "has no links"),
         ("wiki_vote", "# only a comment\n", "has no links"),
-        ("wiki_vote", "1 2\n1 2\n", "the link from 1 to 2 stands there twice"),
+        ("wiki_vote", "1 2\n1 2\n", "the link from 1 to 2 is listed twice"),
         ("wiki_vote", "1 x\n", "cannot be read .*'x'.*needs lines source target"),
         ("wiki_vote", "1 2\n3\n", "cannot be read"),
         ("wiki_vote", "1 2 3\n", "has 3 columns"),
@@ -146,7 +146,7 @@ def test_a_signed_file_comes_back(tmp_path_factory, links):
         ("wiki_vote", "-1 2\n", "an id that is not a whole number"),
         ("wiki_vote", "nan 2\n", "an id that is not a whole number"),
         ("epinions", "7 2 0\n", "7 gives 2 the value 0; it must be a whole number from -1 to 1, not 0"),
-        ("epinions", "1 2 1\n1 2 -1\n", "stands there twice"),
+        ("epinions", "1 2 1\n1 2 -1\n", "is listed twice"),
         ("bitcoin_otc", "1,2,11,0\n", "value 11; it must be a whole number from -10 to 10"),
         ("bitcoin_otc", "1,2,nan,0\n", "value nan"),
         ("bitcoin_otc", "1,2,0.5,0\n", "value 0.5"),

@@ -225,7 +225,7 @@ class TestLabels:
 
     @pytest.mark.parametrize("values", [["cat", "dog"], [1, 2], [0, 1, 2], ["yes", "no", "maybe"]])
     def test_not_obvious(self, values):
-        with pytest.raises(InputError, match="--positive VALUE"):
+        with pytest.raises(InputError, match="name the positive one with `positive=`"):
             read_target(table(y=values), "y")
 
     def test_one_against_the_rest(self):
@@ -399,7 +399,7 @@ class TestRanking:
             rank_table(fitted(payments), own, **options)
 
     def test_rate_needs_one_list(self, payments):
-        with pytest.raises(InputError, match="use --top"):
+        with pytest.raises(InputError, match="use `top`"):
             rank_table(fitted(payments, groups="query", drop=[]), payments, fpr=0.1)
 
     def test_measures_fit_the_length_of_the_list(self, payments):

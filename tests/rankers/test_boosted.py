@@ -373,7 +373,7 @@ def test_shares_of_rows_and_columns_depend_on_the_seed_alone(lists, library):
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
 def test_a_library_that_is_missing_is_named(lists, library, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match=f"library='{library}' is not installed: pip install"):
+    with pytest.raises(MissingExtraError, match=f"`library='{library}'` is not installed: pip install"):
         BoostedRanker(library=library).fit(*lists[:2])
 
 

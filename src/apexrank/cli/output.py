@@ -92,7 +92,8 @@ def _option(found: re.Match[str]) -> str:
         given = ast.literal_eval(value[1:])
     except (SyntaxError, ValueError):
         given = value[1:]
-    return f"{flag} {shlex.quote(','.join(given) if isinstance(given, list) else str(given))}"
+    text = ",".join(given) if isinstance(given, list) else str(given)
+    return f"{flag} {shlex.quote(printable(text))}"  # names of columns may hold control characters
 
 
 def size(n_bytes: float) -> str:
