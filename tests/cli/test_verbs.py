@@ -222,7 +222,7 @@ class TestRank:
         notes = result.stderr.splitlines()
         assert len(notes) == 3
         assert "does not know, left aside: 'extra'" in notes[0]
-        assert "no column 'case' of ids" in notes[1]
+        assert "has no id column 'case'" in notes[1]
         assert run("rank model.apex new.csv --id noise").stderr == "note: best first (fraud = 1)\n"
 
     def test_inside_groups(self, folder):
@@ -543,7 +543,7 @@ TRAIN = "--target fraud --id case --categorical city"
         ("evaluate model.apex good.csv --per-query -o good.csv", "is also an input"),
         ("evaluate model.apex good.csv --scores amount", "leave out the model"),
         ("evaluate model.apex good.csv --confidence 2", "--confidence must be"),
-        ("evaluate good.csv --scores amount", "--scores needs --target"),
+        ("evaluate good.csv --scores amount", "--scores needs the target column"),
         ("evaluate good.csv --scores price --target fraud", "good.csv has no column 'price'"),
         (
             "evaluate gap.csv --scores amount --target fraud",
@@ -592,7 +592,7 @@ def test_two_classes_are_not_grades(folder, model):
         (
             2,
             "",
-            "5 folds need at least 5 rows of each class, got 2: give more rows, or lower --folds",
+            "5 folds need at least 5 rows of each class, got 1: give more rows, or lower --folds",
         ),
         (
             12,

@@ -182,7 +182,7 @@ class TestPipelines:
 
     def test_indicators_of_gaps_are_refused(self, cancer):
         model = make_pipeline(SimpleImputer(add_indicator=True), PNormPush(alpha=1e-2)).fit(*cancer)
-        with pytest.raises(InputError, match="SimpleImputer cannot be exported: add_indicator"):
+        with pytest.raises(InputError, match="SimpleImputer cannot be exported: `add_indicator"):
             to_onnx(model)
 
     def test_the_best_of_a_search(self, cancer):
@@ -542,7 +542,7 @@ class TestTables:
         frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "stars": [0, 2, 1, 3], "query": [1, 1, 2, 2]})
         recipe = Recipe("stars", graded=True, groups="query", scale="query")
         model = TableRanker.fit(Table(frame), recipe, ListwiseRanker(alpha=0.1))
-        with pytest.raises(InputError, match="--scale query cannot be exported"):
+        with pytest.raises(InputError, match="`scale='query'` cannot be exported"):
             to_onnx(model)
 
 

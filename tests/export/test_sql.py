@@ -314,9 +314,9 @@ class TestPipelines:
         [
             (PolynomialFeatures(), "^PolynomialFeatures cannot be exported: use StandardScaler"),
             (QueryNormalizer(), "^QueryNormalizer cannot be exported: it scales inside each group"),
-            (MinMaxScaler(clip=True), "^MinMaxScaler cannot be exported: clip=True"),
+            (MinMaxScaler(clip=True), "^MinMaxScaler cannot be exported: `clip=True`"),
             (FunctionTransformer(np.log1p), "^FunctionTransformer cannot be exported: its function is code"),
-            (SimpleImputer(add_indicator=True), "^SimpleImputer cannot be exported: add_indicator"),
+            (SimpleImputer(add_indicator=True), "^SimpleImputer cannot be exported: `add_indicator"),
             (SimpleImputer(missing_values=-1), "^SimpleImputer cannot be exported: missing_values=-1"),
             (OneHotEncoder(max_categories=3), "^OneHotEncoder cannot be exported: min_frequency"),
             (make_pipeline(StandardScaler(), OneHotEncoder()), "is changed before it"),
@@ -647,5 +647,5 @@ class TestFaults:
         frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "stars": [0, 2, 1, 3], "query": [1, 1, 2, 2]})
         recipe = Recipe("stars", graded=True, groups="query", scale="query")
         model = TableRanker.fit(Table(frame), recipe, ListwiseRanker(alpha=0.1))
-        with pytest.raises(InputError, match="--scale query cannot be exported"):
+        with pytest.raises(InputError, match="`scale='query'` cannot be exported"):
             to_sql(model)
