@@ -352,7 +352,7 @@ def test_the_size_of_the_sloppy_cover():
         ((0.01, 0.1, inf, 10), "p"),
         ((0.01, 0.1, 2, inf), "n_rankers"),
     ):
-        with pytest.raises(InputError, match=f"^{name} must be"):
+        with pytest.raises(InputError, match=f"^`{name}` must be"):
             log_covering_sloppy(*arguments)
 
 

@@ -561,7 +561,7 @@ def test_columns_that_only_later_files_have_are_noted(folder, tmp_path):
         added = frame[:50].with_columns(pl.lit(1.0).alias(name) for name in names)
         added.write_parquet(folder / f"{7 + k}.parquet")
     with pytest.warns(
-        UserWarning, match=r"7\.parquet has columns that .*0\.parquet lacks, left aside: 'extra'$"
+        UserWarning, match=r"7\.parquet has columns that .*0\.parquet lacks; they are ignored: 'extra'$"
     ):
         read_blocks(folder, "fraud")
     read_blocks(folder, "fraud", features=["age"])  # no word, as those were asked for

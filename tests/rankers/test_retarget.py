@@ -130,7 +130,7 @@ def test_bounds_on_every_kind_of_rows(data):
     for _ in range(300):
         online.partial_fit(X, y, groups=groups)
     np.testing.assert_allclose(online.predict(X), expected.predict(X), atol=0.02)
-    with pytest.raises(InputError, match="set bounds=None"):
+    with pytest.raises(InputError, match="set `bounds=None`"):
         AdditiveRetargeting(bounds=(0, 3)).fit(X, y, groups=groups)
 
 
