@@ -568,7 +568,7 @@ def test_columns_that_only_later_files_have_are_noted(folder, tmp_path):
     code, text = run(folder, "--target", "fraud", "--drop", "amount,city", "-o", tmp_path / "m.apex")
     assert code == 0
     (note,) = [line for line in text.splitlines() if line.startswith("note:") and "left out" not in line]
-    assert "left aside: 'extra'" in note
+    assert "they are ignored: 'extra'" in note
     code, text = run(folder, "--target", "fraud", "--features", "age", "-o", tmp_path / "m.apex")
     assert code == 0
     assert "note" not in text

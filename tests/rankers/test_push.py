@@ -105,7 +105,7 @@ def test_groups_are_ranked_inside_themselves():
 
 def test_separable_data_without_penalty_warn_and_still_rank(wdbc):
     X, y = load_breast_cancer(return_X_y=True)
-    with pytest.warns(SeparableWarning, match="alpha > 0"):
+    with pytest.warns(SeparableWarning, match="Set `alpha` above 0"):
         ranker = PNormPush(alpha=0).fit(X, y)
     assert np.isnan(ranker.dual_gap_)
     assert not ranker.converged_
