@@ -246,7 +246,7 @@ def test_weights_of_any_size(make, counted):
         is_flat = weight.max() < 1 and make in FLAT_IF_LIGHT
         assert ranks_first_column(X, scores) or np.ptp(weight) > 0 or is_flat, name
     for weight in ODD_WEIGHTS:
-        with pytest.raises(InputError, match=r"^(the largest )?sample_weight (is|spans) [^\n]*$"):
+        with pytest.raises(InputError, match=r"^(the largest )?`sample_weight` (is|spans) [^\n]*$"):
             make().fit(X, y, sample_weight=weight)
     counted("fits at extreme sizes", len(WEIGHTS) + len(ODD_WEIGHTS))
 
