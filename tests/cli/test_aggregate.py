@@ -458,7 +458,7 @@ BAD = {
     "scores.csv --weights often": "no column 'often'",
     "scores.csv --drop e": "no column 'e'",
     "scores.csv --drop a,b,c,d": "no column left for items",
-    "scores.csv --drop a,b,c": "scores.csv: there is one item only",
+    "scores.csv --drop a,b,c": "scores.csv: there is only one item",
     "scores.csv --id a": "scores.csv line 2, column 'voter': 'ann' is not a number",
     "text.csv": "text.csv line 4, column 'b': 'much' is not a number",
     "silent.csv": "silent.csv line 3: this voter gives no score at all",

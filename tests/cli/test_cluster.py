@@ -230,7 +230,7 @@ BAD = {
     "scores.csv -k 2 --missing first": "unknown --missing 'first': use one of ignore, last",
     "scores.csv -k 2 --normalize loud": "unknown --normalize 'loud'",
     "scores.csv -k 2 --points dcg": "--points are for --kind ranks and orders",
-    "scores.csv -k 2 --drop b,c,d,e,f": "scores.csv: there is one item only",
+    "scores.csv -k 2 --drop b,c,d,e,f": "scores.csv: there is only one item",
     "zero.csv -k 2 --weights w": "zero.csv: weights are all zero",
     "scores.csv -k 2 -o scores.csv": "also an input",
     "scores.csv -k 2 --orders scores.csv": "also an input",
