@@ -183,6 +183,7 @@ def test_links_to_examples_go_to_the_gallery():
     link = extension("github_markdown").link_to_gallery
     assert link("[a](../../examples/push/x.py)", "guide/push") == "[a](../auto_examples/push/x.rst)"
     assert link("[a](../examples/push/x.py)", "consensus") == "[a](auto_examples/push/x.rst)"
+    assert link("<!-- index: a b -->\nc", "consensus") == "```{index} ! a b\n```\nc"
     assert link("[a](../README.md#try-it) [b](push.md)", "consensus") == "[a](index.md) [b](push.md)"
 
 

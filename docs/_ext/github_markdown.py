@@ -2,6 +2,7 @@
 
 Examples with prompts stand in the pages as plain paragraphs, which the tests run; here they become code. Links to the
 files of examples become links to their pages in the gallery, and links to the README go to the front page.
+The comment ``<!-- index: TERM -->`` becomes a main entry of the index, which the search ranks first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 FENCE = re.compile(r"\s*(```|~~~|:::)")
 EXAMPLE = re.compile(r"\]\((?:\.\./)+examples/(\w+)/(\w+)\.py\)")
 GALLERY = re.compile(r"\]\((?:\.\./)+examples/?\)")
+INDEX = re.compile(r"^<!-- index: (.*) -->$", flags=re.M)
 README = re.compile(r"\]\((?:\.\./)+README\.md(#[\w-]+)?\)")
 
 
@@ -43,6 +45,7 @@ def link_to_gallery(text: str, docname: str) -> str:
     here = docname.rpartition("/")[0] or "."
     text = EXAMPLE.sub(lambda m: f"]({relpath(f'auto_examples/{m[1]}/{m[2]}.rst', here)})", text)
     text = GALLERY.sub(f"]({relpath('auto_examples/index.rst', here)})", text)
+    text = INDEX.sub(r"```{index} ! \1\n```", text)
     return README.sub(f"]({relpath('index.md', here)})", text)
 
 
