@@ -21,7 +21,7 @@ from benchmarks.timing import RESULTS, report
 SHOWN = [*ATTACKS, "farm:1000", "hijacked:100"]
 GRAPHS: dict[str, Callable[[], csr_array]] = {
     "wiki-Vote": lambda: load_wiki_vote().adjacency,
-    "made-up crawl": lambda: make_crawl(100_000, mean_degree=20, random_state=0).adjacency,
+    "synthetic crawl": lambda: make_crawl(100_000, mean_degree=20, random_state=0).adjacency,
     "epinions, trust": lambda: load_epinions().adjacency.maximum(0),
     "cnr-2000": lambda: load_cnr_2000().adjacency,
 }

@@ -486,7 +486,7 @@ class TestInputs:
         assert_one_line(ended, 2, "'/dev/zero' is a device or a pipe: give a model file")
         ended = cli("graph rank /dev/zero", kill={"after": 60.0})
         assert_one_line(ended, 2, "'/dev/zero' is a device: give a file, a pipe or -")
-        assert_one_line(cli("rank model.apex /dev/stdin"), 2, "cannot tell the format of '/dev/stdin'")
+        assert_one_line(cli("rank model.apex /dev/stdin"), 2, "cannot read '/dev/stdin'")
 
     @pytest.mark.parametrize("change", ["removed", "emptied", "cut short", "replaced"])
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -275,5 +275,5 @@ def test_bad_input(options, y, message):
 def test_bad_weights():
     with pytest.raises(InputError, match="weight 0"):
         SquaredTargets([1.0, 2.0], weight=[0.0, 0.0])
-    with pytest.raises(InputError, match="one finite number >= 0 per row"):
+    with pytest.raises(InputError, match="one finite number >= 0 for each"):
         SquaredTargets([1.0, 2.0], weight=[1.0, -1.0])
