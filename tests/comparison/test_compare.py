@@ -322,7 +322,7 @@ def test_a_classifier_of_probabilities_can_be_the_model_of_a_table():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"X_test": np.zeros((4, 3))}, "come together"),
+        ({"X_test": np.zeros((4, 3))}, "belong together"),
         ({"X_test": np.zeros((4, 3)), "y_test": [1, 2, 1, 2]}, "give the same two"),
         ({"X_test": np.zeros((4, 2)), "y_test": [0, 1, 0, 1]}, "needs the 3 columns"),
         ({"X_test": np.zeros((4, 3)), "y_test": [0, 1, 0]}, "a label for each row"),

@@ -216,7 +216,7 @@ def test_without_penalty_there_is_no_gap(loss):
 def test_separable_data():
     X, y = load_breast_cancer(return_X_y=True)
     for loss in ("exponential", "logistic"):
-        with pytest.warns(SeparableWarning, match="alpha > 0"):
+        with pytest.warns(SeparableWarning, match="Set `alpha` above 0"):
             ranker = PNormPush(p=np.inf, loss=loss, alpha=0).fit(X, y)
         assert metrics.r_max(y, ranker.decision_function(X)) == 0
     for loss in ("hinge", "squared_hinge"):
