@@ -17,7 +17,7 @@ help:
 	@echo "make test-busy  all tests beside a busy loop on every core"
 	@echo "make explore    all tests, with newly drawn examples for the properties"
 	@echo "make extras also install PyTorch, XGBoost and the tools of the night, which make test then tests with"
-	@echo "make nightly    what takes too long for make test: fuzz, coverage, mutation, audit, processors (hours)"
+	@echo "make nightly    what takes too long for make test: fuzz, coverage, mutation, audit, site, processors (hours)"
 	@echo "make fuzz       200,000 generated inputs for the readers (minutes)"
 	@echo "make coverage   lines of src that the tests run; fails below 95 % (a quarter of an hour)"
 	@echo "make mutation   share of planted faults that the tests find in kernels, atoms and objectives (half an hour)"
@@ -98,7 +98,7 @@ test-busy: $(VENV)/test
 explore: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=explore
 
-nightly: fuzz coverage mutation audit test-processors
+nightly: fuzz coverage mutation audit site-check test-processors
 
 fuzz: extras
 	$(BIN)/python -m tests.fuzz --inputs 200000

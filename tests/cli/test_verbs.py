@@ -144,7 +144,10 @@ class TestFit:
         result = run("fit t.csv --target churn --alpha 0.01")
         assert "note: left out: 4 of 120 rows of t.csv, whose target 'churn' is missing" in result.stderr
         assert "note: column 'price' alone ranks the rows almost perfectly (AUC 1.000)" in result.stderr
-        assert "note: dates as numbers (days since 1970, month, day of the week, and the hour if there are times): 'when'" in result.stderr
+        assert (
+            "note: dates as numbers (days since 1970, month, day of the week, and the hour if there are times): 'when'"
+            in result.stderr
+        )
         features = ["price", "job=?", "job=a", "job=b", "job=c", "when day", "when month", "when weekday"]
         assert load_model("model.apex").encoder.features == features
         assert run("rank model.apex t.csv --top 1").stdout.startswith("index,rank,score")

@@ -348,7 +348,10 @@ class _Chooser:
             count = len(facts.words)
             self._note("one-hot encoded", f"{name} ({count:,} values)" if count else name)
         elif isinstance(column, Date):
-            self._note("dates as numbers (days since 1970, month, day of the week, and the hour if there are times)", name)
+            self._note(
+                "dates as numbers (days since 1970, month, day of the week, and the hour if there are times)",
+                name,
+            )
         elif column.decimal:
             commas = "decimal commas" if column.decimal == "," else "thousands separators or units"
             self._note(f"read with {commas}", name)
