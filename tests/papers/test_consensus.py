@@ -403,7 +403,7 @@ class TestTheorems:
             if free.any():
                 assert np.ptp(slopes[free]) < 1e-9
                 assert (slopes[~free] >= slopes[free].max() - 1e-9).all()
-        with pytest.raises(InputError, match="`least` must be"):
+        with pytest.raises(InputError, match="least must be"):
             theorems.bounded_weights(rho, d, c, 0.3)
 
     def test_minimum_of_the_surrogate(self, rng):

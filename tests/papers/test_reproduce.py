@@ -358,7 +358,7 @@ def test_options_go_to_those_that_have_them(register, tmp_path):
     ("command", "words"),
     [
         ("reproduce all", "name a folder for them with --out DIR"),
-        ("reproduce all --out out --data letor", "--data belongs to one experiment"),
+        ("reproduce all --out out --data letor", "--data applies to one experiment"),
         ("reproduce one --resume", "--resume needs 'apexrank reproduce all'"),
     ],
     ids=["no folder", "data", "resume"],
