@@ -102,7 +102,7 @@ def test_command_line(folder, monkeypatch):
 
 def test_command_line_faults(folder):
     assert "name it with --data DIR" in run(code=2).stderr
-    assert "unknown `paper` 'web'" in run("--data", folder, "--paper", "web", code=2).stderr
+    assert "unknown --paper 'web'" in run("--data", folder, "--paper", "web", code=2).stderr
     (folder / "empty").mkdir()
     assert "S1.txt" in run("--data", folder / "empty", code=2).stderr
 
