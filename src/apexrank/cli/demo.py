@@ -110,4 +110,4 @@ def _report(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) 
     with working("comparing rankers"):
         recipe, rankers = io.Recipe(target="fraud", id="case"), [Logistic(), LinearPush(), Trees()]
         comparison = compare_table(train, recipe, test_table=new, top=50, candidates=rankers, repeats=1)
-    apexrank.report.build(comparison, path, title="Which ranker? Made-up card payments")
+    apexrank.report.build(comparison, path, title="Which ranker? Simulated card payments")
