@@ -3,6 +3,7 @@
 import json
 import shlex
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import onnxruntime
@@ -75,7 +76,7 @@ class TestOnnx:
 class TestSql:
     def scores(self, sql):
         frame = read_table("new.csv").frame
-        with sqlite3.connect(":memory:") as connection:
+        with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute('CREATE TABLE payments ("case" TEXT, amount REAL, night INTEGER, city TEXT)')
             rows = frame.select("case", "amount", "night", "city").rows()
             connection.executemany("INSERT INTO payments VALUES (?, ?, ?, ?)", rows)
@@ -193,7 +194,7 @@ class TestAdditive:
     def test_sql_of_the_model(self, additive):
         run("export model.apex --dialect sqlite -o model.sql")
         frame = read_table("new.csv").frame
-        with sqlite3.connect(":memory:") as connection:
+        with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute("CREATE TABLE t (n INTEGER, amount REAL, night INTEGER, city TEXT)")
             rows = frame.with_row_index("n").select("n", "amount", "night", "city").rows()
             connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)

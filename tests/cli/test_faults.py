@@ -330,7 +330,7 @@ class TestOutputsThatCannotBe:
     def test_devices_and_no_name(self, here):
         assert_one_line(here("fit gone.csv --target a -o /dev/null"), 2, "it is not a regular file")
         assert_one_line(here("fit gone.csv --target a -o ''"), 2, "it is a folder")
-        with pytest.raises(InputError, match="cannot write 'a\\\\x00b': embedded null byte"):
+        with pytest.raises(InputError, match=r"cannot write 'a\\x00b':.* embedded null"):
             check_writable("a\0b")
 
     @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import itertools
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -352,7 +353,7 @@ class TestCard:
     def test_sql(self, payments):
         model, frame = payments
         card = round_scorecard(model, frame, max_points=5)
-        with sqlite3.connect(":memory:") as connection:
+        with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute("CREATE TABLE t (n INTEGER, amount REAL, city TEXT, night INTEGER)")
             rows = frame.with_row_index("n").select("n", "amount", "city", "night").rows()
             connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)

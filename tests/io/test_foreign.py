@@ -9,7 +9,7 @@ import pickle
 import sqlite3
 import tarfile
 import zipfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -60,9 +60,9 @@ def _tar() -> bytes:
 
 
 def _sqlite() -> bytes:
-    database = sqlite3.connect(":memory:")
-    database.execute("CREATE TABLE t (a, b)")
-    return database.serialize()
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE t (a, b)")
+        return database.serialize()
 
 
 PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head>\n<body>a, b</body></html>\n"
