@@ -57,11 +57,13 @@ def test_guesses_are_notes_or_errors(command, words, remedy):
         pytest.skip("nothing was guessed")
     assert words in told
     shutil.rmtree("new.apex") if Path("new.apex").is_dir() else Path("new.apex").unlink(missing_ok=True)
+    Path("new.parquet").unlink(missing_ok=True)
     refused = run(f"{command} --strict", code=2).stderr
     assert words in refused
     assert refused.startswith("error: ")
     assert refused.count("\n") == 1
     assert not Path("new.apex").exists()
+    assert not Path("new.parquet").exists()
     if remedy is not None:
         run(f"{command} {remedy} --strict")
 
