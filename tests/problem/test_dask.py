@@ -126,6 +126,33 @@ def test_blocks_may_be_used_again(client):
     assert [len(block.y) for block in blocks] == [400, 400, 400]
 
 
+def test_prepared_blocks_may_be_prepared_again(client):
+    """Those of a search are: once for each fit on columns far from zero."""
+    blocks = DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(3)])
+    first = blocks.prepared(_replace_y, 7)
+    for value in (1, 2):
+        assert [int(block.y[0]) for block in first.prepared(_replace_y, value)] == [value] * 3
+    assert [int(block.y[0]) for block in first] == [7, 7, 7]
+
+
+def test_a_search_whose_fits_move_the_rows(client):
+    X, _, _ = two_classes(300)
+    y = (X[:, 0] + 0.3 * X[:, 1] + 0.1 * X[:, 2] * X[:, 3] > 1).astype(int)
+    X[:, -1] += 1e5
+    options = {"ps": [4, np.inf], "alphas": [0.1], "cv": 3, "l1_ratio": 0.5}
+    search = rankers.PNormPushCV(**options).fit(
+        da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
+    )
+    local = rankers.PNormPushCV(**options).fit(X, y)
+    for fold in range(3):
+        own, expected = (found.cv_results_[f"split{fold}_test_score"] for found in (search, local))
+        np.testing.assert_allclose(own, expected, atol=1e-3)
+
+
+def _replace_y(block, value):
+    return block._replace(y=np.full(len(block.y), value))
+
+
 def test_data_frames_from_parquet(client, tmp_path):
     X, y, _ = two_classes()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y)

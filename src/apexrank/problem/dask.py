@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,15 +115,8 @@ class DaskBlocks(Blocks):
         self.persist = self.client is not None if persist is None else persist
         self.names = names
         self.n_threads = {} if self.client is None else self.client.nthreads()
-        self._source = list(parts)
-        self.parts = self._keep(self._source)
-
-    def _keep(self, parts: list[Any]) -> list[Any]:
-        if not self.persist:
-            return parts
-        if self.client is None:
-            return list(dask_module().persist(*parts))
-        return self.client.compute(parts)
+        self._make: Callable[[], list[Any]] = partial(_keep, list(parts), self.client, self.persist)
+        self.parts = self._make()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.map(_itself))
@@ -166,8 +160,8 @@ class DaskBlocks(Blocks):
 
     def _homes(self) -> list[str | None]:
         """Worker that stores each block."""
-        if not self.parts:  # released by an earlier fit
-            self.parts = self._keep(self._source)
+        if not self.parts:  # released when other blocks were prepared from these
+            self.parts = self._make()
         self._wait(self.parts)
         known = self.client.who_has(self.parts)
         return [next(iter(known.get(part.key, ())), None) for part in self.parts]
@@ -206,20 +200,26 @@ class DaskBlocks(Blocks):
 
     def prepared(self, function: Callable[..., Any], *args: Any) -> DaskBlocks:
         """Blocks of ``function(block, *args)``; the original blocks are released and recomputed on demand."""
-        blocks = DaskBlocks.__new__(DaskBlocks)
-        blocks.client, blocks.persist, blocks.names = self.client, self.persist, self.names
-        blocks.n_threads, blocks._source = self.n_threads, []
+        blocks = copy(self)
+        blocks._make = partial(self._apply, function, args)
+        blocks.parts = blocks._make()
+        return blocks
+
+    def _apply(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         if self.client is None or not self.persist:
             task = dask_module().delayed(Caught(function), pure=False, traverse=False)
-            blocks.parts = blocks._keep([task(part, *args) for part in self.parts])
-            return blocks
-        from distributed import wait
-
+            return _keep([task(part, *args) for part in self.parts], self.client, self.persist)
         homes = zip(self._homes(), self.parts, strict=True)
-        blocks.parts = [self._task(home, Caught(function), part, *args) for home, part in homes]
-        wait(blocks.parts)
+        made = [self._task(home, Caught(function), part, *args) for home, part in homes]
+        self._wait(made)
         self.parts = []
-        return blocks
+        return made
+
+
+def _keep(parts: list[Any], client: Any, persist: bool) -> list[Any]:
+    if not persist:
+        return parts
+    return list(dask_module().persist(*parts)) if client is None else client.compute(parts)
 
 
 def _itself(block: Any) -> Any:
