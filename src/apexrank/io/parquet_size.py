@@ -19,7 +19,11 @@ from apexrank.textfile import unpacked_limit
 _BYTES = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 16, 7: 16}  # bytes per value in memory, by physical type
 _MARK, _ENCRYPTED = b"PAR1", b"PARE"
 _DEEPEST = 32
-_HEAD, _LONGEST_HEAD = 1 << 10, 1 << 16  # bytes of a page header; its minimum and maximum values may be long
+_HEADS = (
+    1 << 10,
+    1 << 16,
+    1 << 26,
+)  # bytes to read for a page header; its minimum and maximum values may be long
 _BROKEN = (IndexError, KeyError, TypeError, AttributeError, StopIteration)
 
 Column = tuple[dict[int, Any], int]
@@ -105,13 +109,13 @@ def _check_pages(file: BinaryIO, column: dict[int, Any], size: int) -> None:
 
 def _page(file: BinaryIO, at: int, left: int) -> tuple[dict[int, Any], int]:
     """Header of a page, and its length."""
-    for most in (_HEAD, _LONGEST_HEAD):
+    for most in _HEADS:
         file.seek(at)
         head = _Compact(file.read(min(left, most)))
         try:
             return head.struct(), head.at
         except IndexError:  # the header is longer
-            if most == _LONGEST_HEAD:
+            if most >= min(left, _HEADS[-1]):
                 raise
     raise AssertionError
 
