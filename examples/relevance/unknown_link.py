@@ -1,7 +1,7 @@
 """Regression with an unknown link
 ===============================
 
-A response increases with a weighted sum of the features, but along an unknown curve: a dose that saturates, or
+A response increases with a weighted sum of the features, but along an unknown curve: an effect that saturates, or
 marks out of ten. What are the relative weights of the features? ``UnknownLinkRegressor`` fits ``y ≈ g(x·w)``
 and assumes only that g is increasing. Least squares, which assumes that g is a straight line, gets the weights
 wrong if features are skewed and the curve is not straight.
