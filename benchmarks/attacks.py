@@ -1,4 +1,4 @@
-"""Ranks under attack: attacks × ranks on real and made-up graphs, with and without self-loops.
+"""Ranks under attack: attacks × ranks on real and synthetic graphs, with and without self-loops.
 
 Graphs whose files are missing are left out. ``results/attacks.csv`` has all measures, ``results/attacks.md`` a table of
 median places for each graph, ``results/attacks.json`` a row for each graph and rank. All are written after each graph.

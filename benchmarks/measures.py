@@ -40,7 +40,7 @@ def one_list() -> list[dict]:
 
 
 def many_lists() -> list[dict]:
-    """All measures of the 784 queries of MQ2008, or of as many made-up ones."""
+    """All measures of the 784 queries of MQ2008, or of as many synthetic ones."""
     y, scores, groups, what = _queries()
     names = [*MANY_LISTS, *ONE_LIST[:-3]]
     ours = seconds(lambda: metrics.evaluate(y, scores, names, groups=groups))
@@ -57,7 +57,7 @@ def _queries() -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
         groups = np.concatenate([part.groups for part in parts])
         return y, np.concatenate([part.data[:, 24] for part in parts]), groups, "MQ2008, 784 queries"
     made = make_letor_example(n_queries=784)
-    return made.target, made.data[:, 0], made.groups, "784 made-up queries"
+    return made.target, made.data[:, 0], made.groups, "784 synthetic queries"
 
 
 def new_process() -> list[dict]:

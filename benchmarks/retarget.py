@@ -43,7 +43,7 @@ def training_data() -> tuple[Bunch, str]:
     folder = data_path("letor", "MQ2008")
     if folder is not None:
         return next(iter(letor_folds(folder))).train, "MQ2008, fold 1"
-    return make_letor_example(n_queries=470, n_features=46, max_documents=40), "470 made-up queries"
+    return make_letor_example(n_queries=470, n_features=46, max_documents=40), "470 synthetic queries"
 
 
 def one_fold() -> list[dict]:

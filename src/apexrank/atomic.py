@@ -76,7 +76,7 @@ def _mode(path: str | Path) -> int:
 def write_failure(error: Exception, advice: str | None = None) -> str | None:
     """Describe a failed write and how to fix it; None if ``error`` is not a system error.
 
-    ``advice`` is the fix to suggest for error numbers without one of their own.
+    ``advice`` is the fix suggested for error numbers that have none of their own.
     """
     # polars reports the system's error number only in its message
     found = re.search(r"\(os error (\d+)\)", str(error))
@@ -145,7 +145,7 @@ def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Itera
     if target.is_dir():
         if any(target.iterdir()) and not is_ours(target):
             raise InputError(
-                f"cannot write {str(path)!r}: it is a folder of other files; choose another name"
+                f"cannot write {str(path)!r}: it is a folder with other files; choose another name"
             )
     elif target.exists():
         raise InputError(f"cannot write {str(path)!r}: it is a file; choose another name")

@@ -95,7 +95,7 @@ def onto_simplex(
     counts = np.ones(len(values)) if weight is None else _positive(weight, len(values))
     own = getattr(atom, "weight", None)
     if own is not None and weight is not None:
-        raise InputError(f"{atom.name} has weights of its own: leave out either those or weight")
+        raise InputError(f"{atom.name} already has weights: leave out either those or `weight`")
     if isinstance(atom, KL) or (isinstance(atom, IDivergence) and own is None):
         return _segment_softmax(values, bounds, counts)
     assert isinstance(atom, Separable)

@@ -77,7 +77,7 @@ def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{str(path)!r} was not written by an earlier run: leave out --resume") from None
     if not same:
-        note(f"{path} is of other versions or options: everything is run again")
+        note(f"{path} is from other versions or options: everything is run again")
         return {}
     there = {file.name for file in path.parent.iterdir() if file.is_file()}
     return {

@@ -34,7 +34,7 @@ def check_repeated(name: str, number: int) -> None:
     apexrank.errors.InputError: draws must be at least 2 to tell an effect from noise, got 1
     """
     if number < 2:
-        raise InputError(f"{name} must be at least 2 to tell an effect from noise, got {number}")
+        raise InputError(f"`{name}` must be at least 2 to tell an effect from noise, got {number}")
 
 
 def over_splits(

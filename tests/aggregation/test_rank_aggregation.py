@@ -888,7 +888,7 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("a voter are too far apart", [[1, 2], [1e308, -1e308]], {"normalize": "zscore"}),
         ("scores must be numbers", [["a", "b"]], {}),
         ("scores must be numbers", [["a", 1.0]], {}),
-        ("as many for each voter", [[1, 2], [1]], {}),
+        ("one per item for each voter", [[1, 2], [1]], {}),
         ("column 'b' must be numbers", pd.DataFrame({"a": [1], "b": ["x"]}), {}),
         ("column 'b' holds String values", pl.DataFrame({"a": [1], "b": ["x"]}), {}),
         ("column 'b' holds datetime", pd.DataFrame({"a": [1], "b": pd.to_datetime(["2020-01-01"])}), {}),

@@ -423,7 +423,7 @@ class TestOutput:
         run("long.csv --long user,film,stars --report votes.html")
         html = Path("votes.html").read_text()
         assert "The winner depends on the method" not in html
-        assert "Reciprocal rank fusion adds up over the voters, which favours items that many scored" in html
+        assert "Reciprocal rank fusion sums over the voters, which favours items that many scored" in html
 
     def test_report_tells_what_was_guessed(self, folder):
         pytest.importorskip("jinja2")

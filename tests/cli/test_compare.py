@@ -85,16 +85,18 @@ def test_lightgbm_is_refused_where_it_is_not_installed(folder, monkeypatch):
 def test_the_costs_of_every_ranker_are_told(folder):
     options = "--models push,additive,logistic --folds 2 --repeats 1"
     result = run(f"compare train.csv --target fraud --id case {options}")
-    (line,) = (line for line in result.stdout.splitlines() if line.startswith("What each costs (AUC, num"))
+    (line,) = (
+        line for line in result.stdout.splitlines() if line.startswith("Costs (AUC below the best, num")
+    )
     assert line.count(" 0.000, ") >= 1  # the best AUC
-    assert line.count("a coefficient a feature") == 2
+    assert line.count("one coefficient per feature") == 2
     found = json.loads(run(f"compare train.csv --target fraud --id case --json {options}").stdout)
     sizes = {ranker["ranker"]: ranker["numbers"] for ranker in found["rankers"]}
     assert list(sizes) == ["logistic regression", "linear push", "additive push"]  # the most readable first
     assert sizes["linear push"] < sizes["additive push"]
     aucs = {row["ranker"]: row["value"] for row in found["measures"] if row["measure"] == "auc"}
     short, size = max(aucs.values()) - aucs["additive push"], sizes["additive push"]
-    assert f"; additive push {short:.3f}, {size}, a curve a feature." in found["verdict"]["costs"]
+    assert f"; additive push {short:.3f}, {size}, one curve per feature." in found["verdict"]["costs"]
     assert found["verdict"]["costs"] == line
 
 
@@ -165,13 +167,13 @@ def test_the_same_seed_gives_the_same_numbers(folder):
         ("--repeats 0", "--repeats must"),
         ("--top 0", "the top of a list is at most a third of its 600 rows and more than none, got '0'"),
         ("--top many", "--top must be a number of rows such as 100 or a share such as 1%, got 'many'"),
-        ("--top 10 --fpr 0.1", "two ways to say what counts"),
+        ("--top 10 --fpr 0.1", "are alternatives: give one of them"),
         ("--fpr 2", "--fpr must be a share between 0 and 1, got 2.0"),
         ("--seed -1", "--seed must"),
         ("--confidence 2", "--confidence must be between 0.5 and 0.9999, got 2"),
         ("--time nope", "nope"),
         ("--group-split nope", "nope"),
-        ("--time comment", "write times as numbers or as 2024-12-31"),
+        ("--time comment", "write times as numbers or dates such as 2024-12-31"),
         ("--id fraud", "column 'fraud' is the target: it cannot be the id as well"),
         ("--features nope", "nope"),
         ("--scale odd", "odd"),
@@ -194,7 +196,7 @@ def test_weights_that_are_all_0_are_named(folder):
 
 def test_what_speaks_against_the_verdict_is_beside_it(folder):
     result = run(f"compare train.csv --test train.csv --target fraud --id case {QUICK}")
-    assert "The test rows are training rows, so nothing here says how new rows are ranked." in result.stdout
+    assert "The test rows are training rows, so these results say nothing about new rows." in result.stdout
 
 
 def test_too_few_rows_are_told_before_the_work(folder):

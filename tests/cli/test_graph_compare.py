@@ -124,7 +124,7 @@ def test_spam_that_is_not_in_the_graph_is_left_out(folder):
     Path("more.csv").write_text(Path("bad.csv").read_text() + "casino\nlottery\n")
     answer, known = told("edges.csv --spam more.csv"), told("edges.csv --spam bad.csv")
     assert [each["measures"] for each in answer["ranks"]] == [each["measures"] for each in known["ranks"]]
-    assert "2 spam labels name no vertex of this graph and are left out." in answer["notes"]
+    assert "2 spam labels match no vertex of this graph and are ignored." in answer["notes"]
 
 
 def test_advice_names_the_options(folder):

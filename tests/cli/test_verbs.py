@@ -142,7 +142,9 @@ class TestFit:
         table = [",".join(map(str, [*row, answer])) for row, answer in zip(rows, answers, strict=True)]
         Path("t.csv").write_text("\n".join([",".join(lines), *table]) + "\n")
         result = run("fit t.csv --target churn --alpha 0.01")
-        assert "note: left out: 4 of 120 rows of t.csv, whose target 'churn' is missing" in result.stderr
+        assert (
+            "note: left out: 4 of 120 rows of t.csv, because the target 'churn' is missing" in result.stderr
+        )
         assert "note: column 'price' alone ranks the rows almost perfectly (AUC 1.000)" in result.stderr
         assert (
             "note: dates as numbers (days since 1970, month, day of the week, and the hour if there are times): 'when'"
@@ -224,7 +226,7 @@ class TestRank:
         assert result.stdout.startswith("row,rank,score\n")
         notes = result.stderr.splitlines()
         assert len(notes) == 3
-        assert "does not know, left aside: 'extra'" in notes[0]
+        assert "does not know, ignored: 'extra'" in notes[0]
         assert "has no id column 'case'" in notes[1]
         assert run("rank model.apex new.csv --id noise").stderr == "note: best first (fraud = 1)\n"
 

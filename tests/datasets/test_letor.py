@@ -1,4 +1,4 @@
-"""LETOR files: what is read, what is refused and where, exact round trips, folds in both layouts, made-up queries."""
+"""LETOR files: what is read, what is refused and where, exact round trips, folds in both layouts, synthetic queries."""
 
 from __future__ import annotations
 
@@ -697,7 +697,7 @@ def test_mq2008_for_aggregation():
         np.testing.assert_array_equal(lowest[ranks.groups == query], filled)
 
 
-# made-up queries
+# synthetic queries
 
 
 def test_example_has_what_it_promises():

@@ -153,7 +153,7 @@ GOOD = {"hostgraph_txt": GRAPH_2007, "labels_txt": "0 spam\n"}
         ({"hostgraph_txt": "\n1:2\n"}, r"hostgraph.txt line 2: this is no host graph"),
         ({"hostgraph_txt": "0\n"}, r"hostgraph.txt line 1: this is no host graph"),
         ({"hostgraph_txt": "3\n1:2\n"}, r"hostgraph.txt ends after 1 of the 3 hosts"),
-        ({"hostgraph_txt": "1\n0:2\n0:1\n"}, r"hostgraph.txt line 3: the file goes on after the 1 hosts"),
+        ({"hostgraph_txt": "1\n0:2\n0:1\n"}, r"hostgraph.txt line 3: the file continues after the 1 hosts"),
         ({"hostgraph_txt": "2\n1:2\n2:1\n"}, r"hostgraph.txt line 3: host 2 is beyond the 2 hosts"),
         ({"hostgraph_txt": "2\n1:x\n\n"}, r"hostgraph.txt line 2: '1:x' is not dest:nlinks"),
         ({"hostgraph_txt": "2\n1:0\n\n"}, r"line 2: '1:0' is not dest:nlinks"),

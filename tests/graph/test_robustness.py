@@ -178,7 +178,7 @@ def test_verdicts():
     study = AttackStudy(rows, [base, odd], 5000, 9, 3, [], {})
     # a rank that holds but orders the graph in another way is not recommended
     assert study.best == "PageRank"
-    more = "; no rank tried with about the same order as PageRank holds in more."
+    more = "; no other rank with about the same order as PageRank holds in more."
     assert study.verdict == f"PageRank holds in 0 of 2 attacks{more}"
     assert study.verdicts == {
         "PageRank": "PageRank holds in 0 of 2 attacks; of those in which it fails the cheapest is cycle-2: 1 new and 0 "
@@ -208,7 +208,7 @@ def test_attacks_that_do_not_lift_with_pagerank_count_only_as_failures():
     ]
     assert study.best == "good"
     assert study.verdict.startswith("good holds in 1 of 1 attacks;")
-    assert study.verdict.endswith("Not counted, as the targets do not rise with PageRank: chain.")
+    assert study.verdict.endswith("Not counted, because the targets do not rise with PageRank: chain.")
     assert study.verdicts["PageRank"].startswith("PageRank holds in 0 of 1 attacks")
     assert study.verdicts["bad"].startswith("bad holds in 1 of 2 attacks")
 

@@ -82,7 +82,7 @@ def test_a_folder_of_other_files_is_not_replaced(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("keep")
     (tmp_path / "file").write_text("keep")
-    with pytest.raises(InputError, match="folder of other files"):
+    with pytest.raises(InputError, match="folder with other files"):
         save_shards(small(), tmp_path / "notes")
     with pytest.raises(InputError, match="is a file"):
         save_shards(small(), tmp_path / "file")

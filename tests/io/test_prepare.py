@@ -324,7 +324,7 @@ class TestFit:
         ranker, judged = fit_table(Table(frame), Recipe("y"), PNormPush(alpha=0.1))
         expected = TableRanker.fit(Table(frame.drop_nulls("y")), Recipe("y"), PNormPush(alpha=0.1))
         np.testing.assert_array_equal(ranker.coef, expected.coef)
-        assert judged.notes[0] == "left out: 30 of 300 rows of table, whose target 'y' is missing"
+        assert judged.notes[0] == "left out: 30 of 300 rows of table, because the target 'y' is missing"
         lines = "x,y\n" + "".join(f"{k},{k % 2}\n" if k % 3 else f"{k},\n" for k in range(3, 99)) + "O,1\n"
         (tmp_path / "t.csv").write_text(lines)
         with pytest.raises(InputError, match=r"t.csv line 98, column 'x': 'O'"):

@@ -274,7 +274,7 @@ def test_what_a_linear_model_asks_for(data):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ([1.0, 1.0], {}, "no link to fit: y has one value only"),
+        ([1.0, 1.0], {}, "there is no link to fit: y has only one value"),
         ([1.0, np.nan], {}, "missing or infinite in row 1"),
         ([1.0, 2.0], {"strong_convexity": -1}, "`strong_convexity` must be a finite number of at least 0"),
         ([1.0, 2.0], {"sample_weight": [1.0]}, "`sample_weight` needs one finite number"),

@@ -227,7 +227,7 @@ class TestStudy:
         assert verdict.word == word
 
     def test_bad_input(self):
-        with pytest.raises(InputError, match="groups must be some of link noise"):
+        with pytest.raises(InputError, match="`groups` must be some of link noise"):
             study.consensus_study(groups=["noise"])
         with pytest.raises(InputError, match="at least 2"):
             study.consensus_study(draws=1)
@@ -304,7 +304,7 @@ class TestSnapshots:
         assert all(links.sum() == first.sum() for links, _ in days)
 
     def test_bad_input(self):
-        with pytest.raises(InputError, match="days and window must be at least 2, got 1 and 7"):
+        with pytest.raises(InputError, match="`days` and `window` must be at least 2, got 1 and 7"):
             snapshots.consensus_snapshots(days=1)
 
 
@@ -323,7 +323,7 @@ class TestRecency:
         when = csr_array((made.times + 1, A.indices, A.indptr), shape=A.shape)
         ends = [(float(t.data.min()), float(t.data.max())) for t in (when.multiply(x != 0) for x in layers)]
         assert all(before[1] < after[0] for before, after in pairwise(ends))
-        with pytest.raises(InputError, match="half must be 1 or 2"):
+        with pytest.raises(InputError, match="`half` must be 1 or 2"):
             recency.consensus_recency(half=3)
 
     def test_measures(self, monkeypatch):
@@ -403,7 +403,7 @@ class TestTheorems:
             if free.any():
                 assert np.ptp(slopes[free]) < 1e-9
                 assert (slopes[~free] >= slopes[free].max() - 1e-9).all()
-        with pytest.raises(InputError, match="least must be"):
+        with pytest.raises(InputError, match="`least` must be"):
             theorems.bounded_weights(rho, d, c, 0.3)
 
     def test_minimum_of_the_surrogate(self, rng):
@@ -433,7 +433,7 @@ class TestCollusion:
     def test_tables(self, monkeypatch):
         monkeypatch.setattr(collusion, "STRENGTHS", (0.1, 1.0))
         monkeypatch.setattr(collusion, "COLLUDING", (0, 2, 5))
-        result = collusion.consensus_collusion(graphs=["made-up"], n=60, draws=2, n_jobs=1)
+        result = collusion.consensus_collusion(graphs=["synthetic"], n=60, draws=2, n_jobs=1)
         assert result.table.height == 3 * 2 * len(collusion.METHODS) * 2
         assert result.view.height == 2 * 3
         worst = {
@@ -457,5 +457,5 @@ class TestCollusion:
         )
 
     def test_bad_input(self):
-        with pytest.raises(InputError, match="graphs must be some of made-up"):
+        with pytest.raises(InputError, match="`graphs` must be some of synthetic"):
             collusion.consensus_collusion(graphs=["web"])

@@ -265,7 +265,7 @@ def test_verbose_prints_a_line_per_step(capsys):
 )
 def test_bad_steps_are_refused(step):
     problem = problem_of("retarget", 1.0, *rows_and_grades())
-    with pytest.raises(InputError, match=r"step must be two finite numbers \(a, b\) above 0"):
+    with pytest.raises(InputError, match=r"`step` must be two finite numbers \(a, b\) above 0"):
         GradientDescent(step=step).solve(problem, np.zeros(6))
 
 

@@ -65,7 +65,7 @@ def ratings(seed=0, n=300):
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory):
-    """A folder as WEBSPAM-UK has them: a made-up crawl with farms and self-loops, 300 of 600 hosts judged."""
+    """A folder as WEBSPAM-UK has them: a synthetic crawl with farms and self-loops, 300 of 600 hosts judged."""
     folder = tmp_path_factory.mktemp("hosts")
     crawl = datasets.make_crawl(600, spam_share=0.2, random_state=0)
     links = crawl.adjacency.tolil()
@@ -434,7 +434,7 @@ def test_unknown_data_is_refused():
 def test_cnr_2000_has_to_be_there():
     with pytest.raises(InputError, match="APEXRANK_DATA"):
         linkfarm.linkfarm(data="cnr-2000")
-    assert farmed_crawl("auto", 200, 1, 5, 0, 0).name.startswith("a made-up crawl")
+    assert farmed_crawl("auto", 200, 1, 5, 0, 0).name.startswith("a synthetic crawl")
 
 
 def test_a_sample_of_one_kind_is_refused():

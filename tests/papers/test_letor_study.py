@@ -171,7 +171,7 @@ def test_cells_that_are_missing_or_broken_are_named(tmp_path, folder):
     found = CliRunner().invoke(app, ["reproduce", "letor-study", "--cells", str(path)])
     assert found.exit_code == 2
     assert "cells.jsonl line 1 is not a cell" in found.stderr
-    with pytest.raises(InputError, match="'ridg' is no installed ranker"):
+    with pytest.raises(InputError, match="'ridg' is not an installed ranker"):
         study.letor_study(data=str(folder), methods=["ridg"])
 
 

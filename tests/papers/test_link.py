@@ -379,11 +379,11 @@ def test_histories_are_drawn(order):
 
 
 def test_faults():
-    with pytest.raises(InputError, match="draws must be at least 2 to tell an effect from noise, got 1"):
+    with pytest.raises(InputError, match="`draws` must be at least 2 to tell an effect from noise, got 1"):
         link_recovery(draws=1)
-    with pytest.raises(InputError, match="draws must be at least 2"):
+    with pytest.raises(InputError, match="`draws` must be at least 2"):
         link_order(draws=1)
-    with pytest.raises(InputError, match=r"noise must be above 0, got 0\.0"):
+    with pytest.raises(InputError, match=r"`noise` must be above 0, got 0\.0"):
         link_order(noise=0.0)
-    with pytest.raises(InputError, match="n_iter must be at least 10 to see a rate, got 3"):
+    with pytest.raises(InputError, match="`n_iter` must be at least 10 to see a rate, got 3"):
         link_convergence(n_iter=3)

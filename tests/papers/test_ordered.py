@@ -181,11 +181,11 @@ def test_rows_without_features_are_not_ordered():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": [1.0, 1.0, 1.0]}, "nothing to put in order: y has one value only"),
+        ({"y": [1.0, 1.0, 1.0]}, "there is no order to find: y has only one value"),
         ({"y": [1.0, 2.0]}, "one number per row: expected 3, got 2"),
         ({"y": [1.0, np.nan, 2.0]}, "missing or infinite in row 1"),
-        ({"margin": 0.0}, "margin must be finite and above 0"),
-        ({"margin": np.inf}, "margin must be finite and above 0"),
+        ({"margin": 0.0}, "`margin` must be finite and above 0"),
+        ({"margin": np.inf}, "`margin` must be finite and above 0"),
         ({"max_iter": 0}, "`max_iter` must be a whole number of at least 1"),
         ({"tol": -1.0}, "`tol` must be a finite number of at least 0"),
     ],

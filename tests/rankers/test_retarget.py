@@ -552,7 +552,7 @@ def test_bad_input(options, y, message):
         ({"max_alternations": 0}, [0, 1, 2], "at least 1"),
         ({"max_alternations": 2.5}, [0, 1, 2], "whole number"),
         ({}, [0, -1, 2], "start='softmax'"),
-        ({"start": "middle"}, [0, 1, 2], "unknown start"),
+        ({"start": "middle"}, [0, 1, 2], "unknown `start`"),
         ({"start": [1, 2]}, [0, 1, 2], "one number per row"),
     ],
 )

@@ -370,10 +370,10 @@ class TestLabels:
         for spam in ([target, 10**9, "x"], {target: 1, 10**9: 1.0, "x": 2.0}):
             found = compare_ranks(crawl.adjacency, spam=spam)
             assert found.spam.tolist() == known.spam.tolist()
-            assert "2 spam labels name no vertex of this graph and are left out." in found.notes
-            assert any(note.startswith("The spam label was used to measure") for note in found.notes)
+            assert "2 spam labels match no vertex of this graph and are ignored." in found.notes
+            assert any(note.startswith("The spam label was used only for evaluation") for note in found.notes)
         named = compare_ranks((["a", "b", "c"], ["b", "c", "a"]), spam=np.array(["a", "z"], dtype=object))
-        assert "1 spam label names no vertex of this graph and is left out." in named.notes
+        assert "1 spam label matches no vertex of this graph and is ignored." in named.notes
         with pytest.raises(InputError, match="spam vertex 'y' and 1 more are not in the graph"):
             compare_ranks((["a", "b"], ["b", "a"]), spam=["y", "z"])
 
@@ -517,7 +517,7 @@ class TestPage:
             assert wrong is None, wrong
             assert not re.search(r"\b1 vertex (link|get) ", text)
         assert found.notes[-1].startswith("1 trusted vertex is used")
-        assert any(note.startswith("1 vertex links to nobody; what it holds") for note in small.notes)
+        assert any(note.startswith("1 vertex has no out-links; its rank") for note in small.notes)
         assert "2 vertices, 1 link;" in told[-1]
 
     def test_names_fit_beside_the_slopes_and_suspects_come_first(self):

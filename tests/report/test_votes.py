@@ -128,7 +128,7 @@ class TestNumbers:
         result = aggregate([[1, 1, 1], [3, 2, 1], [2, np.nan, 2], [0, 0, 0]], [1, 1, 1, 0])
         summary = summarise_votes(result, bootstrap=0)
         assert summary.voters.silent == 2
-        assert "2 ballots put no item before another." in summary.notes
+        assert "2 ballots rank no item above another." in summary.notes
         assert summarise_votes(aggregate([[2, 1], [1, 2]]), bootstrap=0).voters.silent == 0
 
     def test_methods_that_must_agree_are_shown_once(self):
@@ -287,7 +287,7 @@ class TestGaps:
         assert summary.verdict.kind == "agreed"
         assert summary.verdict.text == f"{self.few} wins by all three methods."
         assert (
-            "Reciprocal rank fusion and CombMNZ add up over the voters, which favours items that many scored: they are "
+            "Reciprocal rank fusion and CombMNZ sum over the voters, which favours items that many scored: they are "
             "shown, but left out of the verdict."
         ) in summary.notes
         assert "for all methods" not in " ".join(summary.notes)
@@ -298,13 +298,13 @@ class TestGaps:
         summary = summarise_votes(self.films(method="rrf"), bootstrap=0, methods=["borda", "combmnz"])
         assert summary.verdict.text == f"{self.many} wins by both methods."
         assert (
-            "Reciprocal rank fusion and CombMNZ add up over the voters, which favours items that many scored: the "
+            "Reciprocal rank fusion and CombMNZ sum over the voters, which favours items that many scored: the "
             "other methods are shown, but left out of the verdict."
         ) in summary.notes
         alone = summarise_votes(self.films(method="rrf"), bootstrap=0, methods=[])
         assert alone.verdict.text == f"{self.many} wins by Reciprocal rank fusion."
         assert (
-            "Reciprocal rank fusion adds up over the voters, which favours items that many scored."
+            "Reciprocal rank fusion sums over the voters, which favours items that many scored."
             in alone.notes
         )
 
@@ -460,9 +460,9 @@ class TestVoters:
     @pytest.mark.parametrize(
         ("result", "told"),
         [
-            (aggregate([[3, 2, 1]] * 19), "among 20 voters or more"),
-            (aggregate([[2, 1]] * 30 + [[1, 2]] * 30), "with three items or more"),
-            (aggregate([[3, 2, 1]] * 30), "all voters looked at have much the same order"),
+            (aggregate([[3, 2, 1]] * 19), "at least 20 voters"),
+            (aggregate([[2, 1]] * 30 + [[1, 2]] * 30), "and three items"),
+            (aggregate([[3, 2, 1]] * 30), "all voters examined have nearly the same order"),
         ],
         ids=["few voters", "two items", "one order"],
     )
@@ -480,7 +480,7 @@ class TestVoters:
         taus = [kendalltau(-result.ranks, scores[row]).statistic for row in summary.voters.rows]
         np.testing.assert_allclose(summary.voters.tau, taus)
         assert "Agreement is that of 20 voters, drawn at random from 60." in summary.notes
-        assert "Camps were looked for among 30 voters, drawn at random." in summary.notes
+        assert "The search for camps used 30 voters, drawn at random." in summary.notes
         assert "drawn at random" in page(summary)
         again = summarise_votes(result, bootstrap=0)
         assert again.voters.rows.tolist() == summary.voters.rows.tolist()
@@ -512,7 +512,7 @@ class TestLimits:
         )
         assert "Median rank is left out: it takes too long on 60 ballots of 5 items." in told
         monkeypatch.setattr(votes_methods, "_MOST_SEARCHED", 4)
-        assert "Kemeny is left out: its order is searched for up to 4 items" in " ".join(
+        assert "Kemeny is left out: its order is searched only up to 4 items" in " ".join(
             summarise_votes(poll()[0], bootstrap=0).notes
         )
 
@@ -556,7 +556,7 @@ class TestLimits:
         summary = summarise_votes(result, bootstrap=0)
         told = " ".join(summary.notes)
         assert "counts as no opinion; c has the fewest: 1 of 3 voters." in told
-        assert "1 item ranks last for less support than 2." in told
+        assert "1 item ranks last because its support is below 2." in told
         assert summary.confidence is None
 
     def test_parts_are_told(self):
@@ -574,7 +574,7 @@ class TestLimits:
 
 
 BAD = {
-    "result": (lambda r: summarise_votes([1, 2]), "`result` must be what aggregate() gives, got list"),
+    "result": (lambda r: summarise_votes([1, 2]), "`result` must be the result of aggregate(), got list"),
     "string": (lambda r: summarise_votes(r, methods="borda"), "`methods` must be a list of names"),
     "method": (lambda r: summarise_votes(r, methods=["best"]), "unknown `method` 'best'"),
     "one draw": (
@@ -751,10 +751,10 @@ class TestPage:
             for text in told:
                 wrong = re.search(r"\b1 (more )?(ballots|items|votes|voters|groups|methods)\b", text)
                 assert wrong is None, wrong
-        assert "2 ballots put no item before another." in few.notes
+        assert "2 ballots rank no item above another." in few.notes
         assert any(note.endswith("; and 1 more group.") for note in tied.notes)
         silent = summarise_votes(aggregate([[1, 1, 1], [3, 2, 1]]), bootstrap=0)
-        assert "1 ballot puts no item before another." in silent.notes
+        assert "1 ballot ranks no item above another." in silent.notes
 
     def test_long_names_are_shortened_in_sentences(self):
         names = ["x" * 200, "y" * 200]

@@ -545,7 +545,9 @@ def _numbers(values: Any, what: str) -> np.ndarray:
             flat = [np.nan if is_missing(value) else value for value in flat]
             array = np.array(flat, dtype=np.float64).reshape(array.shape)
     except (TypeError, ValueError):
-        raise InputError(f"{what} must be numbers, as many for each voter (NaN where missing)") from None
+        raise InputError(
+            f"{what} must be numbers, one per item for each voter: use NaN where one is missing"
+        ) from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{what} must be numbers; pass lists of items, best first, with `kind='orders'`")
     return array

@@ -36,7 +36,7 @@ from apexrank.aggregation.mallows_density import (
 from apexrank.aggregation.posterior import OrderPosterior, check_thetas
 from apexrank.errors import InputError
 from apexrank.submodular import SetFunction, is_by_size, orders_of
-from apexrank.validation import check_choice, check_count, check_finite, check_frame
+from apexrank.validation import check_choice, check_count, check_finite, check_frame, own_errors
 
 NormaliserMethod = Literal["auto", "exact", "monte_carlo"]
 
@@ -225,6 +225,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         scores = check_array(X, dtype=np.float64, ensure_all_finite=False)
         return OrderPosterior(_in_unit_box(scores, *self._box()), theta, self.f)
 
+    @own_errors()
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
         check_frame(X)
         scores = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False)

@@ -133,7 +133,7 @@ def aggregate(
     Examples
     --------
     Three voters slightly prefer the second item, two strongly the first (the example of the paper's sec. 4, whose
-    text swaps the two orders). The scores say [0, 1], a majority of the voters [1, 0]:
+    text swaps the two orders). By scores the order is [0, 1], by majority [1, 0]:
 
     >>> scores = [[1.9, 2], [1.8, 2], [1.95, 2], [2, 1], [2.5, 1.2]]
     >>> result = aggregate(scores)

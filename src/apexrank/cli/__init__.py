@@ -7,5 +7,5 @@ def main() -> None:
         from apexrank.cli.app import app
 
         app(prog_name="apexrank")
-    except KeyboardInterrupt:  # before the command could see to it itself
+    except KeyboardInterrupt:  # before the command could handle it
         raise SystemExit(130) from None

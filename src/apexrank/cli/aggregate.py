@@ -27,10 +27,10 @@ _METHODS_OF = {  # options that other methods ignore
     "points": _SCORE_METHODS,
 }
 _TIES_SHOWN = 5
-_TOP_DRAWN, _TOP_OF_PAGE, _DRAWS_OF_PAGE = 20, 30, 500  # unless --top and --bootstrap say otherwise
-_CHEAP = 2**23  # scores up to which agreement and the Condorcet winner are computed unasked
-_CHEAP_GAPS = 20_000  # voters up to which agreement is, where each has items of its own
-_MOST_PROVEN = 200  # items of a cycle, whose proof is a programme of more than a million rows
+_TOP_DRAWN, _TOP_OF_PAGE, _DRAWS_OF_PAGE = 20, 30, 500  # unless --top and --bootstrap are given
+_CHEAP = 2**23  # scores up to which agreement and the Condorcet winner are computed by default
+_CHEAP_GAPS = 20_000  # the same limit for agreement in voters, if each voter has their own items
+_MOST_PROVEN = 200  # items in a cycle: a proof needs a programme of more than a million rows
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _refuse_beside_judged(*groups: Any) -> None:
 
 
 def _merge_judged(lists: Path, judged: Path, kind: str, files: MergeOutputs, json: bool) -> None:
-    """Learn weights of rankers from judged lists, and merge those of another file."""
+    """Learn weights of the rankers from judged lists, and merge the lists of another file with them."""
     out.check_inputs(lists, judged)
     out.check_table(files.output, lists, judged)
     import polars as pl
@@ -220,7 +220,7 @@ def _methods(options: MergeOptions, files: MergeOutputs) -> list[str]:
 
 
 def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) -> None:
-    """Refuse unknown methods, bad options, and options that none of the methods uses."""
+    """Raise InputError for unknown methods, bad options, and options that none of the methods uses."""
     from apexrank.aggregation.fusion import Rule
 
     opt.refuse(not methods, f"--compare names no method: use some of {', '.join(METHODS)}, or all")
@@ -255,7 +255,7 @@ def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions
 def _write_others(
     profile: BallotFile, result: Aggregation, drawn: RankBootstrap | None, files: MergeOutputs, seed: int
 ) -> None:
-    """Write the majorities, the picture and the report, those that are wanted."""
+    """Write the requested files: majorities, picture, report."""
     import polars as pl
 
     if files.pairwise is not None:
@@ -289,16 +289,16 @@ def _write_others(
 
 
 def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None = None) -> dict[str, Any]:
-    """Return what is known of a ranking; None where that takes long. Agreement may be with the ballots of another.
+    """Return statistics of a ranking, None where they would take long; agreement may be with other ballots.
 
-    Where voters ignore items there is no confidence, as the means are then not of the same voters.
+    If voters leave out items there is no confidence, because the means are then over different voters.
     """
     import numpy as np
 
     seen = replace(result, ballots=(voters or result).ballots)
     lacking = bool(
         (result.support < result.ballots.total).any()
-    )  # gaps of ballots that nobody cast do not count
+    )  # missing scores on ballots of weight 0 do not count
     gaps, seen_gaps = (lacking and each.ballots.missing == "ignore" for each in (result, seen))
     in_memory, agreement = isinstance(profile.values, np.ndarray), None
     cheap = in_memory and profile.values.size <= _CHEAP
@@ -315,13 +315,13 @@ def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None 
 
 
 def _compared(profile: BallotFile, result: Aggregation, first: Aggregation) -> dict[str, Any]:
-    """Return what is known of one method; agreement is with the same ballots for all."""
+    """Return the statistics of one method; agreement is measured on the same ballots for all methods."""
     best = result.order[: int((result.ranks == 1).sum())]
     return _known(profile, result, first) | {"missing": result.ballots.missing, "first": best}
 
 
 def _print(told: dict[str, Any], profile: BallotFile, result: Aggregation) -> None:
-    """Print what is known of a ranking in words, below the table."""
+    """Print the statistics of a ranking as text below the table."""
     facts = [] if told["confidence"] is None else [f"confidence {told['confidence']:.2f}"]
     if told["agreement"] is not None:
         facts.append(f"voters agree with it by {told['agreement']:.2f} (mean Kendall tau)")
@@ -342,7 +342,7 @@ def _print(told: dict[str, Any], profile: BallotFile, result: Aggregation) -> No
 
 
 def _print_methods(told: dict[str, Any], profile: BallotFile) -> None:
-    """Print what is known of several rankings as a table."""
+    """Print the statistics of several rankings as a table."""
     rows = [
         [
             f"{row['method']}, missing: {row['missing']}" if profile.n_missing else row["method"],
@@ -355,7 +355,7 @@ def _print_methods(told: dict[str, Any], profile: BallotFile) -> None:
 
 
 def _note_doubts(profile: BallotFile, results: list[Aggregation], shown: list[str]) -> None:
-    """Print on stderr what qualifies a table that goes to a program; ties of the items ``shown`` are named."""
+    """Print caveats about a table in a pipe on stderr, with the ties among the items ``shown``."""
     gaps = dict.fromkeys(profile.gaps(result.ballots.missing, result.method) for result in results)
     out.note(*(f"{profile.source}: {each}" for each in gaps if each))
     for result in results:
@@ -387,7 +387,7 @@ def _proof(result: Aggregation) -> str:
 
 
 def _what_proves(result: Aggregation) -> str:
-    """Return the option that would let ``kemeny`` prove its order, or why none would."""
+    """Return the option that would let ``kemeny`` prove its order, or the reason why there is none."""
     assert result.proof is not None
     size = result.proof.circle
     if size > max(_MOST_PROVEN, result.rule.max_exact):

@@ -1,7 +1,7 @@
 """The ``apexrank`` application: errors are one line on stderr with exit code 2.
 
 An interruption is one line as well, with the exit code of shells: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP. If
-the reader of stdout has left, the exit code is 141 and nothing is printed.
+the reader of stdout has closed the pipe, the exit code is 141 and nothing is printed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Stopped(BaseException):
 
 
 class _PlainFlags:
-    """Help page on which flags, which take no value, show no type of one."""
+    """Help page that shows no value type for flags."""
 
     def get_params(self, context: Any) -> Any:
         """Return the parameters of the command."""
@@ -63,7 +63,7 @@ class _PlainFlags:
         return parameters
 
 
-# The verb that makes an argument, or reads it in the most ways: messages may advise to use its options.
+# The command that writes an argument, or has the most options to read it: messages may suggest its options.
 _HOMES = {"model": "fit", "edges": "graph rank"}
 
 
@@ -106,7 +106,7 @@ class OneLineErrors(Verbs):
         except BrokenPipeError:
             code = _reader_has_left()
         except SystemExit as error:
-            # Typer exits in its own way when the reader has left.
+            # Typer has its own exit for a closed pipe.
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             code = _reader_has_left()
@@ -123,7 +123,7 @@ class OneLineErrors(Verbs):
                 raise
             _report(f"unexpected {type(error).__name__}: {error} (APEXRANK_DEBUG=1 shows where)")
             code = 1
-        parallel = sys.modules.get("apexrank.parallel")  # which would load numba
+        parallel = sys.modules.get("apexrank.parallel")  # not imported, as that would load numba
         if parallel is not None and parallel.has_abandoned_work():
             # Temporary files are gone, and the interpreter would wait for threads whose results nobody wants.
             for stream in (sys.stdout, sys.stderr):
@@ -144,7 +144,7 @@ def _names_as_they_are() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError, ValueError):  # the rest cannot be printed, which is reported elsewhere
+        with suppress(OSError, ValueError):  # a failed flush is reported elsewhere
             stdout.reconfigure(errors="strict")
 
 
@@ -161,7 +161,7 @@ def _stopping_cleanly() -> Iterator[None]:
     try:
         for number in numbers:
             signal.signal(number, stop)
-    except ValueError:  # not the main thread, which alone may do that
+    except ValueError:  # only the main thread may set signal handlers
         numbers = []
     hook = sys.unraisablehook
     sys.unraisablehook = lambda error: None if _is_interruption(error.exc_type) else hook(error)
@@ -174,7 +174,7 @@ def _stopping_cleanly() -> Iterator[None]:
 
 
 def _is_interruption(kind: type[BaseException]) -> bool:
-    """Polars raises KeyboardInterrupt by itself, and Python's own may then meet a generator that is being closed."""
+    """Return whether an error is an interruption: polars raises its own, and Python's may hit a closing generator."""
     return issubclass(kind, KeyboardInterrupt | _Stopped)
 
 
@@ -182,19 +182,19 @@ def _reader_has_left() -> int:
     """Silence stdout after its reader, such as ``head``, has closed the pipe; return the exit code."""
     silent = os.open(os.devnull, os.O_WRONLY)
     if sys.stdout is not None:
-        with suppress(OSError):  # no file of the system
+        with suppress(OSError):  # not backed by a file descriptor
             os.dup2(silent, sys.stdout.fileno())
     os.close(silent)
     return _READER_LEFT
 
 
 def _usage_error(error: Any) -> str:
-    """Describe a usage error; of options like an unknown one only the nearest is named, if it is near."""
+    """Describe a usage error; suggest only the most similar option for an unknown one, if it is similar enough."""
     if getattr(error, "possibilities", None):
         near = near_name(error.option_name.lstrip("-"), [name.lstrip("-") for name in error.possibilities])
         error.possibilities = [f"--{near}"] if near else None
     message = str(error.format_message())
-    # the words of the versions of Typer for a number below the least one
+    # wording of the versions of Typer for a number below the minimum
     below = r"Invalid value for '(-[\w-]+)'.*?: (?:Input should be greater than or equal to |.* range x>=)([\d.]+?)\.?$"
     return re.sub(below, r"\1 must be at least \2", message)
 
@@ -202,12 +202,12 @@ def _usage_error(error: Any) -> str:
 def _system_error(error: OSError) -> str:
     if error.filename:
         return f"cannot use {error.filename!r}: {error.strerror}"
-    # Code that opens files reports their errors; what is left is stdout.
+    # Code that opens files reports their errors, so this error is about stdout.
     return f"cannot print the result: {str(error.strerror).lower()}" if error.errno in _FULL else str(error)
 
 
 def _report(message: str) -> int:
-    with suppress(OSError):  # nobody can be told
+    with suppress(OSError):  # stderr is closed too
         typer.echo(f"error: {' '.join(message.split())}", err=True)
     return 2
 

@@ -151,7 +151,7 @@ def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
 
 
 def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
-    """Refuse more clusters than voters, and a function of the top places that cannot tell orders apart."""
+    """Raise InputError for more clusters than voters, or a top-m function that treats all orders alike."""
     n_voters, n_items = profile.n_voters, len(profile.items)
     if sizes[-1] > n_voters:
         words = "orders" if profile.lists and profile.weights is not None else "voters"
@@ -166,7 +166,7 @@ def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
 
 
 def _scores(profile: BallotFile, rule: Any, missing: Any) -> np.ndarray:
-    """Return the points of voters × items, of which none may be missing."""
+    """Return the points of voters × items; raise InputError if one is missing."""
     import numpy as np
 
     from apexrank.aggregation.ballots import read_ballots
@@ -212,7 +212,7 @@ def _show_clusters(
     files: ClusterOutputs,
     json: bool,
 ) -> None:
-    """Write or print the clusters and the voters in them; ``report`` has what is known of the ballots."""
+    """Write or print the clusters and their voters; ``report`` has facts about the ballots."""
     import polars as pl
 
     clusters, voters = _clusters(profile, model, scores)
@@ -236,7 +236,7 @@ def _show_clusters(
 def _clusters(
     profile: BallotFile, model: apexrank.aggregation.LovaszBregmanKMeans, scores: Any
 ) -> tuple[list[dict[str, Any]], Iterator[pl.DataFrame]]:
-    """Describe the clusters that have voters, the largest first, and list the cluster of some voters after others."""
+    """Describe the non-empty clusters, largest first, and list the cluster of each voter in batches."""
     import numpy as np
 
     from apexrank.problem.blocks import Block
@@ -262,7 +262,7 @@ def _clusters(
                 "voters": int(voters) if voters.is_integer() else voters,
                 "divergence": float(total[centre]) / voters if voters else None,
                 "order": [profile.items[item] for item in order.tolist()],
-                "scores": model.cluster_centers_[centre][order].tolist(),  # best first, as the order
+                "scores": model.cluster_centers_[centre][order].tolist(),  # best first, like the order
             }
         )
     numbers = np.zeros(model.n_clusters, dtype=np.int64)
@@ -271,7 +271,7 @@ def _clusters(
 
 
 def _voters(profile: BallotFile, found: dict[str, np.ndarray]) -> Iterator[pl.DataFrame]:
-    """Iterate over tables of some voters with what was found of them."""
+    """Iterate over tables of voters and their clusters, batch by batch."""
     import polars as pl
 
     first = 0

@@ -25,7 +25,7 @@ RANKERS = {
     "trees": "boosted trees",
     "pushed-trees": "pushed trees",
 }
-_OF_LIGHTGBM = {"lightgbm": "trees"}  # other names, of what is then not scikit-learn's
+_OF_LIGHTGBM = {"lightgbm": "trees"}  # aliases of trees that are not scikit-learn's
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class CompareOptions:
         return [known[full] for name, full in RANKERS.items() if name in names]
 
     def read(self, path: Path, reading: opt.CsvOptions) -> tuple[io.Table, str | None]:
-        """Read a table, or draw rows from one that does not fit in memory; also a sentence where rows were drawn."""
+        """Read a table, or sample rows of one larger than memory; also return a sentence about the sampling, if any."""
         from apexrank.comparison.compare import MOST_ROWS, drawn_note
         from apexrank.io.stream import sample_table
 
@@ -163,7 +163,7 @@ def compare(
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in apart if name not in recipe.drop)])
     command: str | None = fit_command(train, recipe, found, engine=options.engine, **reading.given())
     if (options.engine or train.is_dir()) and found.names[found.recommended] != RANKERS["push"]:
-        command = None  # of the rankers here only this one is fitted in blocks
+        command = None  # only the linear push can be fitted in blocks
     elif save is not None:
         command = f"{command} -o {shlex.quote(str(save))}"
     if json:
@@ -177,7 +177,7 @@ def compare(
 
 
 def fit_command(train: Path, recipe: io.Recipe, found: Comparison, **more: Any) -> str:
-    """Return the ``fit`` command that gives the recommended model; ``more`` are options of reading the table."""
+    """Return the ``fit`` command for the recommended model; ``more`` are options for reading the table."""
     best = found.recommended
     short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
     names = ("target", "positive", "id", "weight", "impute", "scale", "features", "drop", "categorical")

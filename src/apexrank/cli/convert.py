@@ -21,7 +21,7 @@ def convert(
     reading: opt.CsvOptions,
     json: opt.Json = False,
 ) -> None:
-    """Convert a table between LETOR, CSV and Parquet; file names tell the formats.
+    """Convert a table between LETOR, CSV and Parquet; the file names determine the formats.
 
     A LETOR file has the columns relevance, qid, docid, feature_1 and so on.
     """

@@ -1,4 +1,4 @@
-"""``apexrank evaluate``: measures of a ranked list on rows whose answer is known."""
+"""``apexrank evaluate``: measures of a ranked list on labelled rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from apexrank.io.trec import Unjudged
 
 _scored = opt.panel("Lists ranked elsewhere")
-_MANY, _COLUMNS_SHOWN = 100, 10  # rows whose distribution says something, and columns of its table
+_MANY, _COLUMNS_SHOWN = 100, 10  # fewest rows for a meaningful PSI, and columns of its table
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Answers and scores: a model with a table, a table of scores, or a TREC run with its judgements."""
+    """Labels and scores: a model with a table, a table of scores, or a TREC run with its judgements."""
 
     source: Annotated[
         Path, opt.argument("Model file; without TEST, a table with --scores or a TREC run with --qrels.")
@@ -44,7 +44,7 @@ class Inputs:
     complete: bool = _scored("Count judged queries that are not in the run as 0.", default=False)
 
     def read(self, reading: opt.CsvOptions, *, unjudged: Unjudged = False) -> Judged:
-        """Read the answers and scores from whichever of the three pairs of inputs was given."""
+        """Read the labels and scores from whichever of the three pairs of inputs was given."""
         of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
         of_run, of_scores = self.qrels is not None, self.scores is not None
         has_both = self.positive is not None and self.relevant is not None
@@ -77,7 +77,7 @@ class Inputs:
                 raise InputError("--scores needs the target column: name it with --target")
             roles = {"groups": groups, "positive": self.positive, "weight": self.weight}
             return judge_scores(table, self.scores, target, **roles)
-        assert self.test is not None  # seen to above
+        assert self.test is not None  # checked above
         ranker = opt.load_ranker(self.source, self.groups)
         if self.test.is_dir():
             from apexrank.io.stream_fit import score_blocks
@@ -109,7 +109,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """Measures, and where they go."""
+    """Measures and output files."""
 
     measures: list[str] | None = opt.plain(
         "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. ndcg has the gain 2^grade - 1; ndcg_linear "
@@ -173,7 +173,7 @@ def evaluate(
     opt.refuse(options.ties == "threshold" and not precise, alone)
 
     def parts(names: list[str]) -> list[tuple[Judged, list[str]]]:
-        """Rows for each of the names: measures that know unjudged documents of a run have those kept apart."""
+        """Rows for each measure: those that handle unjudged documents of a run get them separately."""
         from apexrank.metrics.evaluation import find_measure
 
         kinds: dict[Unjudged, list[str]] = {False: []}
@@ -209,7 +209,7 @@ def evaluate(
             report["best_cut"] = best_cut(positives, judged.scores, *pair, sample_weight=judged.weight)
     if options.roc is not None:
         out.save_roc({str(inputs.source): judged.scores}, positives, options.roc, judged.weight)
-    # after the files are written, as the reader of stdout may leave
+    # after the files are written, because the reader of stdout may close the pipe
     if not each and json:
         out.print_json(report)
     elif not each:
@@ -223,7 +223,7 @@ def evaluate(
 
 
 def _drift_notes(judged: Judged) -> list[str]:
-    """Say that the scores are distributed otherwise than in training; of few rows they always are."""
+    """Return a note if the score distribution differs from training; with few rows it always does, so there is none."""
     from apexrank.io.drift import MUCH
 
     found = judged.drift["score"] if judged.drift is not None and len(judged.scores) >= _MANY else 0.0
@@ -232,7 +232,7 @@ def _drift_notes(judged: Judged) -> list[str]:
 
 
 def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the default measures that are defined on these rows, and those that the weights do not allow."""
+    """Return the default measures that are defined on these rows, and those that the weights rule out."""
     from apexrank.io.judging import default_measures, defined_measures, measurable, undefined_notes
 
     kept = defined_measures(judged, **options)
@@ -246,7 +246,7 @@ def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[s
 def _means(
     judged: Judged, parts: list[tuple[Judged, list[str]]], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
-    """Return the size of the lists, the means of the measures of each part, and their intervals if wanted."""
+    """Return the size of the lists, the mean of each measure by part, and intervals if requested."""
     from apexrank.metrics import evaluate as evaluate_measures
 
     given = {"groups": judged.groups, "relevant": about["relevant"]}

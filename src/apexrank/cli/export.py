@@ -20,7 +20,7 @@ from apexrank.errors import InputError
 _CARDS = (".csv", ".parquet", ".md", ".html")
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", **dict.fromkeys(_CARDS, "scorecard")}
 _sql, _card = opt.panel("SQL"), opt.panel("Scorecard")
-Exported = tuple[dict[str, Any], Callable[[], None]]  # what is known of the file, and what prints it
+Exported = tuple[dict[str, Any], Callable[[], None]]  # facts about the file, and the function that prints it
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def export(
 
 
 def _format(output: Path | None) -> str:
-    """Return the format that the name of a file tells."""
+    """Return the format for the suffix of a file name."""
     suffix = ".sql" if output is None else output.suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(
@@ -89,7 +89,7 @@ def _format(output: Path | None) -> str:
 
 
 def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions) -> None:
-    """Refuse options of other formats, and an output that cannot be written, before any work."""
+    """Raise InputError early for options of other formats and for an output that cannot be written."""
     given = opt.given_options(sql)
     suffix = "" if output is None else output.suffix.lower()
     kinds = {kind, "sql"} if kind == "scorecard" and suffix == ".sql" else {kind}
@@ -132,7 +132,7 @@ def _export_sql(ranker: io.TableRanker, output: Path | None, options: Any, _: An
 
 
 def _write_sql(model: Any, output: Path | None, options: Any) -> tuple[str, str]:
-    """SQL of a model or card, and the text of its file, which is written where it has a name."""
+    """Return the SQL of a model or card and the text of its file; write the file if it has a name."""
     sql = apexrank.export.to_sql(model, **opt.given_options(options))
     text = sql + ("\n" if options.table is None else ";\n")
     if output is not None:
@@ -157,7 +157,7 @@ def _export_card(ranker: io.TableRanker, output: Path | None, sql: Any, options:
     def tell() -> None:
         typer.echo(str(card))
         where = options.test or f"{options.data}, on which it was rounded"
-        # differences are no finer than the measures they are of
+        # differences get as many digits as the measures
         cells = [[round(cell, 4) if isinstance(cell, float) else cell for cell in row] for row in loss.rows()]
         title = f"\nwhat rounding costs on {where} (95% interval of the difference):"
         out.print_table(loss.columns, cells, title)
@@ -170,7 +170,7 @@ def _export_card(ranker: io.TableRanker, output: Path | None, sql: Any, options:
 
 
 def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path | None) -> None:
-    """Write a card in the format that the name of the file tells."""
+    """Write a card in the format of the file's suffix."""
     suffix = "" if output is None else output.suffix.lower()
     if output is None:
         return

@@ -1,4 +1,4 @@
-"""``apexrank fit``: from a table to a model file."""
+"""``apexrank fit``: fit a ranker on a table and write a model file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _model = opt.panel("Model")
 _COEFFICIENTS_SHOWN = 8
-# What is shown of a model, of what, and the format of its numbers.
+# Kinds of drivers: the heading of their names, and the format of their values.
 _DRIVERS = {"coefficients": ("feature", "+.3g"), "effects": ("column", ".3g"), "questions": ("feature", "d")}
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
@@ -31,7 +31,7 @@ class Model(NamedTuple):
     """A model of ``fit``: its class, its default scaling, and parameters of other names.
 
     ``graded`` models learn from grades of relevance, the others from two classes. ``search`` is the class that chooses
-    p and alpha, of graded models alpha. ``impute`` is the default imputation, where it is not that of the recipe.
+    p and alpha (only alpha for graded models). ``impute`` overrides the default imputation of the recipe.
     """
 
     estimator: str
@@ -55,7 +55,7 @@ MODELS = {
     "logistic": Model("LogisticRanker"),
     "trees": Model("TreeRanker"),
     "ir": Model("IRPush"),
-    # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
+    # Coordinate descent depends on the scale of the features; the papers scale them to [0, 1].
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
     "retarget": Model("MonotoneRetargeting", graded=True, search="GridSearchCV"),
     "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True, search="GridSearchCV"),
@@ -63,7 +63,7 @@ MODELS = {
     "listwise": Model("ListwiseRanker", graded=True, search="GridSearchCV"),
     "pairs": Model("CrucialPairsPush", graded=True, search="GridSearchCV"),
 }
-ALPHAS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of graded models; of equals the first is taken
+ALPHAS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # for graded models; ties go to the first
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class FitColumns(opt.FeatureColumns):
-    """Columns, and what is done with their values."""
+    """Columns, and the preprocessing of their values."""
 
     target: str | None = opt.plain("Target column: a class or a grade of relevance. LETOR files need none.")
     groups: str | None = opt.column("Column of groups, such as queries; rows are ranked within each group.")
@@ -216,7 +216,7 @@ def fit(
         check_one_list(recipe)
     if apart is not None and apart not in recipe.drop:
         recipe = replace(recipe, drop=[*recipe.drop, apart])
-    if recipe.graded and table is not None:  # for advice that other commands cannot give
+    if recipe.graded and table is not None:  # this advice applies only to fit
         advice = "; grades of relevance are numbers; two classes such as yes and no are for --model push"
         numbers(table, target, advice)
     about, path = f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}", engine.checkpoint
@@ -255,7 +255,7 @@ def fit(
 
 
 def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
-    """Build the unfitted estimator of a model with the options that were given.
+    """Build the unfitted estimator of a model from the given options.
 
     Raises
     ------
@@ -324,7 +324,7 @@ def split_bounds(text: str) -> tuple[float | None, ...]:
 
 
 def _search_alpha(estimator: Any, folds: int, scoring: str) -> Any:
-    """Cross-validate over whole groups; groups travel by scikit-learn's metadata routing."""
+    """Cross-validate over whole groups, which scikit-learn's metadata routing passes on."""
     from sklearn import config_context
     from sklearn.model_selection import GridSearchCV, GroupKFold
 
@@ -339,7 +339,7 @@ def _search_alpha(estimator: Any, folds: int, scoring: str) -> Any:
 def _fit_by_engine(
     train: Path, recipe: io.Recipe, estimator: Any, options: EngineOptions
 ) -> tuple[io.TableRanker, Judged]:
-    """Fit on a file or folder in passes; what an engine cannot do is refused before anything is read."""
+    """Fit on a file or folder in passes; unsupported options raise InputError before anything is read."""
     from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
     from apexrank.io.tables import PARQUET, files_of
     from apexrank.rankers.base import LinearFit
@@ -383,7 +383,7 @@ def _report(ranker: io.TableRanker, judged: Judged, output: Path, table: io.Tabl
 def _drivers(
     ranker: io.TableRanker, features: list[str], table: io.Table | None
 ) -> dict[str, dict[str, float]]:
-    """Return the coefficients, the effects of columns, or of trees how many of their questions are about a feature."""
+    """Return the coefficients, the effects of the columns, or for trees the number of splits on each feature."""
     if hasattr(ranker.estimator, "shapes_") and table is not None:
         return {"effects": ranker.effects(table)}
     if ranker.is_linear:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LINKS_SHOWN = 10
 _SHOWN_PARAMS = ("p", "ratio", "k", "min_links", "truncate", "cap", "beta", "damping", "smoothing")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
-_COLUMNS = ("trust", "distrust", "hubs", "pagerank", "absolute_mass")  # written where a rank has them
+_COLUMNS = ("trust", "distrust", "hubs", "pagerank", "absolute_mass")  # written if the rank has them
 _ABOUT_SCORES = {
     "spam-mass": "score: minus the share of a vertex's PageRank that does not come from the trusted vertices, so -1 "
     "points to spam, 0 and above to good vertices; absolute_mass: that part of PageRank"
@@ -191,7 +191,7 @@ class RankEngine(opt.Workers):
     )
 
     def check_graph(self, edges: Path, method: str) -> None:
-        """Refuse options and methods that a graph in memory, or one in shards, does not have."""
+        """Raise InputError for options and methods that graphs in memory, or graphs in shards, do not support."""
         from apexrank.graph.shards import is_shards
 
         self.check(self.engine == "dask")
@@ -286,7 +286,7 @@ def rank(
         head = ranked.head(_LINKS_SHOWN)
         out.print_table(head.columns, head.rows())
     elif not out.show_frame(ranked, output):
-        return  # a program gets the ranking alone
+        return  # a pipe gets only the ranking
     for name, links in reasons.items():
         what, start = explained[name]
         typer.echo(f"{name}: links that make up {what}")
@@ -299,7 +299,7 @@ def rank(
 
 
 def default_method(given: set[str]) -> str:
-    """Return the method for the files, flags and parameters of the command line when it names none.
+    """Return the default method for the files, flags and parameters of the command line.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     Raises
     ------
     InputError
-        When the method has no such option, or lacks what it needs.
+        If the method does not have an option, or needs one that is missing.
     """
     method = METHODS[name]
     for option in sorted(given - {*method.takes}):
@@ -338,7 +338,7 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
 
 
 def _report(estimator: Any) -> dict[str, Any]:
-    """Return what is known of a fitted rank."""
+    """Return the facts about a fitted rank."""
     given = {name: value for name, value in estimator.get_params().items() if name not in _QUIET_PARAMS}
     return {
         "vertices": estimator.graph_.n,
@@ -354,7 +354,7 @@ def _report(estimator: Any) -> dict[str, Any]:
 
 
 def _sentence(report: dict[str, Any]) -> str:
-    """Say how a ranking was found, and how exact it is."""
+    """Describe the method of a ranking and its accuracy."""
     shown = [f"{k}={out.show(report['params'][k])}" for k in _SHOWN_PARAMS if k in report["params"]]
     place = report["params"].get("teleport", "inside")
     params = ", ".join(shown if place == "inside" else [*shown, f"teleport={place}"])
@@ -394,7 +394,7 @@ def inspect(edges: opt.EdgePath, *, reading: SignedEdges, json: opt.Json = False
         return
     weighted = False
     for report in reports.values():
-        # sums of repeated links are weights that the file does not have
+        # summing repeated links creates weights that the file does not have
         weighted |= report.pop("weighted") and found.weights is not None
         report["memory"] = out.size(report.pop("bytes"))
         if not undirected:
@@ -470,7 +470,7 @@ def parse_size(text: str) -> float:
     (2000000000.0, 1500000.0)
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt])i?b?", text.strip().lower())
-    if found is None or not float(found[1]):  # 10 may be meant as gigabytes, and would fill the disk as bytes
+    if found is None or not float(found[1]):  # a bare 10 may mean 10 GB; as bytes it fills the disk
         raise InputError(f"--memory must be a number with a unit, such as 500MB or 2GB, got {text!r}")
     return float(found[1]) * _UNITS[found[2]]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from apexrank.report import RankComparison
 
 _ROWS_SHOWN = 10
-_WIDTH = 9  # of a place in the table
+_WIDTH = 9  # marks of a place in the table
 _MARKS = {"holds": " ", "fails": "*", "no gain to prevent": "-"}
 _SHOWN = {
     "vertex": "vertex",
@@ -130,7 +130,7 @@ def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | No
 
 
 def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
-    """Read the weights of all vertices that a file names, since the report counts those that the graph lacks."""
+    """Read the weights of all vertices in a file, since the report counts those that are not in the graph."""
     from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
 
     seed_weights(path, graph, "spam")  # an error if the graph lacks all of them

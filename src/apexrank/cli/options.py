@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def panel(title: str | None = None) -> Callable[..., Any]:
-    """Return a maker of options that the help page lists under one heading; each is a field of a dataclass.
+    """Return a factory for options under one heading of the help page; each option is a field of a dataclass.
 
-    ``names`` are its flags, by default that of the field; ``choices`` the values that it may have.
+    ``names`` are the flags, by default the name of the field; ``choices`` are the allowed values.
     """
 
     def option(help: str, *names: str, default: Any = None, choices: Sequence[str] = (), **more: Any) -> Any:
@@ -57,7 +57,7 @@ large = panel("Larger than memory")
 written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write (default: print to the screen)."
 _METAVARS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH", list[str]: "NAMES"}
-_FLAGS = {"output": ("--output", "-o")}  # of options whose flag is not their name alone
+_FLAGS = {"output": ("--output", "-o")}  # flags of options that differ from their names
 
 
 def option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -72,7 +72,7 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
         groups[parameter.name] = group
         about = {each.name: each.metadata for each in fields(group)}
         for each in inspect.signature(group, eval_str=True).parameters.values():
-            if own := about[each.name]:  # an argument has its annotation already
+            if own := about[each.name]:  # an argument already has its annotation
                 kind, *_ = get_args(each.annotation) or (each.annotation,)
                 metavar = {"metavar": _METAVARS.get(kind)} | own["option"].keywords
                 names = own["names"] or _FLAGS.get(each.name, (flag(each.name),))
@@ -114,7 +114,7 @@ def flag(name: str) -> str:
 
 
 def as_words(options: Mapping[str, Any]) -> list[str]:
-    """Return options as the user types them; lists are repeated, and those of None left out.
+    """Return options as the user types them; a list repeats its option, and None is left out.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def refuse(wrong: object, message: str) -> None:
 def set_parameters(
     estimator: Any, given: Mapping[str, Any], chosen: str, renamed: Mapping[str, str] | None = None
 ) -> Any:
-    """Set parameters of an estimator; options that it does not have are refused in the name of what was chosen."""
+    """Set parameters of an estimator; the error about an option that it does not have names the chosen method."""
     for option, value in given.items():
         name = (renamed or {}).get(option, option)
         refuse(name not in estimator.get_params(), f"{chosen} has no {flag(option)}: leave it out")
@@ -209,7 +209,7 @@ class GraphStudyOutputs(ReportOptions):
     output: Path | None = written("CSV or Parquet file to write the whole table to.")
 
     def check(self, *inputs: Path | None) -> None:
-        """Raise InputError unless the inputs are there and the files can be written."""
+        """Raise InputError unless the inputs exist and the files can be written."""
         out.check_table(self.output, *inputs)
         out.check_report(self.report, *inputs)
         out.check_inputs(*inputs)
@@ -244,12 +244,12 @@ class CsvOptions(Strictness):
     )
 
     def given(self) -> dict[str, str]:
-        """Return the options that only CSV files have, where they are given."""
+        """Return the given options that apply only to CSV files."""
         options = {"encoding": self.encoding, "sep": self.sep}
         return {name: value for name, value in options.items() if value is not None}
 
     def read_table(self, path: Path, *, index: str | None = None) -> io.Table:
-        """Read a table, and tell what was guessed about it; a file of ballots has a note of its own on its index."""
+        """Read a table and print notes about guesses; ballot files have their own note about the index."""
         separator = "\t" if self.sep == "\\t" else self.sep
         try:
             table = io.read_table(path, encoding=self.encoding, separator=separator, index=index)
@@ -278,7 +278,7 @@ class CostOptions:
     )
 
     def pair(self) -> tuple[float, float] | None:
-        """Return cost and gain, checked; None where neither is given."""
+        """Return the validated cost and gain, or None if neither is given."""
         cost, gain = self.cost_false_alarm, self.gain_hit
         if cost is None or gain is None:
             refuse(cost != gain, "--cost-false-alarm and --gain-hit go together: give both")
@@ -325,7 +325,7 @@ EdgePath = Annotated[
         "files; - for standard input; or a graph file (see --format). graph rank also takes a folder of shards."
     ),
 ]
-# those of apexrank.graph.formats, which would load scipy
+# copied from apexrank.graph.formats, whose import would load scipy
 _FORMATS = (
     *("text", "jsonl", "parquet", "adjacency", "graphml", "gexf"),
     *("gml", "pajek", "matrix-market", "npz", "webgraph"),
@@ -368,7 +368,7 @@ class EdgeOptions(Strictness):
     )
 
     def columns(self) -> dict[str, str | int | None]:
-        """Return columns by name, or by position where the option is a whole number, for files without a header."""
+        """Return columns by name, or by position if the option is a whole number, for files without a header."""
         given = {"source": self.source, "target": self.target, "weight": self.weight}
         return {role: int(name) if name and name.isdecimal() else name for role, name in given.items()}
 
@@ -382,7 +382,7 @@ class EdgeOptions(Strictness):
         return {"directed": directed, "repeated": self.repeated, "self_loops": loops}
 
     def read_edges(self, path: Path) -> Edges:
-        """Read edges as the file has them, and tell which columns were guessed."""
+        """Read edges as they are in the file, and print which columns were guessed."""
         from apexrank.graph.files import edges_of_file
         from apexrank.graph.shards import is_shards
 
@@ -395,7 +395,7 @@ class EdgeOptions(Strictness):
         return edges
 
     def build(self, edges: Edges, *, signed: bool = False) -> Any:
-        """Make a graph or a signed graph of edges."""
+        """Build a graph or a signed graph from edges."""
         return apexrank.graph.as_graph(edges, **self._links(), signed=signed)
 
     def read(self, path: Path, *, signed: bool = False) -> Any:
@@ -408,7 +408,7 @@ class EdgeOptions(Strictness):
 
 
 def load_ranker(path: Path, groups: str | None) -> io.TableRanker:
-    """Load a model; a model without a column of groups takes that of ``--groups``."""
+    """Load a model; a model without a group column uses that of ``--groups``."""
     ranker = io.load_model(path)
     other = ranker.groups is not None and groups not in (None, ranker.groups)
     refuse(other, f"the model already ranks within groups (column {ranker.groups!r}): leave out --groups")
@@ -423,13 +423,13 @@ class Workers:
     workers: int | None = large("Number of processes for --engine dask (default: one per core).")
 
     def check(self, on_dask: bool) -> None:
-        """Refuse workers without Dask, and a number of them that is none."""
+        """Raise InputError for ``--workers`` without Dask, or below 1."""
         wrong = self.workers is not None and not (on_dask and self.workers >= 1)
         refuse(wrong, "--workers must be at least 1 and needs --engine dask")
 
     @contextmanager
     def cluster(self) -> Iterator[None]:
-        """Start the processes, and make them those that Dask uses."""
+        """Start the worker processes and register them with Dask."""
         try:
             from distributed import Client, LocalCluster
         except ImportError as error:
@@ -440,7 +440,7 @@ class Workers:
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,  # an error is one line, and the command prints it
+                silence_logs=logging.CRITICAL,  # the command prints errors itself, in one line
             ) as cluster,
             Client(cluster),
         ):
@@ -448,7 +448,7 @@ class Workers:
 
 
 def read_seeds(path: Path, graph: Graph, what: str) -> dict[Any, float]:
-    """Read the weights of the vertices that a file names; say on stderr which of them the graph lacks."""
+    """Read the weights of the vertices in a file; print on stderr which are not in the graph."""
     from apexrank.graph.vertex_files import seed_weights
 
     seeds, unknown = seed_weights(path, graph, what)
@@ -526,7 +526,7 @@ class BallotOptions(CsvOptions):
         return BallotLayout(kind, items_in, self.id, self.weights, split_names(self.drop, names), long)
 
     def _check(self) -> tuple[str, str, str] | None:
-        """Refuse options that contradict each other; return the three columns of ``--long``."""
+        """Raise InputError for contradictory options; return the three columns of ``--long``."""
         of_orders, rows = "orders have their items in the cells: leave out", "one row per voter"
         refuse(self.kind == "orders" and self.items_in == "rows", f"{of_orders} --items-in, {rows}")
         if self.long is None:
@@ -595,13 +595,13 @@ def errors_about(ballots: BallotFile) -> Iterator[None]:
 
 
 def note_ballots(ballots: BallotFile, reading: BallotOptions, *, scales: bool) -> None:
-    """Print what was guessed about a file and, if asked, that its voters use different scales."""
+    """Print guesses about a file and, if requested, a note that its voters use different scales."""
     uneven = ballots.uneven_scales() if scales else None
     reading.note(*(f"{ballots.source}: {each}" for each in (*ballots.notes, uneven) if each))
 
 
 def note_gaps(ballots: BallotFile, missing: str) -> None:
-    """Print what is missing beside a table that does not show it."""
+    """Print a note about missing scores that the table does not show."""
     if gaps := ballots.gaps(missing):
         out.note(f"{ballots.source}: {gaps}")
 

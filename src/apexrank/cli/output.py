@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ROWS_ON_SCREEN, _ROWS_OF_FILE = 20, 10
-_COLUMNS_BEFORE = 2  # of what is shown while the number of steps is not known
+_COLUMNS_BEFORE = 2  # columns of the progress line while the number of steps is unknown
 _PICTURES = (".png", ".svg", ".pdf")
 SPREADSHEET_SAFE: ContextVar[bool] = ContextVar("spreadsheet_safe", default=False)  # --spreadsheet-safe
-# Flags of the running verb by parameter, and those of the verb that made its input by parameter with "=".
+# Flags of the running command by parameter, and flags of the command that wrote its input by parameter with "=".
 OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
-# Parameters of the library whose option has another name.
+# Library parameters whose option has a different name.
 _RENAMED = {
     "cv": "folds",
     "direction": "distrust",
@@ -93,7 +93,7 @@ def _option(found: re.Match[str]) -> str:
     except (SyntaxError, ValueError):
         given = value[1:]
     text = ",".join(given) if isinstance(given, list) else str(given)
-    return f"{flag} {shlex.quote(printable(text))}"  # names of columns may hold control characters
+    return f"{flag} {shlex.quote(printable(text))}"  # column names may contain control characters
 
 
 def size(n_bytes: float) -> str:
@@ -134,7 +134,7 @@ class Stopwatch(dict[str, float]):
         self._began = time.perf_counter()
 
     def end(self, stage: str) -> None:
-        """Note how long a stage took, and begin the next one."""
+        """Record the duration of a stage and start the next one."""
         now = time.perf_counter()
         self[stage], self._began = round(now - self._began, 3), now
 
@@ -145,16 +145,16 @@ class Stopwatch(dict[str, float]):
 
 
 def print_json(report: Mapping[str, Any], output: Path | None = None, **tables: pl.DataFrame) -> None:
-    """Print a report as JSON, with the tables that no ``output`` file has."""
+    """Print a report as JSON, including tables that were not written to an ``output`` file."""
     notes = {"notes": [in_options(note) for note in report["notes"]]} if "notes" in report else {}
     rows = {} if output is not None else {name: table.to_dicts() for name, table in tables.items()}
     typer.echo(json_text({**report, **notes, **rows}))
 
 
 def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:
-    """Turn columns of text that holds nothing but whole numbers, as ids in CSV files are, into integers.
+    """Convert text columns that hold only whole numbers, such as ids in CSV files, to integers.
 
-    Text such as 007 or 1.50 stays, as a number would not.
+    Text such as 007 or 1.50 is kept, because a number would change it.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def plural(number: float, one: str, many: str = "") -> str:
 
 
 def ended(converged: bool, steps: int) -> str:
-    """Say how an iteration ended.
+    """Describe how an iteration ended.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def ended(converged: bool, steps: int) -> str:
 
 
 def print_written(output: Path | None, about: str = "") -> None:
-    """Print the name of a file that was written, if one was wanted."""
+    """Print the name of a file that was written, if any."""
     if output is not None:
         typer.echo(f"written: {output}{about}")
 
@@ -224,7 +224,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
         table.add_column(Text(printable(header)), justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(Text(show(cell)) for cell in row))
-    # Wide enough for any table where no person's screen sets the width.
+    # Wide enough for any table if the output is not a terminal.
     console = Console() if is_terminal() else Console(width=200)
     with console.capture() as capture:
         console.print(table)
@@ -252,7 +252,7 @@ def print_frame(frame: pl.DataFrame) -> None:
 
 
 def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
-    """Write a frame to a CSV or Parquet file, if one is wanted."""
+    """Write a frame to a CSV or Parquet file, if one was requested."""
     if output is not None:
         write_frames([frame], output)
 
@@ -272,9 +272,9 @@ def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def show_frame(frame: pl.DataFrame, output: Path | None, rows: int = _ROWS_OF_FILE) -> bool:
-    """Print a frame, or the head of one that was written to a file; return whether text may follow.
+    """Print a frame, or the head of one that was written to a file; return whether text may follow it.
 
-    Nothing may follow CSV that goes to a program.
+    No text may follow CSV in a pipe.
     """
     if output is None:
         print_frame(frame)
@@ -310,7 +310,7 @@ def is_terminal() -> bool:
 
 @contextmanager
 def _warnings_as_notes(about: str, strict: bool | None) -> Iterator[None]:
-    """Print each distinct warning of a block that ends well as a note; if strict, the first one is an error."""
+    """Print each distinct warning of a block that succeeds as a note; if strict, the first one is an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("error" if strict else "always", UserWarning)
         try:
@@ -328,7 +328,7 @@ class Progress:
         self._bar, self._task = bar, bar.add_task(message, total=None)
 
     def update(self, what: str | None = None, done: int | None = None, total: int | None = None) -> None:
-        """Show what is being done, and how many of all steps are."""
+        """Show the current activity and the number of finished steps."""
         from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
 
         if total is not None and len(self._bar.columns) == _COLUMNS_BEFORE:
@@ -342,7 +342,7 @@ class Progress:
 
 @contextmanager
 def working(message: str, about: str = "", strict: bool | None = None) -> Iterator[Progress | None]:
-    """Show what is being done while a block runs, if stderr is a terminal; then print each distinct warning as a note.
+    """Show progress while a block runs, if stderr is a terminal; then print each distinct warning as a note.
 
     Loops over `apexrank.progress.steps` get a bar. The notes begin with ``about``; if ``strict`` they are errors.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RankOptions:
-    """Rows and columns to keep, and where they go."""
+    """Rows and columns to keep, and the output file."""
 
     top: str | None = opt.plain(
         "Keep the best N rows (of each group), or a share such as 5%.", metavar="N|N%"
@@ -116,7 +116,7 @@ def rank(
 
 
 def _places(top: str, n: int, groups: str | None) -> int:
-    """Number of rows that ``--top`` asks for.
+    """Number of rows for ``--top``.
 
     Examples
     --------
@@ -150,5 +150,5 @@ def _run(ranked: pl.DataFrame, groups: str | None, id: str | None) -> pl.DataFra
 
 
 def _tag(model: Path) -> str:
-    """Return the name of the run: that of the model file, in one word."""
+    """Return the name of the run: the name of the model file as one word."""
     return "-".join(model.stem.split()) or "apexrank"

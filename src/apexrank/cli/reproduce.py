@@ -55,7 +55,7 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the papers; exit with code 1 if a verdict differs from the record.
 
-    'all' runs every one of them; the folder then also has reproduce.json and reproduce.md. With options other than
+    'all' runs all of them; the folder then also has reproduce.json and reproduce.md. With options other than
     --n-jobs an experiment is not compared with the record.
     """
     import apexrank_papers as papers

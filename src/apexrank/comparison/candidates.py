@@ -93,7 +93,7 @@ class Logistic(Candidate):
     """Logistic regression with a ridge penalty of selected strength."""
 
     name: str = "logistic regression"
-    form = "a coefficient a feature"
+    form = "one coefficient per feature"
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 
     @property
@@ -109,7 +109,7 @@ class LinearPush(Candidate):
     """P-Norm Push with selected p and penalty."""
 
     name: str = "linear push"
-    form = "a coefficient a feature"
+    form = "one coefficient per feature"
     in_threads = True
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3)
@@ -137,7 +137,7 @@ class Additive(Candidate):
     """P-Norm Push of additive scores with selected p, penalty and number of column pairs."""
 
     name: str = "additive push"
-    form = "a curve a feature"
+    form = "one curve per feature"
     in_threads = True
     ps: Sequence[float] = (4.0,)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -170,7 +170,7 @@ class Trees(Candidate):
     """
 
     name: str = "boosted trees"
-    form = "trees for programs to read"
+    form = "trees, readable only by programs"
     in_threads = True
     ps: Sequence[float | None] = (None,)
     leaves: Sequence[int] = (4, 16)

@@ -404,7 +404,7 @@ def _foretell(top: trials.Top, y: np.ndarray, weight: np.ndarray, options: Optio
     points = f"{100 * least:.0f} points at the top"
     sentence = f"differences of less than about {points} cannot be told from chance"
     if few is not None:
-        sentence = f"too few to tell rankers apart ({few}): what follows is a hint at most"
+        sentence = f"too few to tell rankers apart ({few}): treat the results as hints"
         notes.append(sentence)
     if options.tell is not None:
         options.tell(sentence)

@@ -293,7 +293,7 @@ def too_few(positives: float, negatives: float, places: float) -> str | None:
         (places, "rows at the top"),
     ):
         if number < FEW:
-            return f"only {number:.0f} {what}, of fewer than {FEW} nobody can tell"
+            return f"only {number:.0f} {what}; at least {FEW} are needed"
     return None
 
 
@@ -307,7 +307,7 @@ def judge(found: Comparison) -> Verdict:
     bases = [names.index(name) for name in BASELINES if name in names] or [0]
     gaps = {base: found.difference(best, base) for base in bases if base != best}
     against = [
-        f"with {names[base]} {_percent(found, base)} ({points(gap)}{'' if gap.low > 0 else ', maybe chance'})"
+        f"with {names[base]} {_percent(found, base)} ({points(gap)}{'' if gap.low > 0 else ', possibly by chance'})"
         for base, gap in gaps.items()
     ]
     opening = f"With {names[best]} {_percent(found, best)} {_of_what(found)}"
@@ -325,7 +325,7 @@ def _costs(found: Comparison) -> str:
     for candidate, auc, size in zip(found.candidates, aucs, found.sizes, strict=True):
         known = [None if size is None else f"{size:,}", candidate.form]
         parts.append(", ".join([f"{candidate.name} {max(aucs) - auc:.3f}", *filter(None, known)]))
-    return f"What each costs (AUC, numbers in the model, reading): {'; '.join(parts)}."
+    return f"Costs (AUC below the best, numbers in the model, form): {'; '.join(parts)}."
 
 
 def _percent(found: Comparison, i: int) -> str:

@@ -86,7 +86,7 @@ def compare_table(
     y = y.astype(bool)
     check_encoding(recipe.imputation, recipe.encoder_scale)
     if recipe.imputation == "keep":
-        raise InputError("some of the rankers take no missing values: use `impute='median'`")
+        raise InputError("some of the rankers do not accept missing values: use `impute='median'`")
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
         raise InputError(
@@ -189,10 +189,10 @@ def _times(table: Table, name: str, target: str) -> np.ndarray:
         column = Category(name)
     if isinstance(column, Category):
         raise InputError(
-            f"{table.source} column {name!r}: write times as numbers or as 2024-12-31 to put them in order"
+            f"{table.source} column {name!r}: write times as numbers or dates such as 2024-12-31"
         )
     times = column.parse(table, training=True)[:, 0]
-    refuse_row(table, name, np.isnan(times), "the time is missing; fill it in or take the row out")
+    refuse_row(table, name, np.isnan(times), "the time is missing: fill it in or drop the row")
     return times
 
 
@@ -231,6 +231,6 @@ def _same_rows(table: Table, tested: Table | None, names: Sequence[str]) -> list
     once = own.filter(own.is_unique())
     again = other.join(once, on=list(names), how="semi", nulls_equal=True).height
     if own.equals(other) or 2 * again > other.height:
-        return ["The test rows are training rows, so nothing here says how new rows are ranked."]
+        return ["The test rows are training rows, so these results say nothing about new rows."]
     counted = f"{again:,} of {other.height:,} test rows repeat a training row in all columns used"
     return [f"{counted}: the measures are better than on new rows."] if again else []

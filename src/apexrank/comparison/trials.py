@@ -56,7 +56,7 @@ class Top:
         """
         if fpr is not None:
             if given is not None:
-                raise InputError("`top` and `fpr` are two ways to say what counts: give one of them")
+                raise InputError("`top` and `fpr` are alternatives: give one of them")
             if not 0 < fpr < 1:
                 raise InputError(f"`fpr` must be a share between 0 and 1, got {fpr!r}")
             return cls(fpr=float(fpr))

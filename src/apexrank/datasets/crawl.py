@@ -103,7 +103,7 @@ def make_crawl(
         bunch = plant_farms(adjacency, farms=farms, boosters=boosters, random_state=rng)
         bunch.pop("hijacked_links")
         host = np.concatenate([host, np.int32(hosts) + bunch.farm[honest:]])
-    bunch.update(host=host, source="made up", DESCR=cleandoc(make_crawl.__doc__ or ""))
+    bunch.update(host=host, source="synthetic", DESCR=cleandoc(make_crawl.__doc__ or ""))
     return bunch
 
 

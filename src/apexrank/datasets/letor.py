@@ -252,7 +252,7 @@ def _checked_values(
             f"is beyond `n_features={n_features}`; raise `n_features` or leave it out",
         )
     if null == "raise":
-        refuse(np.isnan(values), "is NULL; choose `null='nan'`, 'zero', 'min' or a number to put there")
+        refuse(np.isnan(values), "is NULL; choose `null='nan'`, 'zero', 'min' or a number to replace it")
     elif null not in ("nan", "min"):
         values[np.isnan(values)] = 0.0 if null == "zero" else null
     return values

@@ -107,7 +107,7 @@ def make_push_example(
         feature_names=(_NAMES + [f"noise_{j}" for j in range(len(_NAMES), n_features)])[:n_features],
         target_names=np.array(["honest", "fraud"]),
         segment=np.array([s.name for s in SEGMENTS])[kind],
-        source="made up",
+        source="synthetic",
     )
     return finish(bunch, make_push_example.__doc__, return_X_y=return_X_y, as_frame=as_frame)
 
@@ -190,6 +190,6 @@ def make_letor_example(
         docids=np.array([f"q{q + 1}-{i + 1}" for q, i in zip(query, place, strict=True)], dtype=object),
         feature_names=feature_names(n_features),
         coef=coef,
-        source="made up",
+        source="synthetic",
         DESCR=cleandoc(make_letor_example.__doc__ or ""),
     )

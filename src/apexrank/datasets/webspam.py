@@ -163,7 +163,9 @@ def _read_graph(file: Path) -> _Links:
         if host < n:
             _add(file, number, links, host, line)
         elif line.strip():
-            raise InputError(f"{file} line {number}: the file goes on after the {n} hosts of its first line")
+            raise InputError(
+                f"{file} line {number}: the file continues after the {n} hosts of its first line"
+            )
         host += 1
     # the empty line of a last host without links may lack its line end, and is then not a line
     if host < n - 1:

@@ -131,7 +131,8 @@ def round_scorecard(
         "average_precision" (for more than 50 rows), for grades or groups "ndcg", "ndcg_at_10" and "average_precision".
     sample_weight, groups : arrays, optional
         As in the ranker's ``fit``: a ranker fitted with weights must be rounded with them, and a model file does not
-        store them. Without weights there is a warning if the objective of a model file differs on as many rows.
+        store them. Without weights, a warning is given if there are as many rows as in training but the objective of
+        the model file differs.
     feature_names : sequence of str, optional
         Names of the columns, for a model fitted on an array; by default ``x0``, ``x1``, ….
 

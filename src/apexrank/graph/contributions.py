@@ -341,7 +341,7 @@ def begin(space, vertex):
 def _sweep(pattern, space, damping, threshold, home):
     """Push from a queue until no residual is above its threshold.
 
-    Along out-links, ``home`` receives the mass of dangling vertices. Against in-links it is −1: walks end there.
+    Along out-links, ``home`` receives the mass of dangling vertices. Against in-links it is −1: walks end at them.
     """
     # one loop without calls, because passing a tuple of arrays costs more than an addition
     indptr, indices, weights, out_weight = pattern

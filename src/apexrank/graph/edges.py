@@ -352,7 +352,10 @@ def is_matrix(data: Any) -> bool:
 def _as_numbers(matrix: Any) -> Any:
     """Convert a matrix of Python objects to floats; other tables raise the messages that scikit-learn expects."""
     if matrix.dtype.kind == "O":
-        return matrix.astype(np.float64)
+        try:
+            return matrix.astype(np.float64)
+        except ValueError:
+            return matrix  # rejected later because of its type
     if len(matrix.shape) == 2 and matrix.shape[0] != matrix.shape[1]:
         try:
             check_array(matrix, accept_sparse=True)

@@ -413,7 +413,7 @@ def refuse_lost_edge(table: EdgeTable, is_vertex: Callable[[str], bool]) -> None
     for end in filter(is_vertex, ends):
         raise InputError(
             f"{table.file} line 1 was taken for names of columns, but {end!r} is also a vertex: "
-            "begin the file with a line such as source,target"
+            "start the file with a header such as source,target"
         )
 
 

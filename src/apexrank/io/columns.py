@@ -248,7 +248,7 @@ def labelled_rows(table: Table, target: str, *, empty: bool = False) -> tuple[Ta
         raise InputError(f"{table.source} column {target!r} has no values: name another target")
     if known.all():
         return table, []
-    left = f"{np.sum(~known):,} of {len(table):,} rows of {table.source}, whose target {target!r} is missing"
+    left = f"{np.sum(~known):,} of {len(table):,} rows of {table.source}, because the target {target!r} is missing"
     return table.take(np.flatnonzero(known)), [f"left out: {left}"]
 
 

@@ -200,7 +200,7 @@ def fit_table_blocks(
         positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
     if without:
         notes.append(
-            f"left out: {without:,} of {n:,} rows of {path}, whose target {recipe.target!r} is missing"
+            f"left out: {without:,} of {n:,} rows of {path}, because the target {recipe.target!r} is missing"
         )
     prepared = choose_columns(names, facts, recipe, head.separator, str(path))
     stats = mapped(tables, _checked_stats, prepared.columns, recipe, merge=merge_stats)

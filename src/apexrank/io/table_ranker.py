@@ -356,9 +356,7 @@ class TableRanker:
         extra = [name for name in table.names if name not in known]
         notes = self.encoder.notes(table)
         if extra:
-            notes.insert(
-                0, f"{table.source} has columns the model does not know, left aside: {quoted(extra)}"
-            )
+            notes.insert(0, f"{table.source} has columns the model does not know, ignored: {quoted(extra)}")
         return notes
 
     def drift(self, table: Table, scores: np.ndarray) -> dict[str, float]:

@@ -52,8 +52,8 @@ class UnknownLink(OrderedLists):
 
     It is convex with a 1/s-Lipschitz gradient, takes one sort and one PAV, and is zero exactly if
     ``θ_i − θ_j ≥ s·(y_i − y_j)`` for all y_i > y_j: s is a margin. Since ``m_s(s·u) = s·m_1(u)``, s only scales the
-    scores. For s = 0 it is ``<θ↓,y↓> − <θ,y>``, the Lovász–Bregman divergence of a cardinality-based function, which
-    equal scores make 0.
+    scores. For s = 0 it is ``<θ↓,y↓> − <θ,y>``, the Lovász–Bregman divergence of a cardinality-based function, and is
+    0 for equal scores.
 
     The chapter's variant for ranking also minimises over increasing transforms of y; equal targets for all rows then
     solve it unless there is a margin. :class:`apexrank.objectives.retarget.Retarget` has margins.
@@ -95,7 +95,7 @@ class UnknownLink(OrderedLists):
         group_weight: ArrayLike | None = None,
     ) -> None:
         check_finite("strong_convexity", strong_convexity, 0)
-        nothing = "no link to fit: y has one value only in every group"
+        nothing = "there is no link to fit: y has only one value in every group"
         super().__init__(y, groups, sample_weight, group_weight, normalize, nothing)
         self.y, self.s = self.relevance, float(strong_convexity)
         values = self.y[self.order.rows]

@@ -289,5 +289,5 @@ def known_divergence(divergence: str | Divergence) -> Divergence:
             f"retargeting cannot use {atom.name}: {reason}; use squared, kl, i-divergence or shifted-i-divergence"
         )
     if getattr(atom, "weight", None) is not None:
-        raise InputError(f"retargeting needs {atom.name} without weights of its own: use `sample_weight`")
+        raise InputError(f"retargeting needs {atom.name} without its own weights: use `sample_weight`")
     return atom

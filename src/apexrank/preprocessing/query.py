@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.errors import InputError
-from apexrank.validation import Segments, check_choice, check_frame, segment
+from apexrank.validation import Segments, check_choice, check_frame, own_errors, segment
 
 _MISSING = ("raise", "keep")
 _LEARNT = ("offset_", "scale_", "values_")
@@ -184,6 +184,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled.data = rescaled(scaled.data, 0.0, self.scale_[scaled.indices])
         return scaled
 
+    @own_errors()
     def _checked(self, X: Any, *, reset: bool) -> Any:
         check_choice("method", self.method, _METHODS)
         check_choice("missing", self.missing, _MISSING)

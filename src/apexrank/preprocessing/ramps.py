@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from apexrank.errors import InputError
 from apexrank.problem.ramps import RampBasis, RampRows
 from apexrank.rankers.base import validated_weight
-from apexrank.validation import check_count, check_frame, is_missing
+from apexrank.validation import check_count, check_frame, is_missing, own_errors
 
 MOST_LEVELS = 1000  # maximum number of levels of a text column
 
@@ -87,6 +87,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return RampRows(self.numbers(X, reset=False), self.basis_)
 
+    @own_errors()
     def numbers(self, X: Any, *, reset: bool) -> np.ndarray:
         """Validated numeric rows, with text encoded by its position among the levels and missing values as NaN."""
         check_frame(X)

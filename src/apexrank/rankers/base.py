@@ -52,6 +52,8 @@ from apexrank.validation import (
     check_two_classes,
     check_weights,
     is_device_array,
+    on_host,
+    own_errors,
 )
 
 Power = tuple[float, float]
@@ -123,6 +125,7 @@ def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
 # ---------------------------------------------------------------- reading rows
 
 
+@own_errors()
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision.
 
@@ -133,21 +136,14 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
         X = estimator._as_numbers(X, options.get("reset", True))
         options = {**estimator._checks, **options}
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
-    try:
-        found = validate_data(estimator, X, y, **options)
-    except ValueError as error:
-        if "string to float" not in str(error):
-            raise
-        raise InputError(
-            f"X has a column of text ({error}): encode it, for example with scikit-learn's OneHotEncoder, or fit an "
-            "apexrank.io.TableRanker, which does"
-        ) from None
+    found = validate_data(estimator, X, y, **options)
     rows, *rest = found if isinstance(found, tuple) else (found,)
     if sparse.issparse(rows):
         rows = rows.astype(np.float64, copy=False)
     return (rows, *rest) if rest else rows
 
 
+@own_errors()
 def validated_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Check that there is one finite, non-negative weight per row."""
     if sample_weight is None:
@@ -217,7 +213,8 @@ def read_rows(
         return DeviceTraining(X, labels, weight, groups, binary)
     X, y = validated(estimator, X, y, y_numeric=not binary, reset=reset)
     if binary:
-        check_classification_targets(y)
+        with own_errors():
+            check_classification_targets(y)
         classes, label = np.unique(y, return_inverse=True)
         check_two_classes(classes.tolist(), f" ({type_of_target(y)})")
         turned = first_is_positive(classes.tolist(), estimator.pos_label)
@@ -362,7 +359,9 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Weighted share of rows whose class is predicted correctly."""
         if not is_dask(X):
-            return super().score(X, y, sample_weight)
+            validated_weight(on_host(sample_weight), y)
+            with own_errors():
+                return ClassifierMixin.score(self, X, y, sample_weight)
         from apexrank.problem.dask import accuracy
 
         return accuracy(self, X, y, sample_weight)

@@ -82,7 +82,9 @@ class Rounds:
         scored = GivenScores(self.held_out_scores, (False, True))
         found = measure(self.scorer, scored, rows.X, rows.labels, rows.weight, rows.groups)
         if np.isnan(found):
-            raise InputError("scoring gives no number on the held-out rows: they need rows of both classes")
+            raise InputError(
+                "`scoring` returned no number on the held-out rows: they need rows of both classes"
+            )
         return found
 
     @property

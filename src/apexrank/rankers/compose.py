@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -203,5 +202,5 @@ class LinearRanker(SolverOptions, GradedRanker):
     ) -> float:
         """Accuracy for two classes, else the mean NDCG over the groups."""
         if _is_binary(self):
-            return ClassifierMixin.score(self, X, y, sample_weight)
+            return BinaryRanker.score(self, X, y, sample_weight)
         return super().score(X, y, sample_weight=sample_weight, groups=groups)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
+from apexrank.objectives.margins import checked_relevance
 from apexrank.problem.design import Matrix, pull_back, tied_scores
 from apexrank.rankers.base import checked_rows, validated, validated_weight
 from apexrank.validation import SMALLEST, check_count, check_finite, check_not_huge
@@ -96,7 +97,7 @@ class Isotron(RegressorMixin, BaseEstimator):
             raise InputError("one link is for all rows: leave out groups")
         slope = self._check_numbers()
         rows, y = validated(self, X, y, y_numeric=True)
-        y = np.asarray(y, dtype=float)
+        y = checked_relevance(y)
         weight = validated_weight(1.0 if sample_weight is None else sample_weight, rows)
         assert weight is not None
         check_not_huge("X", rows)

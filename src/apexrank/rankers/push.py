@@ -40,7 +40,7 @@ from apexrank.rankers.base import (
 )
 from apexrank.rankers.together import JointFit, can_join, fit_folds, held_out_scores
 from apexrank.solvers import CoordinateDescent, Solution, Solver
-from apexrank.validation import SMALLEST, check_choice, check_folds, on_host
+from apexrank.validation import SMALLEST, check_choice, check_folds, on_host, own_errors
 
 
 def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
@@ -478,7 +478,8 @@ class PNormPushCV(LinearBinaryRanker):
             told, label = column_or_1d(on_host(y)), self.classes_.tolist()[1]
             if isinstance(self.classes_, Turned):
                 told, label = data.columns()[0].astype(int), 1
-            columns = indexable(X, told, sample_weight, groups)
+            with own_errors():
+                columns = indexable(X, told, sample_weight, groups)
             scores = self._cross_validate(columns, alphas, self._ranker(pos_label=label))
         else:
             scores = self._cross_validate_together(data, rankers)

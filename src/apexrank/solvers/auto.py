@@ -1,4 +1,4 @@
-"""Composite solvers: the default, continuation for p = ∞ by ever sharper smooth problems, and lookup by name."""
+"""Composite solvers: the default, continuation for p = ∞ by increasingly sharp smoothing, and lookup by name."""
 
 from __future__ import annotations
 

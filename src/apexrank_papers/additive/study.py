@@ -99,7 +99,7 @@ def additive_study(
     for names, there in ((tables, TABLES), (methods, known)):
         for name in names:
             if name not in there:
-                raise InputError(f"{name!r} is no table or ranker of the study, or is not installed")
+                raise InputError(f"{name!r} is not a table or ranker of the study, or is not installed")
     if data:
         check_present(tables, data)
     seeds = range(random_state, random_state + n_splits)

@@ -2,7 +2,7 @@
 
 The colluders control their layers. In each of them a share of the vertices, the strength, links only to the target; the
 others link as before. A weak attack is hard to detect and a strong one raises the target further, so every method is
-judged by the strength that hurts it most. The threshold 1.5 was chosen on draws 1000 to 1007 of the made-up graph.
+judged by the strength that hurts it most. The threshold 1.5 was chosen on draws 1000 to 1007 of the synthetic graph.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ METHODS: dict[str, dict[str, Any]] = {
     BOTH: {"method": "median", "trim": TRIM},
 }
 PLACE, DISTANCE = "share of vertices below the target", "L1 distance"
-MADE_UP, VOTES, RATINGS = "made-up", "wiki-Vote", "bitcoin-otc"
+SYNTHETIC, VOTES, RATINGS = "synthetic", "wiki-Vote", "bitcoin-otc"
 FILES = {VOTES: "wiki-Vote.txt.gz", RATINGS: "soc-sign-bitcoinotc.csv.gz"}
 COLLUDING = tuple(range(6))
 
@@ -61,7 +61,7 @@ class Honest(NamedTuple):
     target: int
 
 
-def made_up(n: int, seed: int) -> Honest:
+def synthetic(n: int, seed: int) -> Honest:
     """Draw a graph and views of it with 30 % noise."""
     rng = np.random.default_rng(seed)
     links = data.true_graph(n, rng).links
@@ -112,7 +112,7 @@ def pushed(view: csr_array, target: int, strength: float, rng: np.random.Generat
 
 def consensus_collusion(
     *,
-    graphs: Sequence[str] = (MADE_UP, VOTES, RATINGS),
+    graphs: Sequence[str] = (SYNTHETIC, VOTES, RATINGS),
     n: int = 200,
     draws: int = 20,
     real_draws: int = 4,
@@ -124,22 +124,26 @@ def consensus_collusion(
     Parameters
     ----------
     graphs : sequence of str
-        Any of "made-up", "wiki-Vote", "bitcoin-otc"; graphs without a data file are left out.
+        Any of "synthetic", "wiki-Vote", "bitcoin-otc"; graphs without a data file are left out.
     n : int
-        Number of vertices of the made-up graph.
+        Number of vertices of the synthetic graph.
     draws, real_draws : int
         Draws of graph, layers and target; for the other graphs, of layers, target and colluders.
     n_jobs, random_state : int
         Number of processes, and first seed.
     """
     check_repeated("draws", min(draws, real_draws))
-    kinds: dict[str, Callable[[int], Honest]] = {MADE_UP: partial(made_up, n), VOTES: votes, RATINGS: ratings}
+    kinds: dict[str, Callable[[int], Honest]] = {
+        SYNTHETIC: partial(synthetic, n),
+        VOTES: votes,
+        RATINGS: ratings,
+    }
     if not graphs or not set(graphs) <= set(kinds):
-        raise InputError(f"graphs must be some of {', '.join(kinds)}, got {graphs!r}")
-    there = [name for name in graphs if name == MADE_UP or data_path("graphs", FILES[name]) is not None]
+        raise InputError(f"`graphs` must be some of {', '.join(kinds)}, got {graphs!r}")
+    there = [name for name in graphs if name == SYNTHETIC or data_path("graphs", FILES[name]) is not None]
     found = {
         name: over_splits(
-            partial(_measure, kinds[name]), draws if name == MADE_UP else real_draws, n_jobs, random_state
+            partial(_measure, kinds[name]), draws if name == SYNTHETIC else real_draws, n_jobs, random_state
         )
         for name in there
     }
@@ -161,7 +165,7 @@ def consensus_collusion(
         "The target is drawn from the lower half of the true ranks.",
         f"Cells: mean over the draws at the strength, out of {', '.join(map(str, STRENGTHS))}, that raises the target "
         "most, or moves the ranks furthest; for the answers the strength is chosen in each draw. Place 1 is the top, 0 "
-        f"the bottom. The threshold {TRIM} was chosen on draws 1000 to 1007 of the made-up graph.",
+        f"the bottom. The threshold {TRIM} was chosen on draws 1000 to 1007 of the synthetic graph.",
         *([f"Missing data: {', '.join(missing)}."] if missing else []),
     ]
     verdicts = [verdict for name, each in found.items() for verdict in _verdicts(name, each)]

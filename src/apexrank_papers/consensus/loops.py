@@ -45,9 +45,13 @@ class LoopedConsensusRank(ConsensusRank):
     def _check(self) -> None:
         super()._check()
         if self.method != "blend" or self.variant not in LOOPS:
-            raise InputError(f"variant must be {' or '.join(LOOPS)} of method='blend', got {self.variant!r}")
+            raise InputError(
+                f"`variant` must be {' or '.join(LOOPS)} with `method='blend'`, got {self.variant!r}"
+            )
         if self.divergence not in ("kl", "squared"):  # others may have more curvature than KL of the weights
-            raise InputError(f"the step of a loop is safe for kl and squared only, got {self.divergence!r}")
+            raise InputError(
+                f"the step of a loop is safe only for `divergence` kl and squared, got {self.divergence!r}"
+            )
 
     def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
         return problem.prior

@@ -33,7 +33,7 @@ def consensus_recency(*, half: int = 2, slices: int = 16, half_lives: tuple[floa
         Half-lives of the union, in layers.
     """
     if half not in (1, 2) or slices < 4:
-        raise InputError(f"half must be 1 or 2 and slices at least 4, got {half!r} and {slices!r}")
+        raise InputError(f"`half` must be 1 or 2 and `slices` at least 4, got {half!r} and {slices!r}")
     layers = _slices(half, slices)
     found: dict[str, list[tuple[float, float, float]]] = {}
     for now in range(slices // 2, slices):

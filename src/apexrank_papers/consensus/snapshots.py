@@ -77,7 +77,7 @@ def consensus_snapshots(
     """
     check_repeated("draws", draws)
     if days < 2 or window < 2:
-        raise InputError(f"days and window must be at least 2, got {days!r} and {window!r}")
+        raise InputError(f"`days` and `window` must be at least 2, got {days!r} and {window!r}")
     values = over_splits(partial(_measure_draw, n, days, window, noise, drift), draws, n_jobs, random_state)
     own = np.moveaxis(values[:, : len(METHODS)], 2, 3)  # draws x methods x measures x days
     columns = {"mean": own.mean(axis=0), "standard_error": standard_error(own)}

@@ -112,7 +112,7 @@ def consensus_study(
     check_repeated("draws", draws)
     unknown = [group for group in groups if group not in GROUPS]
     if unknown or not groups:
-        raise InputError(f"groups must be some of {', '.join(GROUPS)}, got {groups!r}")
+        raise InputError(f"`groups` must be some of {', '.join(GROUPS)}, got {groups!r}")
     settings = [setting for group in groups for setting in GROUPS[group]]
     values = over_splits(partial(_measure_draw, n, tuple(groups)), draws, n_jobs, random_state)
     table = _tidy(values, settings)

@@ -62,7 +62,7 @@ def bounded_weights(rho: np.ndarray, d: np.ndarray, c: float, least: float) -> n
     [0.9, 0.1]
     """
     if not 0 <= least * len(rho) <= 1:
-        raise InputError(f"least must be from 0 to 1/{len(rho)}, got {least!r}")
+        raise InputError(f"`least` must be from 0 to 1/{len(rho)}, got {least!r}")
     free = softmax(np.log(rho) - d / c)
     order = np.argsort(free)
     for held in range(len(rho)):  # the smallest entries are at the bound

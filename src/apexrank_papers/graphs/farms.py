@@ -2,7 +2,7 @@
 
 The dissertation's crawl (Acharyya 2013, sec. 6.4.2) with its human labels is not public. Here the spam is planted:
 farms of boosters that link to their target, which links back (`apexrank.datasets.crawl.plant_farms`), in cnr-2000
-if it is in ``$APEXRANK_DATA``, or else in a made-up crawl. A folder of WEBSPAM-UK has hosts with human judgements.
+if it is in ``$APEXRANK_DATA``, or else in a synthetic crawl. A folder of WEBSPAM-UK has hosts with human judgements.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def farmed_crawl(
     Examples
     --------
     >>> farmed_crawl("synthetic", 200, 2, 5, 0, random_state=0).name
-    'a made-up crawl (200 vertices, 2,000 links) with 2 farms of 5 boosters'
+    'a synthetic crawl (200 vertices, 2,000 links) with 2 farms of 5 boosters'
     """
     if data not in CRAWLS:
         return webspam(data, self_loops)
@@ -81,7 +81,9 @@ def farmed_crawl(
 def webspam(folder: str, self_loops: str = "keep") -> Web:
     """Read the hosts of a WEBSPAM-UK folder; all spam hosts are targets."""
     if not Path(folder).is_dir():
-        raise InputError(f"data must be one of {', '.join(CRAWLS)} or a folder of WEBSPAM-UK, got {folder!r}")
+        raise InputError(
+            f"`data` must be one of {', '.join(CRAWLS)} or a folder of WEBSPAM-UK, got {folder!r}"
+        )
     hosts = load_webspam(folder)
     spam, judged = hosts.labels == 1, hosts.labels >= 0
     if not (spam.any() and (judged & ~spam).any()):
@@ -96,7 +98,7 @@ def _crawl(crawl: str, n: int, random_state: int) -> tuple[str, csr_array]:
     if crawl == USUAL or (crawl == "auto" and there):
         return USUAL, load_cnr_2000().adjacency
     made = make_crawl(n, mean_degree=min(10.0, n / 20), random_state=random_state)
-    return "a made-up crawl", made.adjacency
+    return "a synthetic crawl", made.adjacency
 
 
 def labelled_sample(
@@ -114,7 +116,9 @@ def labelled_sample(
     (10, False)
     """
     if not 0 < share < 1:
-        raise InputError(f"labels are shares of the judged vertices, above 0 and below 1, got {share!r}")
+        raise InputError(
+            f"`labels` must be shares of the judged vertices, above 0 and below 1, got {share!r}"
+        )
     pool = np.arange(len(spam)) if judged is None else np.flatnonzero(judged)
     for _ in range(100):
         known = np.zeros(len(spam), dtype=bool)
@@ -122,4 +126,6 @@ def labelled_sample(
         trusted, distrusted = known & ~spam, known & spam
         if trusted.any() and distrusted.any():
             return trusted, distrusted
-    raise InputError(f"{share:.3g} of {len(pool)} vertices at random are all of one kind: take more labels")
+    raise InputError(
+        f"{share:.3g} of {len(pool)} vertices, drawn at random, are all of one kind: use more labels"
+    )

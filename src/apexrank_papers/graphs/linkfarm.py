@@ -94,9 +94,9 @@ def linkfarm(
     ps, ratios : sequence of float
         Powers p and ratios q/p; p = 1, 2, 4 and the ratios 1 and 1.2 are always included.
     n : int
-        Number of pages of a made-up crawl.
+        Number of pages of a synthetic crawl.
     random_state : int
-        Seed of the made-up crawl and the hijacked pages.
+        Seed of the synthetic crawl and the hijacked pages.
     """
     all_ps, all_ratios = sorted({*map(float, ps), 1.0, 2.0, 4.0}), sorted({*map(float, ratios), 1.0, RATIO})
 

@@ -60,7 +60,9 @@ class VertexLpq:
         return lambda x, tau: np.stack([inflow(x, tau) for inflow in inflows])[at]
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
-        raise InputError("ranks with a power for each vertex cannot be explained: explain those of one power")
+        raise InputError(
+            "ranks with a power for each vertex cannot be explained: explain a rank with a single power"
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -90,7 +92,7 @@ class RankDependentLpq(LpqRank):
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         if not 0 < self.share < 1 or self.ratio == 1 or self.teleport != "inside":
             raise InputError(
-                "a power for each vertex needs share between 0 and 1, a ratio above 1, teleport='inside'"
+                "a power for each vertex needs `share` between 0 and 1, `ratio` above 1, `teleport='inside'`"
             )
         with Walk(graph, Lpq(self.p, self.ratio), self.damping, teleport) as first:
             scores = first.solve(np.full(graph.n, 1 / graph.n), self.tol, self.max_iter, None).scores

@@ -86,9 +86,9 @@ def spam_labels(
     """
     check_repeated("repeats", repeats)
     if not labels:
-        raise InputError("labels needs at least one share of labelled vertices, such as 0.1")
+        raise InputError("`labels` needs at least one share of labelled vertices, such as 0.1")
     if not 0 < spam_share < 1:
-        raise InputError(f"spam_share must lie between 0 and 1, got {spam_share!r}")
+        raise InputError(f"`spam_share` must lie between 0 and 1, got {spam_share!r}")
     web = farmed_crawl(
         data, n, 0, boosters, hijacked, random_state, spam_share=spam_share, self_loops=self_loops
     )

@@ -87,7 +87,9 @@ def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_
     elif Path(data).is_dir():
         networks = {Path(data).name: judged_hosts(data)}
     else:
-        raise InputError(f"data must be both, bitcoin-otc, epinions, or a folder of WEBSPAM-UK, got {data!r}")
+        raise InputError(
+            f"`data` must be both, bitcoin-otc, epinions, or a folder of WEBSPAM-UK, got {data!r}"
+        )
     values = {name: _aucs(network, labels, repeats, random_state) for name, network in networks.items()}
     parts = [
         tidy({"data": [name], "method": found}, spread(np.stack(list(found.values()), axis=1)))

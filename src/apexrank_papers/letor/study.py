@@ -98,7 +98,9 @@ def letor_study(
     if data:
         known = rankers()
         if unknown := [name for name in methods if name not in known]:
-            raise InputError(f"{unknown[0]!r} is no installed ranker of the study: {', '.join(known)}")
+            raise InputError(
+                f"{unknown[0]!r} is not an installed ranker of the study: use some of {', '.join(known)}"
+            )
         methods = list(methods or known)
         sets = sets or [name for name in (*CLAIM, *APART) if name in names_in(data)]
         wanted = [(name, fold, method) for method in methods for name in sets for fold in range(5)]

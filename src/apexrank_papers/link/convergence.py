@@ -84,7 +84,7 @@ def link_convergence(*, n: int = 1000, d: int = 20, n_iter: int = 1000, random_s
     ['alpha', 'solver', 't = 1', 't = 10']
     """
     if n_iter < 10:
-        raise InputError(f"n_iter must be at least 10 to see a rate, got {n_iter}")
+        raise InputError(f"`n_iter` must be at least 10 to see a rate, got {n_iter}")
     marks = [10**k for k in range(int(np.log10(n_iter)) + 1)]
     X, y = _stiff_data(n, d, random_state)
     found = {alpha: _descend(X, y, alpha, n_iter, marks) for alpha in PENALTIES}

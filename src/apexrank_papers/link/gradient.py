@@ -39,7 +39,7 @@ def gradient_lipschitz(problem: Problem, smoothness: float | None = None) -> flo
     bound = getattr(problem.objective, "smoothness", math.inf) if smoothness is None else smoothness
     if not isinstance(bound, Real) or not 0 < float(bound) < math.inf:
         raise InputError(
-            "steps 1/L need an objective with a Lipschitz gradient: give lipschitz, its bound with respect to the "
+            "steps 1/L need an objective with a Lipschitz gradient: give `lipschitz`, its bound with respect to the "
             "scores, or use GradientDescent(step=(a, b)) or solver='lbfgs'"
         )
     bound = float(bound) / problem.count
@@ -117,7 +117,7 @@ class GradientDescent:
         except (TypeError, ValueError):
             a = b = math.nan
         if not (0 < a < math.inf and 0 < b < math.inf):
-            raise InputError(f"step must be two finite numbers (a, b) above 0, got {self.step!r}")
+            raise InputError(f"`step` must be two finite numbers (a, b) above 0, got {self.step!r}")
         return lambda t: a / (b + math.sqrt(t))
 
 

@@ -60,7 +60,7 @@ def link_order(
     """
     check_repeated("draws", draws)
     if not noise > 0:
-        raise InputError(f"noise must be above 0, got {noise!r}: rows without noise are always included")
+        raise InputError(f"`noise` must be above 0, got {noise!r}: rows without noise are always included")
     rows, histories = list[dict[str, Any]](), Histories()
     for draw in range(draws):
         sample = Sample.draw(n, d, random_state + draw)

@@ -98,7 +98,7 @@ def perfectly_ordered(
     check_not_huge("y", values)
     order = LevelOrder(values)
     if not len(order):
-        raise InputError("nothing to put in order: y has one value only")
+        raise InputError("there is no order to find: y has only one value")
     least = margin * (values - values.mean())
     span, wanted, history = _Range(rows), AIM * least, list[float]()
     allowed = Margins(order, wanted[order.rows], "hidden", 0.0, exponential=False)
@@ -136,7 +136,9 @@ def _check_numbers(margin: float, max_iter: int, tol: float, n_rows: int, n_valu
     if n_rows != n_values:
         raise InputError(f"y needs one number per row: expected {n_rows}, got {n_values}")
     if not isinstance(margin, Real) or not 0 < float(margin) < np.inf:
-        raise InputError(f"margin must be finite and above 0, got {margin!r}: at 0 equal scores are in order")
+        raise InputError(
+            f"`margin` must be finite and above 0, got {margin!r}: with 0, equal scores would be in order"
+        )
     check_count("max_iter", max_iter)
     check_finite("tol", tol, 0)
 

@@ -66,7 +66,7 @@ def threshold_features(X: np.ndarray, *others: np.ndarray, n_thresholds: int = 4
             above = column > cut
             chosen.setdefault((above != above[0]).tobytes(), (j, cut))
     if not chosen:
-        raise InputError("no threshold can be set: every column of X is constant")
+        raise InputError("no thresholds exist: every column of X is constant")
     features, thresholds = map(list, zip(*chosen.values(), strict=True))
     return [(rows[:, features] > thresholds).astype(np.float64) for rows in (X, *others)]
 

@@ -56,7 +56,7 @@ class Alternation:
         """Compute the first targets: a function of the relevance, divided by its sum in each list."""
         lists = self.lists
         if isinstance(start, str) and start not in STARTS:
-            raise InputError(f"unknown start {start!r}: use {', '.join(STARTS)}, an array or a function")
+            raise InputError(f"unknown `start` {start!r}: use {', '.join(STARTS)}, an array or a function")
         if isinstance(start, str) and start == "softmax":  # minus the highest, to avoid overflow
             grades = relevance[lists.rows]
             relevance = relevance.copy()
@@ -65,11 +65,13 @@ class Alternation:
         with np.errstate(over="ignore"):
             values = np.asarray(made(relevance) if callable(made) else made, dtype=float)
         if values.shape != relevance.shape:
-            raise InputError(f"start needs one number per row: expected {len(relevance)}, got {values.shape}")
+            raise InputError(
+                f"`start` needs one number per row: expected {len(relevance)}, got {values.shape}"
+            )
         values = values[lists.rows]
         total = lists.sums(lists.weight * values)
         if not np.isfinite(values).all() or values.min() < 0 or total.min() <= 0:
-            raise InputError("first targets must be at least 0, not all 0 in a group: use start='softmax'")
+            raise InputError("first targets must be at least 0, not all 0 in a group: use `start='softmax'`")
         return values / lists.spread(total)
 
     def coefficients(self, targets: np.ndarray, w0: np.ndarray, solver: Solver) -> Solution:

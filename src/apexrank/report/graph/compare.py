@@ -267,10 +267,10 @@ class FarmSearch:
         )
         return [
             f"A vertex is suspected if its PageRank is more than {self.least_excess:.3g} times what many independent "
-            f"links allow and {self.least_cheap:.0%} of it start at vertices with at most one in-link"
+            f"links allow and {self.least_cheap:.0%} of it starts at vertices with at most one in-link"
             f"{boosted if self.usual < MOST_USUAL else ''}. Farms built like honest sites are not found, and a site of "
-            "pages that only its own pages link to looks like a farm: look before you judge.",
-            f"Looked at: {len(self.vertices):,} of {few}{' and not trusted' if trusted else ''}.",
+            "pages that only its own pages link to looks like a farm: check before you judge.",
+            f"Examined: {len(self.vertices):,} of {few}{' and not trusted' if trusted else ''}.",
         ]
 
 
@@ -307,11 +307,14 @@ def _pairs(spam: Any) -> list[tuple[Any, Any]]:
 
 def _about_links(graph: Graph, loops: np.ndarray) -> list[str]:
     texts = (
-        (graph.dangling, "# [vertex links|vertices link] to nobody; what [it holds|they hold] goes to all."),
+        (
+            graph.dangling,
+            "# [vertex has|vertices have] no out-links; [its|their] rank is shared by all vertices.",
+        ),
         (
             loops,
-            "# [vertex links to itself and keeps|vertices link to themselves and keep] rank by that: drop such links "
-            "where they mean nothing.",
+            "# [vertex links to itself and so retains|vertices link to themselves and so retain] rank: drop self-loops "
+            "if they have no meaning.",
         ),
     )
     return [plural(text, int(those.sum())) for those, text in texts if those.any()]
@@ -326,14 +329,14 @@ def _about_labels(
         listed = plural("[most suspicious is|# most suspicious are] listed", shown)
         notes.append(f"{len(flagged):,} suspects were found; the {listed}.")
     if spam is not None:
-        text = "[The spam label was|# spam labels were] used to measure, for nothing else"
+        text = "[The spam label was|# spam labels were] used only for evaluation"
         known = f"; {spam[flagged].sum():,} of {len(flagged):,} suspects are among them"
         among = known if len(flagged) else ""
         notes.append(f"{plural(text, spam.sum())}{among}.")
     if strangers:
-        text = "# spam [label names|labels name] no vertex of this graph and [is|are] left out."
+        text = "# spam [label matches|labels match] no vertex of this graph and [is|are] ignored."
         notes.append(plural(text, strangers))
     if trusted is not None:
-        text = "# trusted [vertex is|vertices are] used by ranks that know of trust, and never suspected."
+        text = "# trusted [vertex is|vertices are] used by ranks that support trust, and never suspected."
         notes.append(plural(text, trusted.sum()))
     return notes

@@ -182,7 +182,7 @@ def _too_much(result: Aggregation, method: str) -> str:
     size, n = result.ballots.scores.size, result.ballots.n_items
     if method in ("copeland", "kemeny"):
         if method == "kemeny" and n > _MOST_SEARCHED:
-            return f"its order is searched for up to {_MOST_SEARCHED:,} items, here are {n:,}"
+            return f"its order is searched only up to {_MOST_SEARCHED:,} items, but there are {n:,}"
         if n > MOST_ITEMS or size * n > MOST_PAIRS:
             return f"it compares all pairs of items, too many for {_size(result)}"
     most = MOST_CHEAP if method == "median" else _MOST_SCORES

@@ -260,14 +260,14 @@ def _confidence(result: Aggregation, notes: list[str]) -> float | None:
     if one_ballot(result):
         return None
     if result.rule.takes_places(ballots) and ballots.scores.size > MOST_CHEAP:
-        notes.append("The confidence is left out: it would sort all ballots twice more.")
+        notes.append("The confidence was not computed: it would sort all ballots twice more.")
         return None
     return None if has_gaps(result) else result.confidence
 
 
 def _check(result: Any, methods: Any, bootstrap: Any, clusters: Any, top: Any) -> None:
     if not isinstance(result, Aggregation):
-        raise InputError(f"`result` must be what aggregate() gives, got {type(result).__name__}")
+        raise InputError(f"`result` must be the result of aggregate(), got {type(result).__name__}")
     if isinstance(methods, str):
         raise InputError(f"`methods` must be a list of names, such as [{methods!r}]")
     for method in methods:
@@ -400,7 +400,7 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
     support = result.support
     if (support < ballots.total).any():
         least = int(np.argmin(support))
-        rule = "no opinion" if ballots.missing == "ignore" else "a place below all that are named"
+        rule = "no opinion" if ballots.missing == "ignore" else "a place below all ranked items"
         doubts.append(
             f"Some scores are missing, which counts as {rule}; {labels[least]} has the fewest: "
             f"{support[least]:,.6g} of {counted(ballots.total, 'voter')}."
@@ -413,10 +413,10 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
             "scores would put all on one scale."
         )
     if result.low_support is not None and result.low_support.any():
-        text = f"# [item ranks|items rank] last for less support than {result.rule.min_support:g}."
+        text = f"# [item ranks|items rank] last because [its|their] support is below {result.rule.min_support:g}."
         doubts.append(plural(text, result.low_support.sum()))
     if voters.silent:
-        doubts.append(plural("# [ballot puts|ballots put] no item before another.", voters.silent))
+        doubts.append(plural("# [ballot ranks|ballots rank] no item above another.", voters.silent))
     if result.ties:
         groups = [
             " = ".join(shorten(item_label(name), _LETTERS) for name in group[:_TIES_TOLD])
@@ -432,7 +432,9 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
                 f"order at least {each.bound:,.6g}."
             )
     if majorities.winner is None and majorities.smith is None:
-        doubts.append("Items that majorities prefer to all others were not looked for: too many pairs.")
+        doubts.append(
+            "The search for items that majorities prefer to all others was skipped: there are too many pairs."
+        )
     return doubts
 
 
@@ -442,7 +444,7 @@ def _sums_with_gaps(methods: dict[str, Aggregation]) -> list[str]:
     sums = [TITLES[name] for name in methods if name in SUMS]
     if not sums or not has_gaps(result):
         return []
-    adds = "[adds|add] up over the voters, which favours items that many scored"
+    adds = "[sums|sum] over the voters, which favours items that many scored"
     if result.method not in SUMS:
         adds += ": [it is|they are] shown, but left out of the verdict"
     elif len(methods) > len(sums):

@@ -307,16 +307,16 @@ def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camp
     """
     ballots = result.ballots
     if ballots.total < _FEWEST_VOTERS or ballots.n_items < 3:
-        notes.append(f"Camps are looked for among {_FEWEST_VOTERS} voters or more, with three items or more.")
+        notes.append(f"Camps need at least {_FEWEST_VOTERS} voters and three items.")
         return None
     rows = _sample(ballots.n_voters, max(2, _MOST_CLUSTERED // ballots.n_items), random_state)
     rows = rows[ballots.weight(rows) > 0]
     if len(rows) < ballots.n_voters and ballots.n_voters * ballots.n_items > _MOST_CLUSTERED:
-        notes.append(f"Camps were looked for among {len(rows):,} voters, drawn at random.")
+        notes.append(f"The search for camps used {len(rows):,} voters, drawn at random.")
     points, weights = _points(ballots, rows), ballots.weight(rows)
     model = _two_groups(points, weights)
     if model is None:
-        notes.append("There are no camps: all voters looked at have much the same order.")
+        notes.append("There are no camps: all voters examined have nearly the same order.")
         return None
     shares = np.bincount(model.labels_, weights, 2) / weights.sum()
     larger = np.argsort(-shares, kind="stable")
@@ -333,9 +333,9 @@ def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camp
     )
     if not camps.clear:
         notes.append(
-            f"No clear camps: parting the voters in two has a silhouette of {camps.silhouette:.2f} and orders with a "
-            f"Kendall tau of {camps.tau:.2f}; camps are shown from {camps.threshold:.2f} (half way from shuffled "
-            f"ballots to 1), with a tau of at most {_FARTHEST_TAU:g} and {_SMALLEST_CAMP:.0%} of the voters in each."
+            f"No clear camps: splitting the voters in two has a silhouette of {camps.silhouette:.2f} and orders with a "
+            f"Kendall tau of {camps.tau:.2f}; camps are shown from {camps.threshold:.2f} (halfway between shuffled "
+            f"ballots and 1), with a tau of at most {_FARTHEST_TAU:g} and {_SMALLEST_CAMP:.0%} of the voters in each."
         )
     return camps
 
