@@ -1,7 +1,7 @@
-"""``python tests/audit.py [FILE]``: does a database of vulnerabilities know of any in what ``constraints.txt`` pins?
+"""Check the versions pinned in ``constraints.txt`` for known vulnerabilities: ``python tests/audit.py [FILE]``.
 
-pip-audit asks PyPI, so this needs the network. Where it cannot be reached, or does not know the packages, one line says
-that nothing was audited (exit code 2): no answer is not a good answer. Exit code 1 means that something was found.
+pip-audit queries PyPI, so this needs the network. If PyPI cannot be reached or does not know the packages, one line says
+that nothing was audited (exit code 2). Exit code 1 means that a vulnerability was found.
 """
 
 from __future__ import annotations

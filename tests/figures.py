@@ -1,7 +1,7 @@
-"""Compare printed output the way a shown figure is meant: certain to one unit in its last digit.
+"""Compare printed output with shown figures, which are certain to one unit in their last digit.
 
-Another processor rounds sums in another order, and a figure on the edge between two roundings comes out as the one or
-the other. Text, whole numbers and the digits before the last must be the same.
+Other processors sum in another order, so a figure close to a rounding boundary may be printed either way. Text, whole
+numbers and the digits before the last must be equal.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Gains and Lovász–Bregman divergences by definition: every set is asked for its value."""
+"""Gains and Lovász–Bregman divergences by definition, with one evaluation of the set function per set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow, independent computations to test against: every pair is visited, nothing is factorised."""
+"""Slow, independent oracles: every pair is visited, nothing is factorised."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Run the tests as other machines would: ``python -m tests.processors [SETTING ...] [-- PYTEST OPTIONS]``.
+"""Run the tests with the arithmetic of other machines: ``python -m tests.processors [SETTING ...] [-- PYTEST OPTIONS]``.
 
-A processor decides how sums are cut up, in OpenBLAS, in NumPy's loops and in compiled kernels, and so how they are
-rounded. Each setting makes this machine compute like another one; a test that depends on the last bits turns red.
-Settings that this processor cannot run are named and left out.
+The processor determines how sums are split in OpenBLAS, in NumPy's loops and in compiled kernels, and hence how they are
+rounded. Each setting makes this machine compute like another one, so a test that depends on the last bits fails.
+Settings that this processor cannot run are listed and skipped.
 """
 
 from __future__ import annotations

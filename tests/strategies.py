@@ -1,4 +1,4 @@
-"""What the property tests share: judged lists, points where a divergence lives, and set functions.
+"""Strategies shared by the property tests: judged lists, points in the domain of a divergence, and set functions.
 
 Sizes, shapes and scales are drawn by hypothesis, which shrinks them; the numbers themselves come from a drawn seed,
 which is cheap enough to try every objective, projection and atom in one run.

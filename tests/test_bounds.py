@@ -1,4 +1,4 @@
-"""The generalisation bounds against their printed formula, and their inversions against a search."""
+"""Generalisation bounds against their printed formula, and their inverses against a search."""
 
 from decimal import Decimal
 from functools import partial

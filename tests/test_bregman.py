@@ -1,4 +1,4 @@
-"""Bregman's algorithm against a general-purpose minimiser and the projections that are known in closed form."""
+"""Bregman's algorithm against a general-purpose minimiser and closed-form projections."""
 
 import warnings
 

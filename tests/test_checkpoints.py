@@ -1,4 +1,4 @@
-"""Interrupted fits go on from their checkpoint and end at the same bits."""
+"""Interrupted fits resume from their checkpoint and produce a bit-identical model."""
 
 import errno
 import hashlib

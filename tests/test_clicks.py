@@ -1,4 +1,4 @@
-"""Clicks: the simulator against its models, propensities against the truth, and which losses keep labels unbiased."""
+"""Clicks: the simulator against its models, propensities against the truth, and unbiasedness of each loss."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Identities of Bregman divergences, and their digits against 60-digit arithmetic."""
+"""Identities of Bregman divergences, and their accuracy against 60-digit arithmetic."""
 
 from decimal import Decimal, getcontext
 

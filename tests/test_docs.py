@@ -1,4 +1,4 @@
-"""The site: every public name has a page, links lead somewhere, every page is in a table of contents."""
+"""The site: every public name has a page, links resolve, every page is in a table of contents."""
 
 import importlib
 import importlib.util

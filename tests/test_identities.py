@@ -1,4 +1,4 @@
-"""Facts of the papers about the P-Norm Push, each by a computation of its own."""
+"""Facts of the papers about the P-Norm Push, each checked by an independent computation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Threads of the kernels: all of a range is done, once, by any number of threads; errors are not lost."""
+"""Threads of the kernels: a range is processed completely and once by any number of threads; errors are raised."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Scaling inside queries and over all rows: loops, pandas, scikit-learn's scalers; routing of groups."""
+"""Scaling within queries and over all rows, against loops, pandas and scikit-learn's scalers; routing of groups."""
 
 from __future__ import annotations
 

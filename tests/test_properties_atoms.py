@@ -1,4 +1,4 @@
-"""What must hold for every loss, price, divergence and set function, at numbers of any kind."""
+"""Properties of every loss, price, divergence and set function, at numbers of any kind."""
 
 from __future__ import annotations
 

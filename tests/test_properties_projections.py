@@ -1,4 +1,7 @@
-"""What must hold for every projection and prox: sets are written as half-spaces, a linear programme is the judge."""
+"""Properties of every projection and prox:
+
+Sets are written as half-spaces, and a linear programme checks the result.
+"""
 
 from __future__ import annotations
 

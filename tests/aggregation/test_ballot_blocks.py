@@ -1,4 +1,4 @@
-"""Ballots in blocks of voters: the same answers as in memory, for every rule, block size and format of file."""
+"""Ballots in blocks of voters give the same results as in memory, for every rule, block size and file format."""
 
 from __future__ import annotations
 

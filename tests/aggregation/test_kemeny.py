@@ -1,4 +1,4 @@
-"""Kemeny's order against all orders, and its proofs."""
+"""Kemeny orders and their proofs of optimality, checked against all orders."""
 
 from itertools import permutations
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Mallows' model by Kendall's distance: everything against sums over all orders of at most 6 items."""
+"""The Mallows model with Kendall's distance, checked against sums over all orders of up to 6 items."""
 
 from itertools import combinations, permutations
 

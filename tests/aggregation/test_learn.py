@@ -1,4 +1,4 @@
-"""Learnt weights of rankers: the likelihoods against all orders of few documents, the minimum against other solvers."""
+"""Learnt ranker weights: likelihoods against all orders of a few documents, the minimum against other solvers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lovász–Bregman divergences against their definition on sets, the paper's closed forms, our metrics and a solver."""
+"""Lovász–Bregman divergences against their definition, the paper's closed forms, our metrics and a solver."""
 
 import json
 from functools import cache

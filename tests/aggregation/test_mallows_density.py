@@ -1,4 +1,4 @@
-"""Normaliser of the Lovász–Mallows density over the box, and draws from it, against sums and integrals."""
+"""Normaliser of the Lovász–Mallows density over the box, and its sampler, against sums and integrals."""
 
 from itertools import permutations
 from math import factorial

@@ -1,4 +1,4 @@
-"""What holds for every rule of aggregation, and for every public name of `apexrank.aggregation`, on small elections.
+"""Properties of every aggregation rule and every public name of `apexrank.aggregation`, on small elections.
 
 A new rule needs a line in `CLAIMS`, a new set function one in `SET_FUNCTION_OPTIONS`, and any other public name one in
 `PROPERTIES` at the end of this file.

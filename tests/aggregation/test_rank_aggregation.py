@@ -1,4 +1,4 @@
-"""Merging ballots: each method against plain Python, and what the result knows."""
+"""Rank aggregation: each method against plain Python, and the attributes of the result."""
 
 import math
 import tracemalloc

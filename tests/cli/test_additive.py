@@ -1,4 +1,4 @@
-"""``--model additive`` on the command line: what is printed, and what is refused."""
+"""``--model additive`` on the command line: output and errors."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""``apexrank aggregate``: the library's rankings from tables and PrefLib files, and one line for whatever is wrong."""
+"""``apexrank aggregate``: the library's rankings from tables and PrefLib files, and one-line errors."""
 
 import gzip
 import itertools

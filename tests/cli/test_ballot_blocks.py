@@ -1,4 +1,4 @@
-"""``apexrank aggregate`` and ``cluster`` on folders and with ``--engine blocks``: the results of tables in memory."""
+"""``apexrank aggregate`` and ``cluster`` on folders and with ``--engine blocks``: the same results as in memory."""
 
 import json
 import shlex

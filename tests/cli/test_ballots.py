@@ -1,4 +1,4 @@
-"""How ``apexrank aggregate`` and ``cluster`` read tables of ballots, and what they say beside their results."""
+"""Input tables of ``apexrank aggregate`` and ``cluster``, and the notes printed beside the results."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Probabilities beside scores, and lists cut where a hit no longer pays for its false alarms."""
+"""Calibrated probabilities, and lists that end where the expected gain of the next row becomes negative."""
 
 import json
 from pathlib import Path

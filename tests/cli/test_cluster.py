@@ -1,4 +1,4 @@
-"""``apexrank cluster``: the library's clusters from tables and PrefLib files, and one line for whatever is wrong."""
+"""``apexrank cluster``: the library's clusters from tables and PrefLib files, and one-line errors."""
 
 import json
 import shlex

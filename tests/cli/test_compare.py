@@ -1,4 +1,4 @@
-"""``apexrank compare``: from a table to a report, and what goes wrong on the way."""
+"""``apexrank compare``: from a table to a report, and its errors."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""``fit``, ``evaluate`` and ``rank`` of data that stay on disk: every linear model, LETOR folders, faults mid-way."""
+"""``fit``, ``evaluate`` and ``rank`` on data on disk: every linear model, LETOR folders, errors during a run."""
 
 import json
 import re

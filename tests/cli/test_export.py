@@ -1,4 +1,4 @@
-"""``apexrank export``: what a user types, sees, and gets wrong."""
+"""``apexrank export``: options, output and errors."""
 
 import json
 import shlex

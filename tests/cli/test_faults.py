@@ -1,6 +1,6 @@
-"""The command line under faults: full disks, lost readers, signals, and files that are not what they should be.
+"""The command line under faults: full disks, closed pipes, signals and unsuitable files.
 
-Whatever happens is told in one line, and leaves no half-written file.
+Every fault is reported in one line and leaves no partial file.
 """
 
 import ast

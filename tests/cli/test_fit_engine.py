@@ -1,4 +1,4 @@
-"""``apexrank fit --engine``: model files from tables that are read some rows at a time."""
+"""``apexrank fit --engine``: model files from tables that are read in blocks of rows."""
 
 import json
 import subprocess

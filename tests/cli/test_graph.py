@@ -1,4 +1,4 @@
-"""``apexrank graph``: what a user types, sees, and gets wrong."""
+"""``apexrank graph``: options, output and errors."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""``apexrank graph attack``: what a user types, sees, and gets wrong."""
+"""``apexrank graph attack``: options, output and errors."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""``apexrank graph compare``: what a user types, sees, and gets wrong."""
+"""``apexrank graph compare``: options, output and errors."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""``apexrank graph consensus``: the library's ranks, and one clear line for whatever is wrong."""
+"""``apexrank graph consensus``: the library's ranks, and one-line errors."""
 
 import json
 

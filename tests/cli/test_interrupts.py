@@ -1,7 +1,7 @@
-"""Ctrl-C in the middle of every long verb: exit code 130, one line, and no file that was not there before.
+"""Ctrl-C during every long verb: exit code 130, one line of output and no new file.
 
-A child says when its work begins, and is interrupted once it has spent processor time on it, so that nothing depends on
-the speed of the machine. How long the end took is counted, not tested.
+A child process reports when its work begins, and is interrupted once it has used processor time, so the tests do not
+depend on the speed of the machine. The time to exit is counted, not tested.
 """
 
 import os

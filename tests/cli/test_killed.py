@@ -1,4 +1,4 @@
-"""A command line that is killed, at whatever moment, leaves its old output or the complete new one."""
+"""A command that is killed at any moment leaves its old output or the complete new one."""
 
 import os
 import random

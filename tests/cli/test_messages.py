@@ -1,4 +1,4 @@
-"""Messages speak the interface the user is in: parameters in Python, options on the command line."""
+"""Messages use the terms of the interface: parameters in Python, options on the command line."""
 
 import ast
 import pickle

@@ -1,4 +1,4 @@
-"""Groups of options: dataclasses whose fields Typer sees as options of a command."""
+"""Option groups: dataclasses whose fields become Typer options of a command."""
 
 import shlex
 from dataclasses import dataclass, fields

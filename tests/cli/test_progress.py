@@ -1,4 +1,4 @@
-"""What a person sees of long work on a terminal, and programs do not."""
+"""Progress bars: shown on a terminal, hidden from programs."""
 
 import os
 import pty

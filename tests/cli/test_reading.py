@@ -1,4 +1,4 @@
-"""Files that commands read: encodings, separators, missing files, and hints about names."""
+"""Input files of commands: encodings, separators, missing files, and hints about names."""
 
 import gzip
 import json

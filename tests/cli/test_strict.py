@@ -1,4 +1,4 @@
-"""Guesses are notes, with ``--strict`` errors; positive classes are named; CSV for spreadsheets; control characters."""
+"""``--strict``, named positive classes, spreadsheet-safe CSV and control characters."""
 
 import importlib
 import json

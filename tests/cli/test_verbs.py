@@ -1,4 +1,4 @@
-"""The command line: what a user types, sees, and gets wrong."""
+"""The command line: options, output and errors of every verb."""
 
 import gzip
 import json

@@ -1,7 +1,7 @@
-"""Command lines in forks of one process that has imported everything, so that hundreds of runs take seconds.
+"""Run command lines in forks of one process that has imported everything, so that hundreds of runs take seconds.
 
-Each run is a process of its own, from its arguments to the interpreter's end; only the imports are shared. The process
-that forks has not used polars: its threads would be missing in the forks.
+Each run is a separate process, from its arguments to interpreter exit; only the imports are shared. The parent process
+has not used polars, whose threads would be missing in the forks.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""Attacks add exactly the links they promise, to pages that are there."""
+"""Attacks add exactly the links that they document, to existing pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up crawls have the shape of crawls; farms are planted link by link as promised."""
+"""Synthetic crawls have the statistics of real crawls, and farms are planted link by link as documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LETOR files: what is read, what is refused and where, exact round trips, folds in both layouts, synthetic queries."""
+"""LETOR files: parsing, errors with line numbers, exact round trips, folds in both layouts, synthetic queries."""
 
 from __future__ import annotations
 

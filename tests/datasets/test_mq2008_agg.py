@@ -1,4 +1,4 @@
-"""MQ2008-agg: the parts and folds, what is refused, and which end of the numbers is the best one."""
+"""MQ2008-agg: parts, folds, errors, and the direction of its rank values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs to rank: what the files hold, what is refused, and what the toy graphs must show."""
+"""Graph data sets: contents of the files, errors, and properties of the toy graphs."""
 
 from __future__ import annotations
 

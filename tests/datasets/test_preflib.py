@@ -1,4 +1,4 @@
-"""Votes in PrefLib's formats: what they say, in both formats, and what is refused with file and line."""
+"""Votes in both PrefLib formats: contents, and errors with file and line."""
 
 from __future__ import annotations
 

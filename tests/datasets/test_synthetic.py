@@ -1,4 +1,4 @@
-"""Made-up card payments: shares of the segments, and what a push does on them."""
+"""Synthetic card payments: shares of the segments, and the effect of a push."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Data sets: counts, ranges, agreement of the packages' copies with the original files; threshold features."""
+"""UCI data sets: counts, ranges, agreement of packaged copies with the original files, threshold features."""
 
 from __future__ import annotations
 

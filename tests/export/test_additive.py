@@ -1,4 +1,4 @@
-"""Additive rankers as SQL and ONNX: SQLite, DuckDB and onnxruntime compute what the ranker computes."""
+"""Additive rankers as SQL and ONNX: SQLite, DuckDB and onnxruntime reproduce the ranker's scores."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""Scorecards of bins: the points are what the ranker's objective wants, and everywhere the same."""
+"""Binned scorecards: points minimise the ranker's objective and are the same in every export format."""
 
 import itertools
 from math import floor, log10

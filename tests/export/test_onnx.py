@@ -1,4 +1,4 @@
-"""Rankers as ONNX graphs: what onnxruntime computes is what the ranker computes."""
+"""Rankers as ONNX graphs: onnxruntime reproduces the ranker's scores."""
 
 import builtins
 

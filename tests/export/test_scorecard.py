@@ -1,4 +1,4 @@
-"""Scorecards: whole points, chosen by the objective, and what they cost."""
+"""Scorecards: integer points chosen by the objective, and the cost of rounding."""
 
 import itertools
 import sqlite3

@@ -1,4 +1,4 @@
-"""Scores as SQL: SQLite and DuckDB compute what the ranker computes."""
+"""Scores as SQL: SQLite and DuckDB reproduce the ranker's scores."""
 
 import contextlib
 import sqlite3

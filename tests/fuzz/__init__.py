@@ -1,1 +1,1 @@
-"""Every reader against files that nobody would write on purpose: ``python -m tests.fuzz --help``."""
+"""Fuzzing of every file reader: ``python -m tests.fuzz --help``."""

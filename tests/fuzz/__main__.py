@@ -1,4 +1,4 @@
-"""Fuzz every reader: ``python -m tests.fuzz --inputs 200000``; a fault is saved, and repeated by ``--repeat FILE``."""
+"""Fuzz every reader: ``python -m tests.fuzz --inputs 200000``. Faults are saved; ``--repeat FILE`` repeats one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are no text: Parquet tables, models, checkpoints and packed arrays, made by their own writers."""
+"""Generators of binary files: Parquet tables, models, checkpoints and packed arrays, made by their own writers."""
 
 from __future__ import annotations
 

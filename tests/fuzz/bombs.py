@@ -1,4 +1,4 @@
-"""Small files that stand for gigabytes, or for hours: each is read once, and must end in time and in memory."""
+"""Decompression bombs: each is read once, and the reader must stop within limits of time and memory."""
 
 from __future__ import annotations
 

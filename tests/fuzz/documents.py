@@ -1,4 +1,4 @@
-"""Documents of every text format as lines of fields: valid, so that a fault put into one is the only fault."""
+"""Valid documents in every text format, as lines of fields, so that an injected fault is the only one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs by seed and number: valid documents with faults put in, and files changed byte by byte."""
+"""Fuzz inputs by seed and number: valid documents with injected faults, and files with changed bytes."""
 
 from __future__ import annotations
 

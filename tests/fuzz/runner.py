@@ -1,4 +1,4 @@
-"""One input, one outcome: a value or an error of ours in one line that names the place; all else is a fault."""
+"""Read one input: a value or a one-line `InputError` that names the place is correct, anything else is a fault."""
 
 from __future__ import annotations
 

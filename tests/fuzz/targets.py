@@ -1,6 +1,6 @@
 """Readers by name: each writes the bytes of an input to a file and reads it as users would.
 
-Options (suffix, kind of ballots, columns) follow from the bytes, so that the bytes alone repeat what happened.
+Options (suffix, kind of ballots, columns) are derived from the bytes, so the bytes alone reproduce a run.
 """
 
 from __future__ import annotations

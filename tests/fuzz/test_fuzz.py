@@ -1,4 +1,4 @@
-"""Readers take any bytes: a value, or one line of ours that says where the fault is. More: ``python -m tests.fuzz``."""
+"""Readers accept arbitrary bytes: they return a value or a one-line error with its place (``python -m tests.fuzz``)."""
 
 import gzip
 import io

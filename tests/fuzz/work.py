@@ -1,7 +1,7 @@
-"""Many inputs in processes of their own: what kills one, hangs or takes a gigabyte is told with its number.
+"""Read many inputs in worker processes, and report the number of any input that crashes, hangs or takes a gigabyte.
 
-A worker notes the number of each input before it reads it. Where it dies or is stopped, its parent knows the input
-from that note, and starts another worker behind it. Workers are new processes, never forks, which polars forbids.
+A worker records the number of each input before it reads it. If the worker dies or is stopped, its parent finds the
+input in that record and starts another worker after it. Workers are spawned, never forked, because of polars.
 """
 
 from __future__ import annotations

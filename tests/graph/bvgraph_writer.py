@@ -1,4 +1,4 @@
-"""A writer of BVGraph files in pure Python, for tests: bits as text, references chosen greedily as WebGraph does."""
+"""Writer of BVGraph files in pure Python, for tests: bits as text, greedy choice of references as in WebGraph."""
 
 from collections import Counter
 from itertools import pairwise

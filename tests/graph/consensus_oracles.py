@@ -1,4 +1,4 @@
-"""Slow, dense answers to every question a consensus ranking asks, to test the sparse ones against.
+"""Slow, dense oracles for every quantity of a consensus ranking.
 
 Layers are an array of m dense matrices, n by n, of weights that are not negative; layer weights λ an array n by m,
 0 where a row of a layer is empty, whose other rows sum to 1.

@@ -1,4 +1,4 @@
-"""Small random graphs and layers for hypothesis, and what can be done to them without changing what they say."""
+"""Small random graphs and layers for hypothesis, and transformations that do not change their meaning."""
 
 from __future__ import annotations
 

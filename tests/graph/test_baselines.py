@@ -1,4 +1,4 @@
-"""Peers of PageRank and classical centralities, against dense solutions and networkx."""
+"""Baselines and classical centralities against dense solutions and networkx."""
 
 import networkx as nx
 import numpy as np

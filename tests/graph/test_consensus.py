@@ -1,4 +1,4 @@
-"""ConsensusRank against networkx, dense answers and itself."""
+"""ConsensusRank against networkx, dense oracles and its own identities."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Hulls, costs, orders and layers of consensus ranking, each against a dense answer."""
+"""Hulls, costs, orders and layers of consensus ranking against dense oracles."""
 
 from pathlib import Path
 

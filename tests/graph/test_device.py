@@ -1,4 +1,4 @@
-"""Ranks whose links are on a device: PyTorch on the host stands for any device, and a CUDA device if there is one."""
+"""Ranks of links on a device: PyTorch on the host, and a CUDA device if there is one."""
 
 import json
 

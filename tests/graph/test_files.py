@@ -1,4 +1,4 @@
-"""Edge files: how they are laid out, which columns are taken, and that a broken line is named."""
+"""Edge files: layouts, choice of columns, and errors that name the malformed line."""
 
 import gzip
 

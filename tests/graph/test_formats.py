@@ -1,4 +1,4 @@
-"""Files of graphs in foreign formats: recognised by content and name, read as networkx and scipy write them."""
+"""Graph files in other formats: detected by content and name, read as networkx and scipy write them."""
 
 import gzip
 import io

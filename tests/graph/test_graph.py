@@ -1,4 +1,4 @@
-"""Graphs in: every kind of input against scipy and networkx, the rules for odd links, and what errors say."""
+"""Graph input: every kind against scipy and networkx, rules for duplicate links and self-loops, error messages."""
 
 import igraph
 import networkx as nx

@@ -1,4 +1,4 @@
-"""Layers as people have them: files of numbers beside files of text, labels that are dates or numbers."""
+"""Layers in practice: numeric and text ids in different files, dates and numbers as labels."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The rank at ratio 1 against linear algebra to many digits, the power iteration and the published vectors."""
+"""The rank at ratio 1 against high-precision linear algebra, the power iteration and the published vectors."""
 
 import json
 from decimal import Decimal, localcontext

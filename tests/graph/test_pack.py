@@ -1,4 +1,4 @@
-"""Edge files packed into shards: the graph that as_graph reads, however small the memory."""
+"""Edge files packed into shards: the same graph as from as_graph, for any memory limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every rank of vertices, and for every public name of `apexrank.graph`, on random small graphs.
+"""Properties of every graph rank and every public name of `apexrank.graph`, on random small graphs.
 
 A new rank needs a line in `CASES`, any other public name one in `PROPERTIES` at the end of this file.
 """

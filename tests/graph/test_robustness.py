@@ -1,4 +1,4 @@
-"""The study of ranks under attack measures what it says."""
+"""The attack study against direct computations of its figures."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Ranks of graphs in shards: the answers of the same graph in memory, from disk and on Dask."""
+"""Ranks of sharded graphs, from disk and on Dask, equal those of the same graph in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs in shards: what is written comes back, and broken folders are refused in one line."""
+"""Sharded graphs: exact round trips, and one-line errors for damaged folders."""
 
 from __future__ import annotations
 

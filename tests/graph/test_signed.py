@@ -1,4 +1,4 @@
-"""Ranks of signed graphs beside loops over single ratings, and their bounds beside the exact answer."""
+"""Ranks of signed graphs against loops over single ratings, and their bounds against exact solutions."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Ranks with labels against dense answers, and one cut on one score against all cuts tried one by one."""
+"""Ranks with labels against dense oracles, and the best threshold against all thresholds."""
 
 import numpy as np
 import pytest

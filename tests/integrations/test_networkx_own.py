@@ -1,4 +1,4 @@
-"""networkx's own tests of PageRank, run by its own plugin for backends: each call of a test goes through ours."""
+"""networkx's own PageRank tests, dispatched to our backend by networkx's plugin."""
 
 import json
 import os

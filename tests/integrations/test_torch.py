@@ -1,4 +1,4 @@
-"""PyTorch losses: equal to the objectives in value and gradient, gradients checked by differences."""
+"""PyTorch losses: value and gradient equal to the objectives, gradients checked by finite differences."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Additive rankers of tables: what columns add, monotone columns by name, values that training did not have."""
+"""Additive rankers of tables: contributions of columns, monotone columns by name, values not seen in training."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""ir_datasets and PyTerrier: frames in their documented form, and the packages themselves where they are installed."""
+"""ir_datasets and PyTerrier: frames in their documented form, and the packages themselves if installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in other formats: LETOR to Parquet and back, bit by bit; faults; the verb of the command line."""
+"""Conversion between table formats: bit-identical LETOR–Parquet round trips, errors, and the verb ``convert``."""
 
 from __future__ import annotations
 

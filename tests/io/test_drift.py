@@ -1,4 +1,4 @@
-"""New rows that are unlike the training rows: what is said, and the population stability index against its formula."""
+"""New rows unlike the training rows: the notes, and the population stability index against its formula."""
 
 import numpy as np
 import polars as pl

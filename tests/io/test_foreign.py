@@ -1,4 +1,4 @@
-"""A file that is not what its reader thinks is refused by name, whatever the reader and the name of the file."""
+"""Every reader rejects a file in another format with an error that names the format, whatever the file name."""
 
 import bz2
 import gzip

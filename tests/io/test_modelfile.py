@@ -1,4 +1,4 @@
-"""The model file: bit for bit, and no trust in what a stranger wrote."""
+"""The model file: bit-identical round trips, and rejection of malformed or malicious files."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tables as people have them: kinds of columns, levels for missing and rare values, row counters, leaks."""
+"""Raw tables: column types, levels for missing and rare values, row counters, leakage."""
 
 import contextlib
 import sqlite3

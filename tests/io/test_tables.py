@@ -1,4 +1,4 @@
-"""Tables, encodings, labels, rankers of tables and atomic writes."""
+"""Tables, encodings, labels, table rankers and atomic writes."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""Weights are repetitions: integer weights give what repeated rows give, where tests/metamorphic does not look."""
+"""Weights are repetitions: integer weights equal repeated rows, in cases that tests/metamorphic does not cover."""
 
 import json
 

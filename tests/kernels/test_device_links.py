@@ -1,4 +1,4 @@
-"""Sums over in-links on a device against those of the host; the kernel in NumPy, and on a CUDA device."""
+"""Sums over in-links on a device against the host; the kernel emulated in NumPy, and on a CUDA device."""
 
 import numpy as np
 import pytest

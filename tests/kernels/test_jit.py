@@ -1,4 +1,4 @@
-"""How kernels are compiled, and sums that start anew in every segment."""
+"""Compilation of kernels, and cumulative sums that restart in every segment."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Projections onto the permutahedron against its own inequalities, literal repetition and the conformance vectors."""
+"""Projections onto the permutahedron against its inequalities, repeated entries and the conformance vectors."""
 
 import json
 from itertools import pairwise, permutations

@@ -1,4 +1,4 @@
-"""Print the cells and why there are no others: ``python -m tests.metamorphic``."""
+"""Print the table of cells, and the reasons for empty ones: ``python -m tests.metamorphic``."""
 
 from collections import defaultdict
 

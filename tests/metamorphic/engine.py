@@ -1,4 +1,4 @@
-"""Subjects, relations and the cells that they make."""
+"""Subjects, relations and the cells they form."""
 
 from __future__ import annotations
 

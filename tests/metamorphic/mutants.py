@@ -1,7 +1,7 @@
-"""Wrong programs that the cells must catch: ``python -m tests.metamorphic.mutants [NAME ...]``.
+"""Mutants that the cells must detect: ``python -m tests.metamorphic.mutants [NAME ...]``.
 
-Each mutant changes the meaning of one line: weights that are dropped, the other class on top, an order that is not
-checked. Its cells run until one fails. Code objects are exchanged in this process, so that no mutant costs an import.
+Each mutant changes the meaning of one line, such as dropped weights, swapped classes or an unchecked order. Its cells
+run until one fails. Code objects are replaced in this process, so a mutant costs no import.
 """
 
 from __future__ import annotations

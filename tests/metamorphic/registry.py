@@ -1,4 +1,4 @@
-"""All subjects and relations, and the cells that they make."""
+"""All subjects and relations, and the cells they form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of threads of compiled kernels."""
+"""Relation: number of threads of compiled kernels."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

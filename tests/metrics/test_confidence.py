@@ -1,4 +1,4 @@
-"""Intervals and tests against SciPy, the definitions, and what they promise: coverage."""
+"""Confidence intervals and tests against SciPy, their definitions, and their nominal coverage."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Measures of unjudged rows, of several intents and of exposure: other libraries, brute force, and what is refused."""
+"""Measures for unjudged rows, several intents and exposure, against other libraries and brute force; errors."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""Measures of real runs against trec_eval and ir-measures: features of MQ2008 as rankings, ties and all."""
+"""Measures of real runs against trec_eval and ir-measures: features of MQ2008 as rankings, including ties."""
 
 import os
 from pathlib import Path

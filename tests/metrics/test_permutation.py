@@ -1,4 +1,4 @@
-"""Distances between rankings against scipy, loops over all pairs, and the papers' formulas read letter by letter."""
+"""Distances between rankings against scipy, loops over all pairs, and the papers' formulas as printed."""
 
 from functools import partial
 from itertools import combinations, permutations

@@ -1,4 +1,4 @@
-"""What holds for every measure by its name and for every public function of `apexrank.metrics`, on random small lists.
+"""Properties of every named measure and every public function of `apexrank.metrics`, on random small lists.
 
 A new measure needs a line in `CLAIMS`, a new public name one in `PROPERTIES` at the end of this file.
 """

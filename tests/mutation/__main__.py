@@ -1,4 +1,4 @@
-"""The command line: ``python -m tests.mutation --modules kernels/pav losses --sample 150 --output scores.json``."""
+"""Command line: ``python -m tests.mutation --modules kernels/pav losses --sample 150 --output scores.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All mutants of a module, by cosmic-ray's operators, less those that no test can tell from the original.
+"""All mutants of a module by cosmic-ray's operators, except those known to be equivalent to the original.
 
 Left out are
 

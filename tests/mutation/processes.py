@@ -1,4 +1,4 @@
-"""Forks of this process that each do one thing and report it in a file, a few at a time."""
+"""Run jobs in forks of this process, a few at a time; each reports its result in a file."""
 
 from __future__ import annotations
 

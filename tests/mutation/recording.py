@@ -1,4 +1,4 @@
-"""Which tests run which lines, and how long they take without compiled kernels: measured once, kept in a file.
+"""Record which tests run which lines, and their times without compiled kernels; cached in a file.
 
 A test file is measured twice in forks of its own: with coverage, whose context is the test, and without, for the times.
 Only tests that pass both times, quickly, are kept. A file is measured again when it or a measured module changes.

@@ -1,4 +1,4 @@
-"""What is printed and written: scores of modules and a list of survivors."""
+"""Printed and written reports: scores of modules and a list of survivors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of pytest inside a fork: kernels as plain Python, few examples, and at most one module mutated."""
+"""One pytest run inside a fork: kernels as plain Python, few examples, and at most one mutated module."""
 
 from __future__ import annotations
 

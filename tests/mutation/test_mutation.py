@@ -1,4 +1,4 @@
-"""The mutation tests themselves, on a tree of one module."""
+"""Tests of the mutation testing itself, on a package of one module."""
 
 import json
 import subprocess

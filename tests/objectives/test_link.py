@@ -1,4 +1,4 @@
-"""The cost of an unknown link against its definition over convex functions, differences, and literal repetition."""
+"""The cost of an unknown link against its definition over convex functions, finite differences, and repeated rows."""
 
 import json
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What must hold for every objective, at lists and scores of any kind."""
+"""Properties of every objective, for lists and scores of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of additive rankers: its tables, its cells and what it says of them."""
+"""The study of additive rankers: its tables, cells and verdicts."""
 
 import json
 

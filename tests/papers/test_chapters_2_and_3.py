@@ -1,4 +1,4 @@
-"""Claims of Acharyya 2013, chapters 2 and 3, that no other test settles: what holds, and counterexamples."""
+"""Claims of Acharyya 2013, chapters 2 and 3, that no other test covers: confirmations and counterexamples."""
 
 import numpy as np
 import pytest

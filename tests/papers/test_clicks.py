@@ -1,4 +1,4 @@
-"""The study of clicks: its share of the gap, and that it runs on synthetic folds."""
+"""The study of clicks: the recovered share of the gap, and a run on synthetic folds."""
 
 import numpy as np
 import pytest

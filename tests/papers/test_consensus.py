@@ -1,4 +1,4 @@
-"""The consensus experiments in small: data, the study, the stories, the snapshots."""
+"""The consensus experiments at small scale: data, study, stories, snapshots."""
 
 from itertools import pairwise
 

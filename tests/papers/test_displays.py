@@ -1,4 +1,4 @@
-"""Pictures that only the papers' experiments need: discounts, sample sizes, convergence of solvers."""
+"""Displays used only by the papers' experiments: discounts, sample sizes, convergence of solvers."""
 
 import numpy as np
 import pytest

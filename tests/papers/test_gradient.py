@@ -1,4 +1,4 @@
-"""Gradient descent, plain and accelerated: the answers of L-BFGS, and the rates that theory promises."""
+"""Plain and accelerated gradient descent: agreement with L-BFGS, and the theoretical rates."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The graph experiments in small: toy graphs, planted farms, few labels, distrust in signed networks."""
+"""The graph experiments at small scale: toy graphs, planted farms, few labels, distrust in signed networks."""
 
 import os
 from itertools import product

@@ -1,4 +1,4 @@
-"""The study of learning to rank: its sets, its cells, and what it says of them."""
+"""The learning-to-rank study: its data sets, cells and verdicts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The experiments of the unknown link."""
+"""Experiments on the unknown link."""
 
 from fractions import Fraction
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Claims of Acharyya 2013, chapter 4, and what of them holds (docs/notes-on-the-papers.md)."""
+"""Claims of Acharyya 2013, chapter 4, with their status (docs/notes-on-the-papers.md)."""
 
 import numpy as np
 import pytest

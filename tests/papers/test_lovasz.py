@@ -1,4 +1,4 @@
-"""The figures of Iyer and Bilmes 2013: their numbers against the definitions, their claims, and what is drawn."""
+"""Figures of Iyer and Bilmes 2013: numbers against the definitions, claims, and the plots."""
 
 from __future__ import annotations
 

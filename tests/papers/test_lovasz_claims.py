@@ -1,4 +1,4 @@
-"""Claims of Iyer and Bilmes 2013 that the notes on the papers judge and no test of the library needs.
+"""Claims of Iyer and Bilmes 2013 in the notes on the papers that no other test covers.
 
 Each is checked against the definition, over all orders of a few items or random scores.
 """

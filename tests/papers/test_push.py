@@ -1,4 +1,4 @@
-"""The papers' tables and figures: every digit where there is no chance in it, the shape where there is."""
+"""The papers' tables and figures: every digit of deterministic results, the shape of random ones."""
 
 from __future__ import annotations
 

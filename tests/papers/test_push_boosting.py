@@ -1,4 +1,4 @@
-"""AdaBoost as a ranker, and p against capacity."""
+"""AdaBoost as a ranker, and the effect of p by model capacity."""
 
 from functools import partial
 

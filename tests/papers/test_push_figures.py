@@ -1,4 +1,4 @@
-"""The papers' figures without data, the illustration on the line, sample sizes and the trade-off on MAGIC."""
+"""Figures without data, the one-dimensional illustration, sample sizes and the trade-off on MAGIC."""
 
 import numpy as np
 import polars as pl

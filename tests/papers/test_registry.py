@@ -1,4 +1,4 @@
-"""The list of experiments: names, options, and that it costs nothing to look at."""
+"""The list of experiments: names, options, and a cheap import."""
 
 import ast
 import subprocess

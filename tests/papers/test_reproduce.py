@@ -1,4 +1,4 @@
-"""``apexrank reproduce all``: no experiment takes the others with it, and what is done is never lost."""
+"""``apexrank reproduce all``: a failing experiment does not stop the others, and finished results are kept."""
 
 import importlib.util
 import json

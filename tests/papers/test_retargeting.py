@@ -1,4 +1,4 @@
-"""The listwise tables, on synthetic folds, and what monotone retargeting reaches on MQ2008."""
+"""The listwise tables on synthetic folds, and the results of monotone retargeting on MQ2008."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The examples of the talk of 2006, and its formulas as printed beside what they must be."""
+"""Examples of the talk of 2006, and its printed formulas beside the corrected ones."""
 
 import numpy as np
 import pytest

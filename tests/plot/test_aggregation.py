@@ -1,4 +1,4 @@
-"""The picture of a merged ranking."""
+"""Display of a merged ranking."""
 
 import matplotlib
 import numpy as np

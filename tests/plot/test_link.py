@@ -1,4 +1,4 @@
-"""The display of links."""
+"""Display of a fitted link."""
 
 import sys
 

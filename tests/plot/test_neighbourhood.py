@@ -1,4 +1,4 @@
-"""The picture of who links to a vertex."""
+"""Display of the in-links of a vertex."""
 
 import matplotlib
 import pytest

@@ -1,4 +1,4 @@
-"""The displays of what a push looks at, gives and needs."""
+"""Displays of pair contributions, the trade-off over p, and sample sizes."""
 
 import sys
 

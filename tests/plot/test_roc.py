@@ -1,4 +1,4 @@
-"""The display of ROC curves: what it draws, from whom, and over what."""
+"""Display of ROC curves: contents, constructors and axes."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The display of an additive ranker: effects that add up to its scores, their units, bands, and what is drawn."""
+"""Display of an additive ranker: effects that add up to its scores, units, bands and artists."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""The displays of the top of the list: measures at k, precision, spam, and two rankers side by side."""
+"""Displays of the top of the list: measures at k, precision, spam, and two rankers side by side."""
 
 import sys
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Rows in blocks: the same sums, coefficients and certificates as in memory."""
+"""Blocks of rows give the same sums, coefficients and certificates as rows in memory."""
 
 import tracemalloc
 import warnings

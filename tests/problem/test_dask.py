@@ -1,4 +1,4 @@
-"""Rankers on Dask: the answers of one process, whatever the workers do."""
+"""Rankers on Dask give the results of one process, even if workers fail."""
 
 import os
 import signal

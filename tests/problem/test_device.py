@@ -1,4 +1,4 @@
-"""X on a device: the same answers as on the host; the arithmetic of the fused kernel, run by NumPy."""
+"""X on a device gives the same results as on the host; the fused kernel is emulated in NumPy."""
 
 import os
 import subprocess

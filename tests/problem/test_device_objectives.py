@@ -1,4 +1,7 @@
-"""Objectives evaluated on a device against the host; the kernels in NumPy, and on a CUDA device where there is one."""
+"""Objectives evaluated on a device against the host
+
+Kernels emulated in NumPy, and on a CUDA device if there is one.
+"""
 
 import numpy as np
 import pytest

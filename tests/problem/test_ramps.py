@@ -1,4 +1,4 @@
-"""Rows as places between knots give the numbers of the matrix that they stand for."""
+"""Rows stored as positions between knots give the same numbers as the matrix they represent."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""``benchmarks/run.py``: one JSON and one page from all benchmarks, and what the site takes from them."""
+"""``benchmarks/run.py``: one JSON file and one page from all benchmarks, and the tables of the site."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The guides and the pages for users of other packages: names exist, and what is said of the others holds."""
+"""Guides and pages for users of other packages: names exist, and statements about other packages hold."""
 
 import inspect
 import re

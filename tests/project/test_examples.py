@@ -1,6 +1,6 @@
 """Every example of the gallery runs without a warning, draws, prints, and reads as a page.
 
-They run in one process, because most of the time of a short program is the time of its imports.
+They run in one process, because a short program spends most of its time on imports.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The rule by which printed figures are compared, which README and doctests rely on."""
+"""The comparison of printed figures that README and doctests rely on."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is installed with apexrank, and what its own code must never do: checked without the network."""
+"""Dependencies of apexrank, and constructs that its code must not use; checked without the network."""
 
 import ast
 import fnmatch

@@ -1,4 +1,4 @@
-"""Prose linter: its rules find their phrases, in the right line, and nowhere in code; the project follows them."""
+"""Prose linter: its rules find their phrases in the right line, but not in code; the project follows them."""
 
 from pathlib import Path
 

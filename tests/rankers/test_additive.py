@@ -1,4 +1,4 @@
-"""Additive rankers: the minimum of a linear ranker on ramps, constraints, pairs, selection, and what X may hold."""
+"""Additive rankers: equality with a linear ranker on ramps, constraints, pairs, selection, and input types."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""The penalty of ``alpha="auto"``, and the alphas that searches try."""
+"""The penalty of ``alpha="auto"``, and the alphas of searches."""
 
 import numpy as np
 import pytest

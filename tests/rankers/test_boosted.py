@@ -1,4 +1,4 @@
-"""Boosted trees for graded relevance, beside the libraries that grow them."""
+"""Boosted trees for graded relevance, against the libraries that grow them."""
 
 import re
 import sys

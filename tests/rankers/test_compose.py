@@ -1,6 +1,6 @@
-"""Families × designs × penalties: every objective of scores on every kind of rows with every penalty.
+"""Families × designs × penalties: every objective on every design with every penalty.
 
-The table of docs/guide/compose.md is this product; a cell that is empty there is refused here.
+The table of docs/guide/compose.md is this product; combinations missing there must raise an error here.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
-"""Estimators × designs: every linear estimator, as its users call it, on every kind of rows.
+"""Estimators × designs: every public linear estimator on every design.
 
-``test_compose.py`` has the objectives with every penalty; here are the public estimators with weights and groups that
-straddle blocks and partitions, in double and single precision. Coefficients are those of a fit in memory.
+``test_compose.py`` covers the objectives with every penalty; this module covers the estimators with weights and groups
+that straddle blocks and partitions, in double and single precision. Coefficients equal those of a fit in memory.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Isotron's updates against slow versions of them, and what the papers promise."""
+"""Isotron's updates against slow reference versions, and the papers' guarantees."""
 
 import numpy as np
 import pytest

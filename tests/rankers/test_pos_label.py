@@ -1,4 +1,4 @@
-"""``pos_label``: which of two classes is ranked on top."""
+"""``pos_label``: the class that is ranked at the top."""
 
 import pickle
 import warnings

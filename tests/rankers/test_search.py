@@ -1,4 +1,4 @@
-"""Searches whose fits go through the rows together: the same as fits one by one, wherever the rows are."""
+"""Searches whose fits share each pass over the rows equal separate fits, on every design."""
 
 import warnings
 from functools import partial

@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages: whichever Chromium this machine has."""
+"""A real browser for report tests: any Chromium on this machine."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The page about ranks under attack."""
+"""The report on ranks under attack."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The reports in a real browser: what a person sees, moves, prints and reads aloud."""
+"""Reports in a real browser: appearance, interaction, printing and accessibility."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Charts, numbers and names as text, and the colours of the pages."""
+"""Charts, numbers and names as text, and the colours of the reports."""
 
 import re
 import xml.etree.ElementTree as ET

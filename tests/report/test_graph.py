@@ -1,4 +1,4 @@
-"""PageRank beside ranks that resist link farms: suspected farms, and the page about them."""
+"""PageRank compared with ranks that resist link farms: suspected farms, and the report about them."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The page of a comparison of rankers: its figures are those of the comparison, and its list is that of the table."""
+"""The report on a comparison of rankers: its figures equal those of the comparison, its list that of the table."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""The report on merged votes: its numbers are those of the aggregation, its verdict and its page say what they show."""
+"""The report on merged votes: its numbers equal those of the aggregation, and its verdict agrees with them."""
 
 import itertools
 import re

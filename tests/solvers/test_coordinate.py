@@ -1,4 +1,4 @@
-"""The closed-form step for weak rankers of two values, against the line search and the papers' pair weights."""
+"""The closed-form step for two-valued weak rankers, against the line search and the papers' pair weights."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Set functions against their definitions: subsets written out, all orders, all tied orders."""
+"""Set functions against their definitions: explicit subsets, all orders, all tied orders."""
 
 import copy
 from dataclasses import dataclass
