@@ -1,7 +1,7 @@
 """Check the versions pinned in ``constraints.txt`` for known vulnerabilities: ``python tests/audit.py [FILE]``.
 
-pip-audit queries PyPI, so this needs the network. If PyPI cannot be reached or does not know the packages, one line says
-that nothing was audited (exit code 2). Exit code 1 means that a vulnerability was found.
+pip-audit queries PyPI, so this needs the network. If PyPI cannot be reached or does not know the packages, one line
+says that nothing was audited (exit code 2). Exit code 1 means that a vulnerability was found.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMMAND = [
 
 
 def answer(output: str) -> tuple[int, list[str]]:
-    """Exit code and lines for what pip-audit wrote, which is nothing when it could not ask."""
+    """Exit code and output lines for the JSON of pip-audit, which is empty if it could not reach PyPI."""
     try:
         packages = json.loads(output)["dependencies"]
     except (ValueError, KeyError, TypeError):
@@ -45,7 +45,7 @@ def _fixed(found: dict) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Ask, and say in lines what came of it."""
+    """Run pip-audit and print the result."""
     path = arguments[0] if arguments else str(ROOT / "constraints.txt")
     done = subprocess.run([*COMMAND, path], capture_output=True, text=True)
     if "No module named pip_audit" in done.stderr:

@@ -6,8 +6,8 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-# The first call of a kernel compiles it, which is slow once and says nothing about the code. Every machine draws the
-# same examples, make test fewer of them; make explore draws new ones.
+# The first call of a kernel compiles it, so deadlines would be meaningless. Every machine draws the same examples, make
+# test fewer of them; make explore draws new ones.
 settings.register_profile("apexrank", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("explore", deadline=None)
@@ -16,7 +16,7 @@ settings.load_profile("apexrank")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect without garbage collection, which would walk ever more items, modules and syntax trees for nothing."""
+    """Disable garbage collection during collection, where it would scan ever more modules and syntax trees in vain."""
     gc.disable()
     try:
         return (yield)
@@ -26,20 +26,23 @@ def pytest_collection():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file():
-    """Look for no doctests here: ``--doctest-modules`` is for the sources."""
+    """Collect no doctests here: ``--doctest-modules`` is for the sources."""
     return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread_of_other_libraries():
-    """Threads of BLAS and OpenMP wait busily for each other's small tables, and tests run in several processes."""
+    """Limit BLAS and OpenMP to one thread:
+
+    Their threads busy-wait on small arrays, and tests run in several processes.
+    """
     with threadpool_limits(int(os.environ.get("APEXRANK_TEST_THREADS", "1"))):
         yield
 
 
 @pytest.fixture
 def counted(request):
-    """Report how many cases a test went through; the summary of the run adds them up under their name."""
+    """Report the number of cases of a test; the summary of the run adds them up by name."""
 
     def count(name, number):
         request.node.user_properties.append(("counted", [name, int(number)]))

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def h_of(value: Callable[[set[int]], float], order: Sequence[int] | np.ndarray) -> np.ndarray:
-    """``h_σ`` by item: each one gets what it adds to the value of those before it."""
+    """``h_σ`` by item: the amount by which each item increases the value of those before it."""
     values = [float(value(set(order[:j]))) for j in range(len(order) + 1)]
     h = np.empty(len(order))
     h[list(order)] = np.diff(values)
@@ -16,7 +16,7 @@ def h_of(value: Callable[[set[int]], float], order: Sequence[int] | np.ndarray) 
 
 
 def order_of(x: Sequence[float] | np.ndarray) -> list[int]:
-    """``σ_x``: items from the best to the worst, tied ones by their numbers."""
+    """``σ_x``: items from best to worst, ties in index order."""
     return sorted(range(len(x)), key=lambda item: (-x[item], item))
 
 

@@ -1,7 +1,7 @@
-"""Run the tests with the arithmetic of other machines: ``python -m tests.processors [SETTING ...] [-- PYTEST OPTIONS]``.
+"""Run the tests with the arithmetic of other machines: ``python -m tests.processors [SETTING ...] [-- PYTEST ARGS]``.
 
-The processor determines how sums are split in OpenBLAS, in NumPy's loops and in compiled kernels, and hence how they are
-rounded. Each setting makes this machine compute like another one, so a test that depends on the last bits fails.
+The processor determines how sums are split in OpenBLAS, in NumPy's loops and in compiled kernels, and hence how they
+are rounded. Each setting makes this machine compute like another one, so a test that depends on the last bits fails.
 Settings that this processor cannot run are listed and skipped.
 """
 

@@ -1,7 +1,8 @@
 """Build wheel and sdist, and test them outside the checkout: ``python -m tests.release [--suite]``.
 
-The wheel is installed into a new environment, where the README and the tour, unpacked from the sdist without its ``src``,
-must print what they show. The sdist must build the same wheel. ``--suite`` also runs ``make test`` inside the sdist.
+The wheel is installed into a new environment, where the README and the tour, unpacked from the sdist without its
+``src``, must print what they show. The sdist must build the same wheel. ``--suite`` also runs ``make test`` inside the
+sdist.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ sizes = st.integers(1, 7)
 
 
 def same(here, there):
-    """All that two results say of the items."""
+    """Compare two results item by item."""
     assert there.items == here.items
     np.testing.assert_array_equal(there.ranks, here.ranks)
     np.testing.assert_allclose(there.scores, here.scores, rtol=1e-12)
@@ -40,7 +40,7 @@ def same(here, there):
 def test_blocks_give_what_memory_gives(method, election, missing, rows, silent):
     table, weights = election
     if silent:
-        weights[1:] = 0  # whole blocks of voters who weigh nothing
+        weights[1:] = 0  # whole blocks of voters with weight 0
     here = aggregate(table, weights, method=method, missing=missing)
     same(
         here, aggregate(ArrayBlocks(table, sample_weight=weights, rows=rows), method=method, missing=missing)
@@ -79,7 +79,7 @@ def test_a_bootstrap_is_the_rule_on_poisson_weights(method, unit):
     drawn = [aggregate(each, method=method).bootstrap(30, random_state=5).ranks for each in blocks]
     np.testing.assert_array_equal(drawn[0], drawn[2])
     np.testing.assert_array_equal(drawn[1], drawn[2])
-    # the oracle draws the same numbers and merges the ballots anew; half weights are no counts of voters
+    # the oracle draws the same numbers and merges the ballots again; fractional weights are not counts of voters
     draws, counted = np.random.default_rng(5), unit == 1
     times = draws.poisson(weights[:, None] if counted else 1.0, (60, 30)) * (
         1 if counted else weights[:, None]
@@ -163,7 +163,7 @@ def test_a_memory_map_is_read_once_by_every_rule(tmp_path, monkeypatch):
     for method in CLAIMS:
         passes.clear()
         aggregate(blocks, method=method, min_support=1)
-        assert len(passes) == 2  # the first is for the names of the items, and ends after a block
+        assert len(passes) == 2  # the first pass reads the names of the items and ends after one block
 
 
 # k-means
@@ -203,7 +203,7 @@ def test_few_rows_are_their_own_sample():
 
 
 def planted(n, rng):
-    """Voters of two opposite orders, one of which is cast 50 times as often."""
+    """Voters with two opposite orders, one of them cast 50 times as often."""
     camps = rng.integers(0, 2, n)
     order = np.array([[4.0, 3.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0]])
     return order[camps] + 0.1 * rng.random((n, 4)), camps

@@ -30,7 +30,7 @@ def election(seed, voters, items, missing=0.0):
 
 
 def tournament(n, seed):
-    """Each pair has a winner at random: as many circles as there can be."""
+    """Random winner for each pair, which gives many cycles."""
     upper = np.triu(np.random.default_rng(seed).integers(0, 2, (n, n)), 1)
     return (upper + np.triu(1 - upper, 1).T).astype(float)
 
@@ -55,11 +55,14 @@ def test_circles_are_solved_exactly(seed):
 
 
 def least_by_subsets(counts):
-    """Least cost of all orders: the best one of a set ends with one of its items, below the best one of the rest."""
+    """Least cost over all orders, by dynamic programming over sets:
+
+    The last item of a set follows the best order of the rest.
+    """
     n = len(counts)
     best = np.zeros(2**n)
     members = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    above = members @ counts.T  # cost of an item below a set: those who prefer it to the items in the set
+    above = members @ counts.T  # cost of an item below a set: those who prefer it to the set
     for subset in range(1, 2**n):
         items = np.flatnonzero(members[subset])
         rest = subset - (1 << items)
@@ -86,7 +89,7 @@ def test_fractional_weights(seed):
 
 
 def circle_of_two_sizes(seed, large):
-    """Three items in a circle of large margins, and three more that small ones put among them."""
+    """Cycle of three items with large margins, and three more items placed among them by small margins."""
     rng, counts = np.random.default_rng(seed), np.zeros((6, 6))
     counts[[0, 1, 2], [1, 2, 0]] = large
     for i in range(6):
@@ -100,7 +103,7 @@ def circle_of_two_sizes(seed, large):
 @pytest.mark.parametrize("by_subsets", [6, 0], ids=["subsets", "programme"])
 def test_small_margins_beside_large_ones(large, by_subsets, monkeypatch):
     monkeypatch.setattr("apexrank.aggregation.kemeny._MOST_SUBSETS", by_subsets)
-    for seed in (*range(6), 36, 37, 40, 60, 78, 93, 113):  # the later ones have ended in false proofs
+    for seed in (*range(6), 36, 37, 40, 60, 78, 93, 113):  # the later ones once ended in false proofs
         counts = circle_of_two_sizes(seed, large)
         found, best = kemeny(counts), least(counts)
         assert found.cost >= best >= found.bound
@@ -182,7 +185,7 @@ def test_more_time_is_advised_only_where_time_was_short():
 
 
 def test_many_items_in_small_groups_are_proven():
-    """Circles of three, each of which beats all those below it."""
+    """Cycles of three, each of which beats all cycles below it."""
     n = 60
     block = np.arange(n) // 3
     counts = 9.0 * (block[:, None] < block) + 3.0 * (block[:, None] == block) * (

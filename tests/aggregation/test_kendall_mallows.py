@@ -23,7 +23,7 @@ def all_orders(n):
 
 
 def table(order, theta):
-    """Log-probabilities of all orders, by their sum."""
+    """Log-probabilities of all orders, normalised by their sum."""
     distances = np.array([distance(order, other) for other in all_orders(len(order))])
     return -theta * distances - np.log(np.exp(-theta * distances).sum()), distances
 

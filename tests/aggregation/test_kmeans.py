@@ -39,7 +39,7 @@ def gains(name, n):
 
 
 def plain_divergence(x, order, name="sqrt"):
-    """f̂(x) − <x, h_σ> of a function of the size, by its definition."""
+    """f̂(x) − <x, h_σ> for a function of the set size, by definition."""
     g = gains(name, len(x))
     return float(np.sort(x)[::-1] @ g - np.asarray(x)[list(order)] @ g)
 
@@ -195,7 +195,7 @@ def test_weights_are_repetitions(init):
 
 @pytest.mark.slow
 def test_starts_are_drawn_by_weight_times_divergence():
-    """Frequencies of pairs of centres beside their probabilities: two trials for each centre, the better stays."""
+    """Frequencies of pairs of centres and their probabilities, with the better of two trials kept for each centre."""
     X = np.array([[3.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.0, 5.0, 0.0]])
     weight = np.array([1.0, 2.0, 0.5])
     costs = np.array(
@@ -245,7 +245,7 @@ def test_an_empty_cluster_gets_the_farthest_row():
     found = rows.assign(centres)
     assert found.labels.tolist() == [0, 0, 0, 0, 0]
     refilled = refill(rows, found)
-    # both copies of the farthest row move; the row without weight is farther, but nobody
+    # both copies of the farthest row move; the row of weight 0 is farther but does not count
     assert refilled.labels.tolist() == [0, 0, 1, 1, 0]
     assert refilled.mass.tolist() == [2.0, 2.0]
     assert refilled.sums.tolist() == [[2.0, 2.0, 2.0], [0.0, 10.0, 18.0]]
@@ -255,7 +255,7 @@ def test_an_empty_cluster_gets_the_farthest_row():
 
 
 def test_a_cluster_is_not_emptied_to_fill_another():
-    """The farthest row is alone, so the next one moves."""
+    """The farthest row is alone in its cluster, so the next one moves."""
     X = np.array([[0.0, 10.0, 20.0], [2.0, 1.0, 0.0], [2.0, 0.0, 1.0]])
     rows = ScoreVectors(X, np.ones(3), Cost(LovaszBregman("sqrt"), 0.0))
     centres = rows.cost.centres(np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [2.0, 1.0, 0.0]]))
@@ -328,7 +328,7 @@ def test_tied_means_are_ordered_by_column():
 
 
 def planted(seed, noise, n_items=10, k=4, voters=60):
-    """Voters around k orders; neighbours in an order are 1 apart, and each voter has a generosity and a spread."""
+    """Voters around k orders; neighbours in an order differ by 1, and each voter has a generosity and a spread."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(k), voters)
     quality = np.array([rng.permutation(n_items) for _ in range(k)])
@@ -340,9 +340,9 @@ def planted(seed, noise, n_items=10, k=4, voters=60):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("name", "noise"), [("sqrt", 0.5), ("product", 1.5)])
 def test_planted_orders_are_found(name, noise, seed):
-    """ "sqrt" looks at the top most and bears less noise there. Raw scores tell KMeans little but the generosity.
+    """The function "sqrt" emphasises the top and has less noise there; on raw scores KMeans separates by generosity.
 
-    Rows less their mean, divided by their standard deviation, show KMeans the orders as well.
+    On standardised rows, KMeans finds the orders as well.
     """
     X, truth = planted(seed, noise)
     ours = LovaszBregmanKMeans(4, f=name, random_state=seed).fit(X)
@@ -369,7 +369,7 @@ def test_elbow_and_silhouette_point_to_the_planted_number(seed):
 def test_silhouette_by_its_definition():
     rng = np.random.default_rng(12)
     X, weight = rng.normal(size=(30, 4)), rng.uniform(0.5, 2, size=30)
-    X[0] = 1.0  # in no order: as near to all
+    X[0] = 1.0  # not ordered: equally near to all centres
     model = LovaszBregmanKMeans(3, random_state=0).fit(X)
     values = []
     for x, label in zip(X, model.labels_, strict=True):

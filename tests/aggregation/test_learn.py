@@ -47,7 +47,7 @@ def divergence(x: np.ndarray, order: tuple[int, ...], gains: np.ndarray) -> floa
 
 
 def log_probabilities(X: np.ndarray, w: np.ndarray, gains: np.ndarray) -> dict[tuple[int, ...], float]:
-    """``log p(σ | w, X)`` of all orders, by divergences and the whole normaliser."""
+    """``log p(σ | w, X)`` of all orders, from divergences and the full normaliser."""
     energy = {
         order: -sum(w[j] * divergence(X[:, j], order, gains) for j in range(len(w)))
         for order in permutations(range(len(X)))
@@ -85,7 +85,7 @@ def rng():
 
 @pytest.mark.parametrize("y", RELEVANCE.values(), ids=list(RELEVANCE))
 def test_softmax_is_the_likelihood_of_all_orders(rng, y):
-    """Top one: the mean of −log p over the orders that agree with the relevance, less what no scores can change."""
+    """Top one: the mean of −log p over the orders that agree with the relevance, up to a constant."""
     X, w, y = rng.normal(size=(5, 3)), np.array([0.7, -0.4, 1.3]), np.array(y, dtype=float)
     gains = np.array([1.0, 0, 0, 0, 0])
     log_p = log_probabilities(X, w, gains)
@@ -99,7 +99,7 @@ def test_softmax_is_the_likelihood_of_all_orders(rng, y):
 
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=list(FUNCTIONS))
 def test_swaps_are_odds_of_the_model(rng, f):
-    """Strict relevance: −log of each order's share of itself and its swap, by the whole model."""
+    """Strict relevance: −log of an order's share of itself and its swaps, from the full model."""
     X, w, y = rng.normal(size=(5, 2)), np.array([0.8, -1.1]), np.array(RELEVANCE["strict"], dtype=float)
     gains = f.deltas(5)
     log_p = log_probabilities(X, w, gains)
@@ -154,7 +154,7 @@ def test_softmax_gradient(rng):
 
 @pytest.fixture
 def judged(rng):
-    """40 lists of 3 to 8 documents by four rankers, the first one good and the last one turned round."""
+    """40 lists of 3 to 8 documents by four rankers, of which the first is good and the last is reversed."""
     sizes = rng.integers(3, 9, 40)
     groups = np.repeat([f"q{i}" for i in range(40)], sizes)
     truth = rng.normal(size=len(groups))
@@ -166,7 +166,7 @@ def judged(rng):
 
 
 def told_lists(X: np.ndarray, y: np.ndarray, groups: np.ndarray, f: str) -> list[tuple[np.ndarray, ...]]:
-    """Scores, relevance and mean gain of the documents of each list whose documents differ in relevance."""
+    """Scores, relevance and mean gain of the documents, for each list with different relevances."""
     lists = []
     for q in np.unique(groups):
         own = y[groups == q]
@@ -178,7 +178,7 @@ def told_lists(X: np.ndarray, y: np.ndarray, groups: np.ndarray, f: str) -> list
 
 
 def penalised_cost(w: np.ndarray, lists: list[tuple[np.ndarray, ...]], f: str) -> float:
-    """The whole objective with alpha = 0.02, list by list and pair by pair."""
+    """The complete objective with alpha = 0.02, list by list and pair by pair."""
     parts = []
     for scores, own, h in lists:
         z = scores @ w
@@ -280,7 +280,7 @@ def test_warm_start_is_at_the_minimum(judged):
 
 
 def test_warm_start_from_weights_below_zero(judged):
-    """Where the slope of the problem without bounds is 0 already, which says nothing about the one with bounds."""
+    """The slope of the unconstrained problem is already 0, which does not imply convergence with bounds."""
     X, y, groups = judged
     model = LovaszAggregator(alpha=0.01, warm_start=True, tol=1e-9).fit(X, y, groups=groups)
     assert model.weights_.min() < 0
@@ -360,7 +360,7 @@ def test_unlisted_documents_are_not_above_listed_ones(normalize, kind):
         above, below = first[listed & (lists == name)], first[~listed & (lists == name)]
         assert below.max() <= above.min()
         assert (below.max() < above.min()) == (normalize not in ("minmax", "zscore"))
-    assert first[lists == "c"] == 0  # this ranker says nothing of this list
+    assert first[lists == "c"] == 0  # this ranker lists no document of this query
 
 
 def test_unlisted_documents_have_the_last_standard_score():
@@ -376,7 +376,7 @@ def test_unlisted_documents_have_the_last_standard_score():
 
 
 def test_plain_ranks_with_unlisted_documents_are_refused():
-    """No points, 0, would be above rank 1, which has −1."""
+    """No points, 0, would rank above rank 1, which has −1."""
     X, y, groups = np.array([[1.0], [2], [NAN], [1], [2], [3]]), [2, 1, 0, 2, 1, 0], list("aaabbb")
     plain = LovaszAggregator(normalize=None, kind="ranks")
     message = "X contains NaN, and with `normalize=None` and `kind='ranks'`.*: use `missing='indicator'`"
@@ -412,7 +412,10 @@ def test_sums_of_functions_of_the_size(judged, name):
 
 
 def test_documents_missing_at_random_want_weights_of_their_own(rng):
-    """No points mean "last"; where missing says nothing, the second weight makes up for the points that are lost."""
+    """Missing points mean "last"
+
+    Where a missing entry carries no information, the second weight compensates for them.
+    """
     truth = rng.normal(size=(200, 5))
     X = (truth + 0.3 * rng.normal(size=(200, 5))).reshape(-1, 1)
     X[rng.random(len(X)) < 0.3] = NAN
@@ -424,7 +427,7 @@ def test_documents_missing_at_random_want_weights_of_their_own(rng):
 
 
 def test_the_order_is_the_weighted_aggregate(judged):
-    """What is learnt is what the unsupervised method does with these weights."""
+    """The learnt scores equal those of the unsupervised method with these weights."""
     X, y, groups = judged
     model = LovaszAggregator(nonnegative=True).fit(X, y, groups=groups)
     rows = groups == "q3"
@@ -498,7 +501,7 @@ def test_bad_rows(monkeypatch):
 
 
 def made_up_lists(seed: int) -> Bunch:
-    """30 queries of six documents: one ranker of eight knows something, and lists stop after four."""
+    """30 queries with six documents: one ranker of eight is informative, and lists end after four documents."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=180)
     scores = truth[:, None] * np.r_[2.0, np.zeros(7)] + rng.normal(size=(180, 8))
@@ -578,7 +581,7 @@ def judged_ranks():
 def test_a_better_place_never_hurts_with_weights_of_at_least_0(judged_ranks, normalize):
     X, y, groups = judged_ranks
     options = {"normalize": normalize, "missing": "indicator", "nonnegative": True, "kind": "ranks"}
-    model = LovaszAggregator("top", **options).fit(X, -y + 2, groups=groups)  # turned round: rankers mislead
+    model = LovaszAggregator("top", **options).fit(X, -y + 2, groups=groups)  # reversed: rankers mislead
     model.coef_ += 0.1  # some weights are 0
     before = model.predict(X, groups=groups)
     rng = np.random.default_rng(0)
@@ -597,7 +600,7 @@ def test_a_better_place_never_hurts_with_weights_of_at_least_0(judged_ranks, nor
 
 
 def place_by_hand(value, listed):
-    """Place of a value among those of a list: better ones before it, half of the tied ones, and never outside."""
+    """Place of a value in a list: the number of better values plus half of the tied ones, clipped to the list."""
     listed = listed[~np.isnan(listed)]
     return np.clip(np.sum(listed > value) + np.sum(listed == value) / 2 + 0.5, 1, len(listed))
 

@@ -74,7 +74,7 @@ def rank_of(order):
 
 
 def opposite(x, order, i, j):
-    """Whether the order puts i and j the other way round than the scores, which differ."""
+    """Whether the order reverses i and j relative to the scores, which differ."""
     rank = rank_of(order)
     return (x[i] - x[j]) * (rank[j] - rank[i]) < 0
 
@@ -184,7 +184,7 @@ def test_rows_6_and_7_of_table_1_are_one_function():
 
 @pytest.mark.parametrize("d", [D, ONE_WAY], ids=["symmetric", "one-way"])
 def test_equation_17(d):
-    # over all i and j, so twice a pair of symmetric weights
+    # over all i and j, so symmetric weights count each pair twice
     for x in random_scores(3):
         expected = [
             sum(d[i, j] * abs(x[i] - x[j]) for i in range(5) for j in range(5) if opposite(x, s, i, j))
@@ -233,7 +233,7 @@ def test_auc_by_one_way_weights_or_half_of_both_ways():
 
 
 def test_kendall_is_recovered():
-    # symmetric weights 1/|x_i − x_j| count each pair twice, one-way ones once
+    # symmetric weights 1/|x_i − x_j| count each pair twice, one-way weights once
     for x in random_scores(4):
         with np.errstate(divide="ignore"):
             d = 1 / np.abs(x[:, None] - x)
@@ -283,7 +283,7 @@ def test_non_negative_and_convex(name, x, z, s, t):
 
 @pytest.mark.parametrize("f", [Sqrt(), Log(), Product(), Cut(D + 0.1)], ids=repr)
 def test_zero_only_for_the_order_of_the_scores(f):
-    # all gains of the first three differ, and every pair has a weight in the last
+    # the gains of the first three all differ, and in the last every pair has a weight
     for x in random_scores(5):
         found = LovaszBregman(f).divergence(x, ORDERS)
         assert [s for s, d in zip(ORDERS, found, strict=True) if d < 1e-9] == [order_of(x)]
@@ -628,7 +628,7 @@ def test_prox_of_rows(name):
 
 @pytest.mark.parametrize("strength", [1e3, 1e12])
 def test_a_strong_prox_is_isotonic_regression(strength):
-    # all scores in the order that is asked for: nothing but the pooled means is left, to the last digits
+    # all scores are in the required order: only the pooled means remain, to the last digits
     v, s = random_scores(1, n=30)[0], np.random.default_rng(1).permutation(30)
     expected = np.empty(30)
     expected[s] = isotonic_regression(v[s], increasing=False)
@@ -639,13 +639,13 @@ def test_a_strong_prox_keeps_small_differences_of_scores():
     v = np.array([0.3, 0.3 + 1e-6, 0.1, 0.1 + 1e-6])
     x = LovaszBregman("top", m=2).prox(
         v, [0, 1, 2, 3], 1e12
-    )  # which asks nothing of the first two among themselves
+    )  # which does not constrain the first two relative to each other
     np.testing.assert_allclose(x, v, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_prox_keeps_its_digits_far_from_zero(name):
-    v = np.array([0, 82, 41, 20, 61]) / 2**12  # exact also beside 2^40, where numbers are 2^-12 apart
+    v = np.array([0, 82, 41, 20, 61]) / 2**12  # exact even beside 2^40, where numbers are 2^-12 apart
     lb = LovaszBregman(FUNCTIONS[name][0])
     near, far = lb.prox(v, [0, 1, 2, 3, 4], 1e-3), lb.prox(v + 2.0**40, [0, 1, 2, 3, 4], 1e-3)
     np.testing.assert_allclose(far - 2.0**40, near, rtol=0, atol=2.0**-12)

@@ -65,7 +65,7 @@ def log_weights(X, theta, f):
 
 
 def p_value(draws, probability):
-    """Chi-square test of drawn orders against the probabilities of all orders; rare ones are taken together."""
+    """Chi-square test of sampled orders against the probabilities of all orders; rare orders are pooled."""
     code = {tuple(order): k for k, order in enumerate(ORDERS.tolist())}
     observed = np.bincount([code[tuple(order)] for order in draws.tolist()], minlength=120)
     expected = probability * len(draws)
@@ -115,7 +115,7 @@ def test_metropolis_draws_of_orders(name, n_samples):
     assert draws.orders.shape == (n_samples, 5)
 
 
-# those of the size have a kernel of their own; the others are called once a step
+# functions of the set size have their own kernel; the others are called once per step
 FLAT = {
     "sqrt": lambda n: Sqrt(),
     "top-n": Top,
@@ -131,14 +131,14 @@ FLAT = {
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("name", FLAT)
 def test_metropolis_draws_of_flat_posteriors_visit_all_orders_equally(name, n):
-    """Every swap of two items changes the parity of an order: a chain that always swaps would see half of them."""
-    theta = 1.0 if name in ("top-n", "modular") else 0.0  # these two look at no order
+    """Every swap changes the parity of an order, so a chain that always swaps would visit only half of the orders."""
+    theta = 1.0 if name in ("top-n", "modular") else 0.0  # these two do not depend on the order
     posterior = OrderPosterior(np.linspace(1, 0, n), theta, FLAT[name](n))
     found = posterior.metropolis(1200, n_chains=60, random_state=0)
     codes = found.orders @ n ** np.arange(n)
     counts = [(codes == np.array(order) @ n ** np.arange(n)).sum() for order in permutations(range(n))]
     assert chisquare(counts).pvalue > 1e-3
-    # every swap is accepted, so what does not change the order is the proposals that swap nothing
+    # every swap is accepted, so the order stays the same only for proposals that swap nothing
     assert found.acceptance == pytest.approx(1 - 1 / (2 * n), abs=0.02)
 
 
@@ -166,7 +166,7 @@ def test_posterior_marginals_are_consistent(n, seed, theta):
     np.testing.assert_allclose(before + before.T, 1 - np.eye(n), atol=1e-9)
     # an item's mean rank is the number of items expected before it
     np.testing.assert_allclose(ranks @ np.arange(n), before.sum(axis=0), atol=1e-9)
-    # no order weighs more than the mode
+    # no order is more probable than the mode
     most = -theta * LovaszBregman("sqrt").divergence(X, posterior.mode).sum()
     assert -1e-9 < posterior.log_normaliser - most < np.log(factorial(n)) + 1e-9
     assert np.isfinite(posterior.sample(5, random_state=0)).all()
@@ -315,7 +315,7 @@ def test_fit_is_maximum_likelihood(f):
     )
     assert np.isclose(model.thetas_[0], best.x, rtol=1e-5)
     assert np.isclose(model.score(X), -best.fun, rtol=1e-10)
-    # the standard error is that of the observed information
+    # the standard error comes from the observed information
     step = 1e-3 * best.x
     curve = [-len(X) * (t * mean + normaliser.at(t).log_z) for t in (best.x - step, best.x, best.x + step)]
     assert np.isclose(
@@ -350,7 +350,7 @@ def test_samples_follow_the_model():
     assert draws.shape == (4000, 4)
     parts = np.bincount(model.predict(draws), minlength=2) / 4000
     np.testing.assert_allclose(parts, model.weights_, atol=0.05)
-    # the cross-entropy of a model with its own samples is its entropy: the same from fresh samples
+    # the cross-entropy of a model with its own samples is its entropy, which fresh samples confirm
     again = model.score_samples(model.sample(4000, random_state=1))
     own = model.score_samples(draws)
     assert abs(own.mean() - again.mean()) < 4 * np.sqrt((own.var() + again.var()) / 4000)

@@ -46,7 +46,7 @@ def cut(S):
     return sum(W[i, j] for i in S for j in range(n) if j not in S)
 
 
-# the atoms and what they are by definition, for five items
+# the set functions and their definitions for five items
 ATOMS = {
     "sqrt": (Sqrt(), lambda S: len(S) ** 0.5),
     "log": (Log(), lambda S: np.log1p(len(S))),
@@ -68,7 +68,7 @@ def corner_costs(pi, order, f):
 
 
 def divided_differences(nodes):
-    """Of exp at each row of nodes: the corner of exp of a bidiagonal matrix, by its Taylor series.
+    """Divided differences of exp at each row of nodes: the corner of exp of a bidiagonal matrix, by Taylor series.
 
     With the nodes shifted to start at 0 no term is negative; scipy's expm loses digits where nodes nearly coincide.
     """
@@ -281,7 +281,7 @@ def test_too_many_items_are_refused():
 
 
 def fits(draws, masses):
-    """p-value of the orders of the draws, cells with few expected draws taken together."""
+    """p-value of the orders of the draws, with cells of few expected draws pooled."""
     orders = [tuple(order) for order in np.argsort(-draws, axis=1).tolist()]
     cells = sorted(masses, key=masses.get)
     total = sum(masses.values())
@@ -294,7 +294,7 @@ def fits(draws, masses):
     return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
 
 
-# the last is how many sweeps of a chain lie between draws that count as independent; None draws exactly
+# the last value is the number of sweeps between draws that count as independent; None samples exactly
 DRAWS = [
     ("sqrt", 4.0, None),
     ("top", 3.0, None),
@@ -329,7 +329,7 @@ def test_draws(name, theta, thin):
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("f", [Sqrt(), Product(), Chain()], ids=["sqrt", "product", "chain"])
 def test_chains_of_flat_densities_are_uniform(f, n):
-    """Neither chain has a period or leaves a part of the box out: all orders come, and all scores."""
+    """Neither chain is periodic or leaves out a part of the box: all orders and scores occur."""
     order = np.arange(n)[::-1]
     draws = chain_scores(LovaszBregman(f), 0.0, order, 1600, generator(0), thin=30)
     found = [tuple(row) for row in np.argsort(-draws, axis=1).tolist()]
@@ -355,7 +355,7 @@ def test_draws_of_few_kinds_for_many_items():
     d = LovaszBregman(Top(2)).divergence(draws, np.arange(60)[::-1])
     exact = BoxNormaliser(Top(2), 60).at(20.0)
     assert abs(d.mean() - exact.mean) < 4 * np.sqrt(exact.variance / 4000)
-    # the 58 items behind are alike
+    # the 58 remaining items are alike
     behind = draws[:, :58].mean(axis=0)
     assert np.abs(behind - behind.mean()).max() < 4.5 * draws[:, :58].std() / np.sqrt(4000)
 

@@ -40,12 +40,12 @@ NAN = float("nan")
 
 
 class Claims(NamedTuple):
-    """What a rule of voting promises.
+    """Properties of a voting rule.
 
-    ``condorcet``: who beats all others is first, who loses to all is last. ``turned``: the opposite of all ballots
-    gives the opposite order. ``rises``: a voter who likes an item better never lowers its rank. ``joined``: what two
+    ``condorcet``: an item that beats all others is first, one that loses to all is last. ``turned``: reversing all
+    ballots reverses the order. ``rises``: a voter who likes an item better never lowers its rank. ``joined``: what two
     halves of the voters agree on holds for all of them. ``by_order``: only the order of each ballot counts.
-    ``unique``: there is one answer; elsewhere several orders may be equally good.
+    ``unique``: there is one answer; for other rules several orders may be equally good.
     """
 
     condorcet: bool = False
@@ -77,7 +77,7 @@ def rules_with(claim):
 
 @st.composite
 def tables(draw, gaps=False, voters=6, items=5):
-    """Scores of voters for items, many of them tied; each item is scored by the first voter at least."""
+    """Scores of voters for items, many of them tied; the first voter scores every item."""
     n = draw(st.integers(2, items))
     score = st.integers(0, 4).map(float)
     first = draw(st.lists(score, min_size=n, max_size=n))
@@ -89,7 +89,7 @@ def tables(draw, gaps=False, voters=6, items=5):
 
 @st.composite
 def elections(draw, **options):
-    """A table with numbers of equal ballots."""
+    """Table with counts of equal ballots."""
     table = draw(tables(**options))
     return table, np.array(draw(st.lists(st.integers(1, 3), min_size=len(table), max_size=len(table))))
 
@@ -98,7 +98,7 @@ missing_rules = st.sampled_from(["ignore", "last"])
 
 
 def answer(result, items=None):
-    """Rank of each item by name, or the cost of the order where equally good orders may stand in for each other."""
+    """Rank of each item by name, or the cost of the order if several orders may be equally good."""
     if CLAIMS[result.method].unique:
         ranks = dict(zip(result.items, result.ranks.tolist(), strict=True))
         return [ranks[item] for item in items] if items is not None else result.ranks.tolist()
@@ -254,7 +254,7 @@ def as_orders(table):
 
 
 def as_ranks(table):
-    """Rank of each item among those of its ballot, tied ones the better rank."""
+    """Rank of each item on its ballot; tied items have the better rank."""
     above = (table[:, None, :] > table[:, :, None]).sum(axis=2)
     return np.where(np.isnan(table), NAN, above + 1.0)
 
@@ -296,7 +296,7 @@ def test_ranks_and_orders_are_ballots_too(method, election, missing):
     ranks = aggregate(as_ranks(table), weights, kind="ranks", **options)
     if (
         method != "rrf"
-    ):  # which takes given ranks as places in the voter's own list, where ties share no points
+    ):  # which uses given ranks as places in the voter's own list, where ties share no points
         assert answer(ranks, names) == answer(scored, names)
 
 
@@ -428,7 +428,7 @@ def test_clusters_of_voters(X, euclidean, k, data):
     assert elbow(X, [k], **options) == {k: model.inertia_}
     if k > 1:
         assert 0 <= silhouette(model, X) <= 1
-    # from given centres the order of rows does not count, nor the generosity of voters where only orders do
+    # from given centres the order of the rows does not matter, nor does generosity if only orders count
     order = np.array(data.draw(st.permutations(range(len(X)))))
     given_centres = X[:k] + np.arange(3) / 7
     one = LovaszBregmanKMeans(k, euclidean=euclidean, init=given_centres).fit(X)
@@ -461,7 +461,7 @@ def test_models_of_scores(name, X, theta, data):
     drawn = model.sample(5, random_state=1)
     assert (drawn == model.sample(5, random_state=1)).all()
     assert ((drawn >= 0) & (drawn <= 1)).all()
-    # log Z falls from 0, and it falls more and more slowly
+    # log Z decreases from 0, ever more slowly
     logs = [LovaszMallows(f, theta=each).fit(X).log_normalisers_[0] for each in (0.0, theta / 2, theta)]
     assert logs[0] == pytest.approx(0, abs=1e-12)
     assert logs[0] >= logs[1] >= logs[2]
@@ -494,7 +494,7 @@ def test_learnt_weights_belong_to_their_rankers(seed, place, f):
     order, columns = rng.permutation(18), np.array(place)
 
     def weights(X, y, groups):
-        # L-BFGS with bounds judges by the value, which hides gradients below about the root of eps
+        # L-BFGS with bounds stops by the value, which hides gradients below about the square root of eps
         return LovaszAggregator(f, alpha=0.1, tol=1e-7).fit(X, y, groups=groups).weights_
 
     here = weights(X, y, groups)

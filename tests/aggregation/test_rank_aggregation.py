@@ -39,7 +39,7 @@ def places(row, missing):
 
 
 def place_points(row, missing, table):
-    """Points of the places, tied items share the mean."""
+    """Points of the places; tied items share the mean."""
     filled = [-math.inf if math.isnan(x) and missing == "last" else x for x in row]
     found = []
     for x in filled:
@@ -82,7 +82,7 @@ def score_points(row, missing, normalize):
 
 
 def naive(method, rows, weights, missing, normalize=None, k=60.0):
-    """Scores of the items, by the book; whole weights only."""
+    """Scores of the items by the textbook definition; integer weights only."""
     n, total = len(rows[0]), sum(weights)
     if method == "copeland":
         return naive_copeland(rows, weights, missing)
@@ -130,7 +130,7 @@ def naive_copeland(rows, weights, missing):
 
 
 def election(seed, voters=7, items=5, gaps=True):
-    """Scores with ties, some of them missing, none of the voters and items without any."""
+    """Scores with ties and missing values; every voter and every item has at least one."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(1, 6, (voters, items)).astype(float)
     if gaps:
@@ -215,7 +215,7 @@ def test_lovasz_bregman_is_the_best_of_all_orders(seed):
     gains = np.diff(np.sqrt(np.arange(6)))
 
     def cost(order):
-        """Σ w d(x‖σ) for f = √|X|: the gains in the voter's own order less those in the given one."""
+        """Σ w d(x‖σ) for f = √|X|: the gains in the voter's own order minus those in the given one."""
         own = np.sort(rows, axis=1)[:, ::-1] @ gains
         return weights @ (own - rows[:, list(order)] @ gains)
 
@@ -283,7 +283,7 @@ def test_ties_that_only_rounding_breaks_are_ties():
     signed = aggregate([[0.1, 0.3], [0.2, -0.2], [-0.3, -0.1]])  # both means are rounding errors
     assert signed.ranks.tolist() == [1, 1]
     assert aggregate([[1e-300, 2e-300]]).ties == []
-    assert aggregate([[1e12, 1.0, 1.001]] * 50).ties == []  # one item's size says nothing of the others
+    assert aggregate([[1e12, 1.0, 1.001]] * 50).ties == []  # independent of the size of other items
 
 
 def test_a_voter_without_weight_decides_no_tie():
@@ -298,7 +298,7 @@ def test_ties_of_combmnz_depend_on_the_own_voters_of_an_item():
 
 
 def columns_of_equals(voters=400, items=3, large=1e9):
-    """Each column has the same numbers in another order, a large one among them."""
+    """Each column has the same numbers in a different order, including one large number."""
     rng = np.random.default_rng(0)
     values = rng.integers(0, 11, voters) / 10
     values[0] = large
@@ -318,7 +318,10 @@ def test_equal_sums_are_ties_whichever_voter_has_the_large_number(method, weight
 
 
 def test_a_long_sum_that_rounds_the_same_way_each_time():
-    """1e9 first rounds each of the 0.1 alike, 1e9 last none of them: an error of all voters, not of their root."""
+    """1e9 in front rounds each 0.1 the same way, 1e9 at the end none:
+
+    The error grows with the number of voters, not its root.
+    """
     rows = np.full((50_000, 2), 0.1)
     rows[0, 0] = rows[-1, 1] = 1e9
     plain = rows.cumsum(axis=0)[-1]
@@ -471,7 +474,7 @@ def test_ranks_orders_and_scores_say_the_same(method):
     orders = [["b", "a", "c", "d"], ["c", ["b", "d"], "a"], [("a", "d"), "c", "b"]]
     ranks = [[2, 1, 3, 4], [4, 2, 1, 2], [1, 4, 3, 1]]
     by_order = aggregate(orders, method=method, kind="orders", items="abcd")
-    if method == "rrf":  # takes ranks as they are, also those of ties
+    if method == "rrf":  # uses ranks as given, including those of ties
         orders[1:], ranks[1:] = [["c", "b", "d", "a"]], [[4, 2, 1, 3]]
         by_order = aggregate(orders, method=method, kind="orders", items="abcd")
     by_rank = aggregate(ranks, method=method, kind="ranks", items="abcd")
@@ -621,7 +624,7 @@ def test_defaults_for_missing_items():
     assert aggregate(rows).to_dict() == aggregate(rows, missing="ignore").to_dict()
 
 
-# what the result knows
+# attributes of the result
 
 
 @pytest.mark.parametrize("missing", ["ignore", "last"])
@@ -858,7 +861,7 @@ def test_the_table_is_not_copied(method, weights):
 @pytest.mark.parametrize("method", ALL)
 def test_blocks_of_voters_and_items_make_no_difference(method, monkeypatch):
     rows, weights = election(10, voters=23, items=10)
-    rows[:, 9] = 6.0  # the last one wins, so that all others are looked at twice
+    rows[:, 9] = 6.0  # the last one wins, so all others are visited twice
     whole = aggregate(rows, weights, method=method)
     ours = whole.scores, whole.confidence, whole.agreement, whole.condorcet_winner
     assert ours[3] == 9

@@ -136,7 +136,7 @@ class TestTables:
 
 
 def lengthen(wide, name, *keep):
-    """Write a table of voters × items with one row for each score, shuffled."""
+    """Write a table of voters × items in long form, one row per score, shuffled."""
     long = wide.unpivot(index=["voter", *keep], variable_name="doc", value_name="stars")
     long.drop_nulls().sample(fraction=1, shuffle=True, seed=1).write_csv(name)
 
@@ -216,7 +216,7 @@ class TestPlaces:
 
 
 def write_many():
-    """Sixteen items, of which all but one beat each other in a circle."""
+    """Sixteen items, all but one of them in a majority cycle."""
     scores = np.random.default_rng(0).random((15, 16))
     pl.DataFrame(scores, schema=[f"i{n}" for n in range(16)]).write_csv("many.csv")
 

@@ -20,7 +20,7 @@ FIT = "fit train.csv --target malignant --id case --calibrate"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Halves of a real table, of four features that do not separate the classes, with a fitted model."""
+    """Two halves of a real table with four features that do not separate the classes, and a fitted model."""
     path = tmp_path_factory.mktemp("calibrate")
     data = load_breast_cancer(as_frame=True)
     names = ["mean texture", "mean smoothness", "mean symmetry", "mean fractal dimension"]
@@ -201,7 +201,7 @@ def test_fit_says_the_range_and_writes_the_same_bytes_again():
 
 
 def test_rows_of_one_customer_are_in_one_fold(tmp_path):
-    """Visits of patients whose outcome is noise: trees learn the patients, and only whole ones held out show it."""
+    """Visits of patients with random outcomes: trees memorise patients, which only folds of whole patients reveal."""
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(60), 8)
     own, ill = rng.normal(size=(60, 2))[patient], (rng.random(60) < 0.5)[patient]

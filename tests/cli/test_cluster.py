@@ -53,7 +53,7 @@ def answer(command):
 
 
 def divergence(x, order):
-    """<x, h_x − h_order> for f = sqrt of the size, where h has the gains of an order by item."""
+    """<x, h_x − h_order> for f = sqrt of the set size, where h holds the gains of an order by item."""
     gains = np.diff(np.sqrt(np.arange(len(x) + 1)))
     return np.sort(x)[::-1] @ gains - x[order] @ gains
 
@@ -128,7 +128,7 @@ class TestClusters:
         assert (found["voters"], found["ballots"]) == (55, 4)
         assert [cluster["voters"] for cluster in found["clusters"]] == [34, 21]
         assert [cluster["order"] for cluster in found["clusters"]] == [list("abc"), list("cba")]
-        # Borda's points; items that a list leaves out share those of the last places
+        # Borda points; items that a list leaves out share the points of the last places
         points = np.array([[2, 1, 0], [0, 1, 2], [2, 0.5, 0.5], [0.5, 0.5, 2]])
         centres = np.average(points[[0, 2]], axis=0, weights=[30, 4])
         assert found["clusters"][0]["scores"] == pytest.approx(centres)

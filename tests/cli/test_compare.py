@@ -19,7 +19,7 @@ QUICK = "--models logistic,trees --folds 2 --repeats 1"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with a table as people have them: text, gaps, an id, a constant."""
+    """Folder with a realistic table: text, missing values, an id, a constant."""
     monkeypatch.chdir(tmp_path)
     example = make_push_example(900, random_state=0)
     rng = np.random.default_rng(0)

@@ -61,7 +61,7 @@ def rows(n_groups=60, seed=0):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two files that cut a group; the same rows as one file beside the folder."""
+    """Two files that split a group, and the same rows as one file beside the folder."""
     frame, data = rows(), tmp_path / "data"
     data.mkdir()
     frame[:301].write_parquet(data / "a.parquet")
@@ -155,7 +155,7 @@ def test_a_fold_is_not_taken_for_training_rows(letor, tmp_path):
 
 
 def test_evaluate_and_rank_of_folders(folder, tmp_path):
-    """With rows without a target, weights and two classes, as for the same rows in memory."""
+    """Rows without a target, weights and two classes give the same result as in memory."""
     options = ["--target", "good", "--drop", "stars,q", "--id", "doc", "--weight", "times"]
     assert run("fit", tmp_path / "rows.parquet", *options, "-o", tmp_path / "m.apex")[0] == 0
     missing = rows().with_columns(pl.when(pl.col("doc") % 50 == 7).then(None).otherwise("good").alias("good"))
@@ -212,7 +212,7 @@ def test_a_broken_part(folder, tmp_path):
 @pytest.mark.parametrize("fault", ["missing", "shorter", "other rows"])
 @pytest.mark.parametrize("data", ["folder", "letor"])
 def test_a_file_that_changes_between_passes(folder, letor, tmp_path, monkeypatch, data, fault):
-    """The last file is removed or written anew when the second pass begins."""
+    """Remove or rewrite the last file when the second pass begins."""
     path = letor / "part2.txt.gz" if data == "letor" else folder / "b.parquet"
     plain, done = stream_fit._checked_stats, []
 
@@ -245,7 +245,7 @@ def test_files_with_other_columns_or_types(folder, tmp_path):
         assert "column 'b' cannot be used (number values in some files and text in others)" in line
     frame[301:].with_columns(b=pl.struct("a")).write_parquet(folder / "b.parquet")
     assert "column 'b' cannot be used (Struct" in refused(folder, tmp_path, *named)
-    # unless it was asked for, such a column is left out with a note, as in memory
+    # unless requested, such a column is dropped with a note, as in memory
     frame[301:].with_columns(b=pl.lit("high")).write_parquet(folder / "b.parquet")
     code, text = run("fit", folder, *PUSH, "-o", tmp_path / "m.apex")
     assert code == 0
@@ -269,7 +269,7 @@ def test_a_letor_file_that_ends_inside_a_line(letor, tmp_path, end):
 
 
 def test_a_group_in_far_apart_blocks(tmp_path):
-    """Fitted as one group; where groups are scaled by themselves it is refused."""
+    """A fit without groups is one group; scaling within groups then raises an error."""
     frame = rows()
     far = pl.concat([frame[3:], frame[:3]])
     far.write_parquet(tmp_path / "rows.parquet")

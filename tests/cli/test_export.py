@@ -23,7 +23,7 @@ def run(command, code=0):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with tables of payments to train on and to test on, and a model of the first."""
+    """Folder with training and test tables of payments, and a model fitted on the former."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     n = 300
@@ -157,7 +157,7 @@ class TestScorecard:
             "fit train.csv --target fraud --id case --categorical city --model retarget --groups query --weight times"
         )
         result = run("export model.apex -o card.csv --data train.csv --json")
-        # NDCG and average precision go by ranks and need whole weights
+        # NDCG and average precision depend on ranks and need integer weights
         measures = [row["measure"] for row in json.loads(result.stdout)["loss"]]
         assert measures == ["auc", "precision_at_10"]
         assert pl.read_csv("card.csv")["points"].dtype == pl.Int64
@@ -184,7 +184,7 @@ class TestScorecard:
 
 
 class TestAdditive:
-    """The same commands for a model with a function for each column."""
+    """The same commands for an additive model."""
 
     @pytest.fixture
     def additive(self, folder):
@@ -208,7 +208,7 @@ class TestAdditive:
     def test_cards_of_all_formats(self, additive):
         command = "export model.apex --format scorecard --data train.csv --test new.csv --bins 3"
         result = run(f"{command} -o card.csv")
-        assert result.stderr.count("\n") == 1  # the objective of the training rows is that of the file
+        assert result.stderr.count("\n") == 1  # the objective on the training rows equals the stored one
         card = pl.read_csv("card.csv")
         assert card.columns == ["feature", "bin", "points", "low", "high", "share", "rule"]
         assert card.filter(feature="amount").height <= 3

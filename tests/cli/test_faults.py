@@ -47,7 +47,7 @@ WHOLE = PRINTING[2:4]  # much and little: when the interpreter ends it may say w
 
 
 def some_quick(cases, quick=("fit.apex", "rank.csv", "votes.svg", *PRINTING[:3])):
-    """Mark all cases as slow but for one of each way to write or print."""
+    """Mark all cases as slow except one for each way of writing or printing."""
     return [case if case in quick else pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
@@ -67,7 +67,7 @@ READING = {
 
 @pytest.fixture(scope="module")
 def folder():
-    """A folder that anybody may look into, with what the verbs read."""
+    """World-readable folder with the input files of the verbs."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         folder.chmod(0o755)
@@ -126,7 +126,7 @@ def other_user():
 
 
 class TestFullDisk:
-    """The system stops a write; root has no quota, so a limit on the size of files stands for it."""
+    """Writes fail at a limit on the file size, which stands for a full disk because root has no quota."""
 
     # a scorecard is shorter than the line about it, and the demo, which is slow, writes as the others do
     @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_nobody_else_reads_a_private_file_while_it_is_written(tmp_path):
 
 
 def test_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
-    """A power cut cannot be had here: the order of the calls is what can be seen."""
+    """A power failure cannot be simulated here, so the order of the system calls is checked."""
     calls = []
     fsync, replace = os.fsync, os.replace
 

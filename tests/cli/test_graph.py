@@ -189,7 +189,7 @@ class TestLabels:
         assert [row[name]["trust"] for name in ("hub", "a", "b")] == pytest.approx(
             [8 / 7, 4 / 7, 2 / 7], abs=1e-8
         )
-        # who points at spam shares its distrust with the seven others
+        # a page that links to spam shares its distrust with seven others
         assert row["s"]["distrust"] == pytest.approx(0.5 / 8)
         assert answer["params"]["gamma"] == 0.5
 
@@ -299,7 +299,7 @@ class TestReading:
 
 
 class TestSources:
-    """Where edges come from: standard input, folders, patterns and other formats."""
+    """Sources of edges: standard input, folders, patterns and other formats."""
 
     @pytest.mark.parametrize("verb", ["rank", "inspect", "compare"])
     def test_standard_input(self, folder, verb):
@@ -348,7 +348,7 @@ class TestSources:
 
 
 class TestUnknownVertices:
-    """Seeds and labels from elsewhere name vertices that the graph lacks."""
+    """Seeds and labels that name vertices missing from the graph."""
 
     @pytest.mark.parametrize("option", ["--trusted", "--distrusted", "--teleport"])
     def test_are_left_out_with_a_note(self, folder, option):
@@ -619,7 +619,7 @@ def test_a_broken_line_far_down(folder):
 
 class TestProgress:
     class Screen:
-        """Stands in for the spinner on stderr."""
+        """Replacement for the spinner on stderr."""
 
         def __init__(self):
             self.lines = []
@@ -646,7 +646,7 @@ class TestProgress:
 
 
 class TestProcess:
-    """In a process of its own, as a shell runs it."""
+    """Run in a separate process, as a shell does."""
 
     COMMAND = (sys.executable, "-c", "from apexrank.cli import main; main()", "graph")
 
@@ -697,7 +697,7 @@ def test_columns_that_were_guessed_are_told(folder):
 
 
 class TestShards:
-    """Graphs that ``graph pack`` has written."""
+    """Graphs written by ``graph pack``."""
 
     @pytest.fixture
     def packed(self, folder):

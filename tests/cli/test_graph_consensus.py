@@ -142,7 +142,7 @@ def test_orders_to_keep_and_top(folder):
     assert kept["d"] >= kept["c"] - 1e-6
     assert (
         "break an order" in run("mon.csv", "tue.csv", "--method", "blend", "--keep", "d>b").output
-    )  # a links to b whatever it weighs
+    )  # a links to b whatever the weight
     assert len(ranks("--top", 3)) == 3
 
 

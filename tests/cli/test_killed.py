@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 OLD = b"old content, which is precious\n"
-# Those that take some time are killed on the lines of the write alone, which is the same for all.
+# Slow commands are killed only at the lines of the writer, which all commands share.
 SLOW = (
     "compare.html",
     "demo/train.csv",
@@ -28,7 +28,7 @@ SLOW = (
     "farms.html",
 )
 QUICK = {name: command for name, command in OUTPUTS.items() if name not in SLOW}
-# One of each way to write: bytes of our own, and those of polars.
+# One for each way of writing: our own bytes, and those of polars.
 BOTH_WAYS = {name: OUTPUTS[name] for name in ("model.sql", "rank.csv")}
 KILLED = 200
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with what the verbs read."""
+    """Folder with the input files of the verbs."""
     folder = tmp_path_factory.mktemp("killed")
     write_inputs(folder)
     return folder
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cli(folder):
-    """Runs command lines in the folder, where there is a model."""
+    """Runner of command lines in the folder, which contains a model."""
     warm = WarmCli(folder)
     assert warm.run(*shlex.split(FIT)).code == 0
     yield warm
@@ -53,7 +53,7 @@ def cli(folder):
 
 @pytest.fixture(scope="module")
 def complete(cli, folder):
-    """The complete new content of every output, and how many seconds it takes."""
+    """The complete new content of every output, and the seconds it takes to write."""
     found = {}
     for name, command in QUICK.items():
         ended = cli.run(*shlex.split(command))
@@ -81,7 +81,7 @@ def clear(folder):
 
 
 def outcome(cli, folder, name, command, new, **faults):
-    """Run a command that finds an old output; say at which stage of the writing it ended, if it was killed."""
+    """Run a command over an old output; if it was killed, return the stage of writing at which it ended."""
     (folder / name).write_bytes(OLD)
     before = set(folder.iterdir())
     ended = cli.run(*shlex.split(command), **faults)
@@ -95,12 +95,12 @@ def outcome(cli, folder, name, command, new, **faults):
 
 
 def test_killed_at_random_moments(cli, folder, complete, counted):
-    """From the start to the end of a run, and every second time from when it begins to write, which is a small part."""
+    """Kill times over the whole run, half of them after writing has begun, which is a small part of it."""
     rng = random.Random(0)
     stages, killed_late = Counter(), 0
     for (name, command), since in zip(cycle(QUICK.items()), cycle(["start", "write"]), strict=False):
         new, seconds = complete[name]
-        # A write takes microseconds or much longer, by the disk and its load: all scales get their share.
+        # A write takes microseconds or much longer, depending on the disk and its load, so all time scales are covered.
         after = rng.uniform(0, seconds) if since == "start" else 10 ** rng.uniform(-5, -2)
         stage = outcome(cli, folder, name, command, new, kill={"after": after, "since": since})
         clear(folder)
@@ -119,7 +119,7 @@ def test_killed_at_random_moments(cli, folder, complete, counted):
 
 @pytest.mark.parametrize("name", BOTH_WAYS)
 def test_killed_on_every_line_of_the_write(cli, folder, complete, counted, name):
-    """With half of the bytes in the temporary file, as if the kill had come while they were written."""
+    """Half of the bytes are in the temporary file, as if the process had been killed while writing them."""
     stages = []
     for line in count(1):
         at = {"signal": signal.SIGKILL, "functions": WRITE, "line": line, "halve": True}
@@ -128,7 +128,7 @@ def test_killed_on_every_line_of_the_write(cli, folder, complete, counted, name)
         if stage is None:
             break
         stages.append(stage)
-    # In this order, and each of them: the line that opens the temporary file, flushes it, renames it, and the last.
+    # Each of these, in this order: open the temporary file, flush it, rename it, and the last line.
     assert stages == sorted(stages, key=["before", "during", "after"].index)
     assert set(stages) == {"before", "during", "after"}
     counted("command lines killed by SIGKILL", len(stages))
@@ -140,7 +140,7 @@ def test_what_a_kill_leaves_disturbs_no_later_run_and_goes_after_a_day(cli, fold
     at = {"signal": signal.SIGKILL, "functions": ["_flush"]}
     assert outcome(cli, folder, name, command, new, at=at) == "during"
     (left,) = temporaries(folder)
-    # It may belong to somebody who is writing at the moment.
+    # It may belong to another process that is writing at the moment.
     assert outcome(cli, folder, name, command, new) is None
     assert temporaries(folder) == [left]
     of_another_file = folder / ".other.csv.0123abcd.tmp"

@@ -195,7 +195,7 @@ def test_a_model_of_grades_has_no_thresholds(folder):
 
 @pytest.fixture
 def trec(tmp_path, monkeypatch):
-    """A run with ties, a judged query that it lacks, and grades 1 and 2 only."""
+    """Run with ties, with a judged query missing from it, and with grades 1 and 2 only."""
     monkeypatch.chdir(tmp_path)
     Path("run.txt").write_text(
         "1 Q0 a 1 3 x\n1 Q0 c 2 3 x\n1 Q0 b 3 2 x\n2 Q0 b 1 5 x\n2 Q0 a 2 1 x\n9 Q0 a 1 1 x\n"
@@ -226,7 +226,7 @@ def test_numbers_are_those_of_trec_eval(trec):
 
 
 def test_unjudged_documents_of_a_run(trec):
-    """bpref and RBP keep them apart, other measures count them as irrelevant, as trec_eval does."""
+    """bpref and RBP treat them separately; other measures count them as irrelevant, as trec_eval does."""
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
     Path("qrels.txt").write_text(
         "1 0 a 0\n1 0 b 2\n1 0 d 0\n1 0 e 1\n2 0 a 2\n2 0 b -1\n2 0 f 0\n3 0 a 0\n3 0 b 1\n"
@@ -240,7 +240,7 @@ def test_unjudged_documents_of_a_run(trec):
     for name in ("bpref", "map"):
         expected = np.mean([query[name] for query in theirs.values()])
         assert found["measures"][name] == pytest.approx(expected, abs=1e-10)
-    # nobody judged c and b, the first documents of the two queries
+    # c and b, the first documents of the two queries, are unjudged
     assert found["measures"]["rbp_residual_0.5"] == pytest.approx((0.5 + 0.125 + 0.5 + 0.25) / 2)
     table = run(f"evaluate run.txt --qrels qrels.txt {names} --per-query").stdout.splitlines()
     assert table[0] == "group,n,relevant,bpref,map,rbp_residual_0.5"

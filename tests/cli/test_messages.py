@@ -21,7 +21,7 @@ CONTRACT = re.compile(r"\bn_samples=")
 
 
 def texts(tree):
-    """String literals that are no docstrings, f-strings with {} for their values."""
+    """String literals other than docstrings; f-strings with {} for their values."""
     nodes = list(ast.walk(tree))
     apart = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:

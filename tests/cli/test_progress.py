@@ -54,7 +54,7 @@ def test_programs_see_nothing(capsys):
 
 
 def screen_of(code, **extra):
-    """What a process writes to a terminal on its stderr, and its stdout."""
+    """Terminal output of a process on stderr, and its stdout."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -93,7 +93,7 @@ print("done")
     assert out == "done\n"
     assert "counting sheep" in seen
     first = seen.index("%")
-    assert "counting" in seen[:first]  # a spinner without a bar, as long as nothing is known
+    assert "counting" in seen[:first]  # a spinner without a bar while the total is unknown
     shares = [int(share) for share in re.findall(r"(\d+)%", seen)]
     assert len(set(shares)) > 3
     assert all(a <= b for a, b in pairwise(shares))

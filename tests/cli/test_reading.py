@@ -31,7 +31,7 @@ def test_encodings_give_the_table_of_utf8(encoding, packed):
     bytes_ = TEXT.encode(encoding)
     bytes_ = (
         b"\xff\xfe" + bytes_ if encoding == "utf-16-le" else bytes_
-    )  # a mark that this codec does not take away
+    )  # a byte order mark that this codec does not remove
     Path("t.csv").write_bytes(gzip.compress(bytes_) if packed else bytes_)
     assert read_table("t.csv", encoding=encoding).frame.equals(read_table("plain.csv").frame)
     run(f"{FIT} --encoding {encoding}")
@@ -44,7 +44,7 @@ def test_encodings_give_the_table_of_utf8(encoding, packed):
 
 @pytest.mark.parametrize("sep", ["|", ";", " ", "~", "\\t"])
 def test_separators(sep):
-    # Commas outnumber the separator in the header, so that a guess would go wrong.
+    # Commas outnumber the separator in the header, so detection would fail.
     mark = "\t" if sep == "\\t" else sep
     rows = [["id", "a,b,c,d,e,f", "y"], *([str(i), str(i % 7), str(i % 2)] for i in range(20))]
     Path("t.csv").write_text("".join(mark.join(row) + "\n" for row in rows))

@@ -103,7 +103,7 @@ def test_positive_class_is_named_by_every_verb():
 
 
 def test_a_fit_that_ranks_backwards_says_so():
-    # a penalty that leaves nothing but the sign of one outlier
+    # a penalty so strong that only the sign of one outlier remains
     x = np.array([10.0, *np.linspace(0, 1, 39)])
     y = np.array([1, *(np.linspace(0, 1, 39) < 0.3)]).astype(int)
     pl.DataFrame({"x": x, "y": y}).write_csv("b.csv")

@@ -23,7 +23,7 @@ GOOD = "1,5.0,1,Oslo,1\n2,1.0,2,Rome,0\n3,4.0,3,Oslo,1\n4,2.0,5,Rome,0\n5,3.0,2,
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to work in, with a table of payments to train on and one to rank."""
+    """Working folder with a table of payments to train on and one to rank."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 3)).round(4)
@@ -127,7 +127,7 @@ class TestFit:
         assert Path("csv.apex").read_bytes() == Path("parquet.apex").read_bytes()
 
     def test_the_first_hour_with_a_table_of_your_own(self, folder):
-        """A frame of pandas with prices, marks, dates and rows without an answer is fitted, ranked and measured."""
+        """A pandas frame with prices, marks, dates and rows without a target is fitted, ranked and evaluated."""
         lines = ["", "price", "job", "when", "churn"]
         rows = [
             [

@@ -28,7 +28,7 @@ ENVIRONMENT = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")
 
 WRITE = ["replacing", "_flush", "_flush_folder", "write_bytes"]  # functions of atomic.py
 FIT = "fit train.csv --target fraud --id case -o model.apex"
-OUTPUTS = {  # every verb that writes, and every way to make the bytes, by the file they go to; after FIT
+OUTPUTS = {  # every verb that writes, and every way to produce the bytes, by output file; run after FIT
     "fit.apex": "fit train.csv --target fraud --id case -o fit.apex",
     "rank.csv": "rank model.apex train.csv -o rank.csv",
     "rank.parquet": "rank model.apex train.csv --keep -o rank.parquet",
@@ -58,7 +58,7 @@ OUTPUTS = {  # every verb that writes, and every way to make the bytes, by the f
 
 
 def write_inputs(folder: Path) -> None:
-    """Write what these commands read: payments, ballots and graphs."""
+    """Write the input files of these commands: payments, ballots and graphs."""
     import numpy as np
     import polars as pl
 
@@ -74,7 +74,7 @@ def write_inputs(folder: Path) -> None:
 
 
 class Ended(NamedTuple):
-    """How a run ended: its exit code, or the signal that killed it as a negative number, and what it printed."""
+    """Outcome of a run: its exit code, or the negated signal that killed it, and its output."""
 
     code: int
     stdout: str
@@ -83,10 +83,10 @@ class Ended(NamedTuple):
 
 
 class WarmCli:
-    """Runs ``apexrank ARGV`` in forks; see :func:`_become` for what can be done to a run."""
+    """Runner of ``apexrank ARGV`` in forks; :func:`_become` lists the faults that can be injected."""
 
     def __init__(self, folder: Path) -> None:
-        """Start the process; ``folder`` is where runs work."""
+        """Start the process; ``folder`` is the working directory of runs."""
         self.folder = folder
         self._printed = TemporaryDirectory()
         self._process = subprocess.Popen(
@@ -98,7 +98,7 @@ class WarmCli:
         )
 
     def run(self, *argv: str, **faults) -> Ended:
-        """Run a command line to its end, whichever that is."""
+        """Run a command line until it ends."""
         printed = {name: Path(self._printed.name, name) for name in ("stdout", "stderr")}
         for path in printed.values():
             path.write_text("")
@@ -120,7 +120,7 @@ class WarmCli:
 
 
 def _serve() -> None:
-    """Fork a process for each order."""
+    """Fork a process for each request."""
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()
@@ -130,7 +130,7 @@ def _serve() -> None:
 
 
 def _run(whole=False, **order):
-    """Run the command; the interpreter's end takes longer than most runs, and is only ``whole`` where it matters."""
+    """Run the command; a complete interpreter exit takes longer than most runs and happens only if ``whole`` is set."""
     from apexrank.cli import main
 
     _become(**order)
@@ -150,7 +150,7 @@ def _watch(child: int, after: float | None = None, since: str = "start") -> dict
     if after is not None and _wait({signal.SIGCHLD}, after) is None:
         os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    _wait({signal.SIGCHLD}, 0)  # that of this run must not be taken for one of the next
+    _wait({signal.SIGCHLD}, 0)  # a message of this run must not be read by the next one
     _wait({signal.SIGUSR1}, 0)
     return {"code": code, "seconds": time.perf_counter() - began}
 
@@ -160,11 +160,11 @@ def _wait(signals, seconds):
 
 
 def _become(argv, cwd, stdin=os.devnull, stdout=None, stderr=None, kill=None, at=None, fsize=None, uid=None):
-    """Be the process that a shell would start, with faults.
+    """Set up the process as a shell would, with faults.
 
     ``stdin``, ``stdout`` and ``stderr`` are paths, None for closed, or "left" for a pipe whose reader has left;
-    ``at`` says on which line of which file which signal comes; ``fsize`` is the largest file that can be written;
-    ``uid`` is the user to be.
+    ``at`` gives the file, line and signal of an interruption; ``fsize`` is the maximum size of a file; ``uid`` is the
+    user id.
     """
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, signal.SIGUSR1})
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # as in a shell, whoever started the tests
@@ -187,7 +187,7 @@ def _become(argv, cwd, stdin=os.devnull, stdout=None, stderr=None, kill=None, at
 
 
 def _stop_clocks():
-    """Make the same report of the same command, byte for byte: it says when it was made, and how long that took."""
+    """Make reports reproducible byte for byte by fixing their time and duration."""
     from apexrank.report import page
 
     class Noon(datetime):
@@ -200,7 +200,7 @@ def _stop_clocks():
 
 
 def _tell_when_writing(process):
-    """Send a signal when a temporary file gets its name, which is the last thing before it is written."""
+    """Send a signal when a temporary file is named, which is the last step before it is written."""
     token_hex = secrets.token_hex
 
     def tell(size):
@@ -225,7 +225,7 @@ def _redirect(number, name, path):
 
 
 class _Trap:
-    """Sends a signal on the n-th line that runs in a file, or in some functions of it."""
+    """Send a signal on the n-th line executed in a file, or in some of its functions."""
 
     def __init__(self, signal, line=1, file="apexrank/atomic.py", functions=None, halve=False):
         self.file, self.functions, self.line = file, functions, line
@@ -245,7 +245,7 @@ class _Trap:
         return self._in_file
 
     def _spring(self):
-        if self.halve:  # as if the signal had come while the bytes were written
+        if self.halve:  # as if the signal had arrived while the bytes were being written
             for path in Path.cwd().glob(".*.tmp"):
                 os.truncate(path, path.stat().st_size // 2)
         os.kill(os.getpid(), self.signal)

@@ -26,7 +26,7 @@ FEW_TREES = Trees(leaves=(4,), rounds=(10, 30))
 
 
 def circle(n=1200, seed=0):
-    """Positives inside a circle, which no line can tell."""
+    """Positives inside a circle, which no linear score can separate."""
     X = np.random.default_rng(seed).normal(size=(n, 3))
     return X, (X[:, 0] ** 2 + X[:, 1] ** 2) < 0.4
 
@@ -54,7 +54,7 @@ def test_an_additive_ranker_is_taken_before_trees_where_both_help():
     parts = found.first.parts
     assert parts.shape[1] == 3
     assert np.abs(parts[:, 2]).max() < np.abs(parts[:, :2]).max() / 3  # the third column is noise
-    # contributions are exact: with one constant more they are the scores
+    # contributions are exact: with one added constant they are the scores
     gap = found.model.decision_function(X[found.rows[found.first.rows]]) - parts.sum(axis=1)
     assert np.ptp(gap) < 1e-12
 
@@ -257,7 +257,7 @@ def test_a_test_table_needs_the_columns_that_are_used():
 
 @pytest.mark.slow
 def test_false_claims_are_rare_where_all_rankers_are_equal():
-    """Rankers that see exchangeable features do equally well in the long run: any claim is false."""
+    """Rankers on exchangeable features perform equally well in the long run, so any claim is false."""
 
     class Block(Candidate):
         def scores(self, X, y, weight, X_test):
@@ -274,7 +274,7 @@ def test_false_claims_are_rare_where_all_rankers_are_equal():
         y = X.sum(axis=1) / 3 + rng.logistic(size=400) > 1.5
         found = compare_rankers(X, y, candidates=[Block(str(b)) for b in range(4)], random_state=seed)
         claims += found.difference(found.best, 0).low > 0
-    # with 5 in 100 more than 11 have a probability of 0.4 %
+    # at a rate of 5 %, more than 11 have a probability of 0.4 %
     assert claims <= 11
 
 

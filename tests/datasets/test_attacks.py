@@ -16,12 +16,12 @@ from apexrank.graph import as_graph
 
 SIZES = {kind: 8 for kind, about in KINDS.items() if about.size == "pages"}
 FIXED = {"cycle-2": 1, "cycle-3": 2, "hijacked": 0, "expired": 0}
-# what is made for the target t; pages have names of their own in each farm
+# pages made for the target t; each farm has its own page names
 FARM = [(f"b{i}", "t") for i in range(8)]
 MADE = {
     "farm": FARM,
     "linked-back": FARM + [(b, a) for a, b in FARM],
-    "site": list(permutations(["t", *"abcdefgh"], 2)),  # of eight pages each links to all others
+    "site": list(permutations(["t", *"abcdefgh"], 2)),  # each of eight pages links to all others
     "funnel": [*((f"b{i}", "c0") for i in range(6)), ("c0", "c1"), ("c1", "t")],
     "deep-funnel": [("b0", "c0"), ("b1", "c0"), *((f"c{i}", f"c{i + 1}") for i in range(5)), ("c5", "t")],
     "whirl": [*((f"b{i}", "c0") for i in range(6)), ("c0", "c1"), ("c1", "t"), ("t", "c0")],
@@ -89,7 +89,7 @@ def test_what_every_attack_has_in_common(web, kind):
     assert (targets < n).all()
     others = web.toarray() - np.diag(web.diagonal())
     assert others[:, targets].any(axis=0).all()
-    # cost is what was added, and only the attacker's own pages lose links
+    # the cost is what was added, and only the attacker's own pages lose links
     old, new = links(web), links(A)
     owned = set(np.flatnonzero(spammed.spam[:n]).tolist())
     assert set(targets.tolist()) <= owned
@@ -173,7 +173,7 @@ def test_a_graph_is_read_as_its_matrix_is(web):
 
 def test_repeated_entries_and_zeros_are_no_links():
     web = csr_array(([1, 1, 0, 1], ([0, 0, 1, 2], [1, 1, 0, 2])), shape=(3, 3))
-    # only 1 is linked by another page: 0 by a zero, 2 by itself
+    # only 1 is linked by another page: 0 by a zero weight, 2 by itself
     assert attack(web, "cycle-2", n_targets=1).target_vertices.tolist() == [1]
 
 

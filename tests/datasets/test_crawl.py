@@ -114,7 +114,7 @@ def test_any_crawl_is_a_crawl(n, degree, share, hosts, seed):
     out = np.diff(A.indptr)[:honest]
     assert (out == 0).sum() == round(honest / 3)
     assert out.max() <= honest // 10
-    # a degree is a whole number, so the sum meets its goal only nearly
+    # degrees are integers, so the sum only approximates its target
     assert out.sum() <= honest * degree + honest * 0.01 + 2
     assert out.sum() >= 0.9 * honest * degree - 2
     if hosts:

@@ -31,7 +31,7 @@ IDS = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="#
 
 @pytest.fixture
 def file(tmp_path):
-    """Writes lines to a file and gives its path."""
+    """Write lines to a file and return its path."""
 
     def write(*lines: str, name: str = "queries.txt") -> Path:
         path = tmp_path / name
@@ -110,7 +110,7 @@ def test_forms(file, dtype, thin):
     assert read.data.dtype == dtype
     if thin:
         assert read.data.format == "csr"
-        assert read.data.nnz == 2  # neither the 0 of the file nor that of NULL is stored
+        assert read.data.nnz == 2  # neither the 0 in the file nor NULL is stored
         assert read.data.has_sorted_indices
     np.testing.assert_array_equal(read.data.toarray() if thin else read.data, expected)
 
@@ -126,7 +126,7 @@ LINES = st.lists(
 
 
 def _naive(lines, null):
-    """Dense rows by the definition, one value at a time."""
+    """Dense rows by definition, one value at a time."""
     X = np.zeros((len(lines), 6))
     for i, (_, query, features) in enumerate(lines):
         for j, text in features.items():
@@ -297,7 +297,7 @@ def _content(rows):
 
 
 def _or_fault(parse):
-    """What is parsed, or the message without the file's name."""
+    """Parsed values, or the message without the file name."""
     try:
         return _content(parse())
     except InputError as error:
@@ -757,14 +757,14 @@ def test_missing_ids_are_not_written_as_words(tmp_path, groups):
 
 
 def test_a_file_that_ends_inside_its_last_line(tmp_path):
-    """Between two features nothing but the other lines tells that the rest of the line is missing."""
+    """A line cut off between two features can be recognised only by comparison with the other lines."""
     path = tmp_path / "queries.txt"
     full = b"1 qid:1 1:0.5 2:3 3:4\n" * 12
     path.write_bytes(full + b"0 qid:1 1:0.5 2:3")
     with pytest.raises(InputError, match=r"line 13: the file ends in this line, after 2 of the 3 features"):
         read_letor(path)
     fine = (
-        full + b"0 qid:1 1:0.5 2:3\n",  # a whole line with a feature of 0
+        full + b"0 qid:1 1:0.5 2:3\n",  # a complete line with a feature of 0
         full + b"0 qid:1 1:0.5 2:3 # docid = D",
         full + b"0 qid:1 1:0.5 3:4",  # another feature is missing
         b"0 qid:1 1:2\n" + full + b"0 qid:1 1:0.5 2:3",  # lines differ anyway

@@ -78,7 +78,7 @@ def test_missing_folder_and_files(tmp_path, folder, monkeypatch):
 
 @pytest.fixture(scope="module")
 def lists():
-    # fold k tests on part k + 4, counted round, so the five test sets are the five parts
+    # fold k tests on part k + 4 (cyclically), so the five test sets are the five parts
     parts = [fold.test for fold in mq2008_agg_folds(DATA / "aggregation" / "MQ2008-agg")]
     keys = ("data", "target", "groups", "docids")
     numbers = np.repeat([5, 1, 2, 3, 4], [len(part.target) for part in parts])

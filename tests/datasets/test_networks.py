@@ -83,7 +83,7 @@ def test_ratings_and_times_belong_together(data):
 def test_blogs_as_networkx_reads_them(data):
     bunch = networks.load_polblogs()
     with gzip.open(DATA / "graphs" / "polblogs.gml.gz", "rt") as file:
-        # networkx wants the file to admit that it has parallel links
+        # networkx requires the file to declare parallel links
         other = nx.parse_gml(file.read().replace("directed 1", "directed 1\n  multigraph 1"))
     np.testing.assert_array_equal(
         nx.to_numpy_array(other, nodelist=bunch.names.tolist()), bunch.adjacency.toarray()

@@ -115,7 +115,7 @@ def test_a_profile_refuses_counts_that_do_not_fit():
             PreferenceProfile(("a", "b"), orders, counts)
 
 
-# what is changed in CURRENT (a .toi file), what the message says, and the line it names
+# change to CURRENT (a .toi file), expected message, and the line it names
 FAULTS = {
     "unknown": ("2: 4", "2: 5", "alternative 5 has no name", 12),
     "twice": ("2: 4", "2: 4,1,4", "alternative 4 stands twice", 12),
@@ -165,7 +165,7 @@ def test_faults_name_file_and_line(tmp_path, fault):
 
 OLD_FAULTS = {
     "no number": ("4\n1,tea", "four\n1,tea", "no number of alternatives", 1),
-    # the totals pass for a fifth name, and the first order for the totals
+    # the totals are read as a fifth name, and the first order as the totals
     "too few names": ("4\n1,tea", "5\n1,tea", "'3,2,{1,4},3' is no line of totals", 7),
     "too many names": ("4\n1,tea", "3\n1,tea", "'4,rum' is no line of totals", 5),
     "no comma": ("4,rum", "rum", "'rum' is not an alternative", 5),

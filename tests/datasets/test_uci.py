@@ -126,7 +126,7 @@ def _sorted_rows(bunch):
 
 
 def _largest_distance(X, y, Z, t):
-    """Largest difference between any two cells after the best pairing of the rows."""
+    """Largest difference between two cells after the best matching of the rows."""
     distance = cdist(np.column_stack([X, y]), np.column_stack([Z, t]), "chebyshev")
     return distance[linear_sum_assignment(distance)].max()
 

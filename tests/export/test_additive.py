@@ -21,7 +21,7 @@ SAME = 1e-9
 
 
 def real_table():
-    """Breast cancer with gaps, a column of words, and one far from zero."""
+    """Breast cancer data with missing values, a text column, and a column far from zero."""
     data = load_breast_cancer(as_frame=True)
     frame = pl.DataFrame(data.data.iloc[:, :6]).rename(lambda name: name.replace("mean ", ""))
     rng = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def real_table():
 
 
 def odd(frame):
-    """Rows beyond the knots, with gaps and a word that training had not."""
+    """Rows beyond the knots, with missing values and a word not seen in training."""
     row = pl.int_range(pl.len())
     return frame.with_columns(
         pl.col("radius") * 2 - 14,
@@ -157,7 +157,7 @@ class TestTables:
         )
 
     def test_rare_words_in_training(self, database):
-        """Two rows have a word without a level: fractions that get knots of their own."""
+        """Two rows have a word without a level: fractions that get their own knots."""
         words = pl.when(pl.int_range(pl.len()) < 2).then(pl.lit("rare")).otherwise("kind")
         frame = real_table().drop_nulls().with_columns(kind=words)
         model = fitted(frame)

@@ -26,7 +26,7 @@ from .test_sql import scores_in
 
 @pytest.fixture(scope="module")
 def card():
-    """The card of half of a real table, with gaps and words."""
+    """Card of half of a real table, with missing values and text."""
     frame = real_table().drop("serial")
     return round_scorecard(fitted(frame[::2]), frame[::2])
 
@@ -37,7 +37,7 @@ def frame():
 
 
 def by_hand(card, frame):
-    """Points of rows from the lines that a person reads."""
+    """Points of rows, computed from the printed lines."""
     total = np.zeros(len(frame))
     fills = {column.name: column.fill for column in card.model.encoder.columns if column.kind == "number"}
     gaps = {(line["feature"]) for line in card.to_frame().iter_rows(named=True) if line["bin"] == "missing"}
@@ -223,7 +223,7 @@ class TestPoints:
         assert set(round_scorecard(model, frame, features=["kind"]).features) == {"kind"}
 
     def test_frame_with_gaps_and_text(self):
-        """Without an encoder: a missing number has a line of its own, an unknown word none."""
+        """Without an encoder, a missing number has its own line and an unknown word has none."""
         table = real_table().drop("serial")
         X, y = table.drop("benign").to_pandas(), table["benign"].to_numpy()
         X["kind"] = X["kind"].astype(object)

@@ -46,7 +46,7 @@ from apexrank.preprocessing import QueryNormalizer
 DOUBLE, SINGLE = (
     1e-12,
     1e-6,
-)  # of the scores' scale: sums in doubles; input or scaled values rounded to singles
+)  # relative to the scale of the scores: sums in double precision, input or scaled values rounded to single
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ class TestPipelines:
 
 
 def feed(graph, frame):
-    """Columns of a frame as the graph's inputs ask for them."""
+    """Columns of a frame in the form of the graph's inputs."""
     made = {}
     for one in graph.graph.input:
         values, kind = frame[one.doc_string], one.type.tensor_type.elem_type
@@ -225,7 +225,7 @@ STEPS = [
 
 
 class TestFrames:
-    """One input for each column; the sums are in doubles whatever the steps."""
+    """One input per column; sums are in double precision, whatever the steps."""
 
     def far(self, n=120):
         rng = np.random.default_rng(0)
@@ -476,7 +476,7 @@ class TestTables:
         frame = frame.with_columns(pl.col("score").cast(pl.Float32))
         model = self.fitted(frame)
         out = run(to_onnx(model, frame), self.inputs(frame, np.float32))
-        # The same singles go into both, and all sums are in doubles.
+        # Both get the same single-precision values, and all sums are in double precision.
         assert_close(out["score"], model.score(Table(frame)), DOUBLE)
 
     def test_what_the_table_would_refuse_is_nan(self):

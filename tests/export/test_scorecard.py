@@ -63,7 +63,7 @@ def cancer():
 
 @pytest.fixture(scope="module")
 def payments():
-    """A table with gaps, words and a switch, and the ranker of it."""
+    """Table with missing values, text and a switch, and its ranker."""
     rng = np.random.default_rng(5)
     n = 400
     amount = rng.normal(100, 30, n).round()
@@ -118,7 +118,7 @@ class TestPoints:
         assert np.gcd.reduce(card.points) == 1
 
     def test_no_single_point_would_help(self):
-        """Change any one point by one, at the best scale for that, by the formula."""
+        """Change each point by one, at the best scale for it, by the formula."""
         data = load_breast_cancer()
         X, y, max_points = data.data[:300, :5], data.target[:300], 4
         model = make_pipeline(StandardScaler(), PNormPush(p=4, alpha=0.05)).fit(X, y)
@@ -127,7 +127,7 @@ class TestPoints:
         units = np.array([nice_unit(s) for s in sd])
         points = np.zeros(5)
         points[[int(name[1:]) for name in card.features]] = card.points
-        assert np.abs(points).max() > max_points / 2  # or else it was halved, and has other neighbours
+        assert np.abs(points).max() > max_points / 2  # otherwise it was halved, and has other neighbours
 
         def best_scale(b):
             w = b / units * sd
@@ -156,7 +156,7 @@ class TestPoints:
 
     def test_a_common_divisor_is_taken_out(self):
         class Distance(CardObjective):
-            """Lowest at the points 4 and 2, whatever the scale."""
+            """Minimum at the points 4 and 2, whatever the scale."""
 
             V, signs = np.zeros((1, 2)), None
 
@@ -321,7 +321,7 @@ class TestCard:
         assert units["amount"] == nice_unit(frame["amount"].fill_null(fill).std())
 
     def test_equal_points_are_ties(self):
-        """Sums of fifths and tenths are tied to the last bit although floats of them are not."""
+        """Sums of fifths and tenths are exactly tied although their floating-point sums differ."""
         rng = np.random.default_rng(0)
         X = rng.integers(0, 40, size=(300, 3)) * np.array([1.0, 1.0, 1.0])
         y = (X @ [1.0, 1.0, 0.5] + rng.normal(0, 9, 300) > 55).astype(int)
@@ -501,7 +501,7 @@ class TestFaults:
 
 
 def test_rows_with_equal_points_on_paper_are_tied():
-    """Decimal fractions add up to the same points in many ways, which rounding would tell apart."""
+    """Decimal fractions reach the same points in many ways, which floating-point rounding would distinguish."""
     rng = np.random.default_rng(0)
     U = rng.integers(-3000, 3000, size=(4000, 3)) / 1000
     whole = np.rint(1000 * U).astype(int) @ np.array([3, 2, -7])

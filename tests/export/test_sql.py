@@ -455,7 +455,7 @@ class TestTables:
 
 
 class TestNotFinite:
-    """NaN and infinities, which the model refuses: no score, and so at the end."""
+    """NaN and infinities, which the model rejects, have no score and come last."""
 
     @pytest.fixture
     def ranker(self):
@@ -513,7 +513,7 @@ class TestNotFinite:
 
 
 class TestSpellings:
-    """Categories of a model file, however the database keeps them."""
+    """Categories of a model file, in any type of the database."""
 
     def fitted(self, values):
         y = np.arange(len(values)) % 3 == 0

@@ -91,7 +91,7 @@ def _repeat(path: Path) -> int:
 
 
 def _atheris(target: str) -> int:
-    """Go on from what inputs reach; before all imports, which it has to see, and without compiled kernels."""
+    """Guide inputs by coverage; must run before all imports, which it traces, and without compiled kernels."""
     try:
         import atheris
     except ModuleNotFoundError:

@@ -92,7 +92,7 @@ def _models() -> list[bytes]:
 
 
 def model_file(rng: Random) -> bytes:
-    """A model file; mostly with a fault in its header or its arrays, under a checksum that is right."""
+    """Model file, mostly with a fault in its header or arrays but a valid checksum."""
     content = rng.choice(_models())
     style = rng.random()
     if style < 0.1:
@@ -117,7 +117,7 @@ def model_file(rng: Random) -> bytes:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """A model file of a body, so that its checks are reached."""
+    """Model file with the given body and a valid checksum, so that later checks are reached."""
     return b"apexrank model %d\nsha256 %s\n%s" % (FORMAT, hashlib.sha256(body).hexdigest().encode(), body)
 
 
@@ -128,7 +128,7 @@ def _packed(header: Any, arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def _spoil(value: Any, rng: Random) -> None:
-    """Put something else into one place of a JSON value."""
+    """Replace one value inside a JSON value."""
     while isinstance(value, dict | list) and value:
         keys = list(value) if isinstance(value, dict) else range(len(value))
         key = rng.choice(keys)
@@ -169,7 +169,7 @@ def _crawls() -> list[bytes]:
 
 
 def checkpointed_fit(path: Path, about: str = "fuzz", *, changed: float = 0.0, alpha: float = 0.01) -> Any:
-    """Coefficients of a fit that is kept in a checkpoint; ``changed`` is added to one number of its rows."""
+    """Coefficients of a checkpointed fit; ``changed`` is added to one number of its rows."""
     X = np.random.default_rng(0).normal(size=(16, 2))
     y = np.arange(16) % 3 == 0
     X[5, 1] += changed
@@ -179,7 +179,7 @@ def checkpointed_fit(path: Path, about: str = "fuzz", *, changed: float = 0.0, a
 
 @cache
 def _checkpoints() -> list[bytes]:
-    """Complete journals of the fit, of fits of other rows and options, and of another command."""
+    """Complete journals of the fit, of fits with other rows and options, and of another command."""
     files = []
     with TemporaryDirectory() as folder:
         path, close = Path(folder, "input.checkpoint"), Journal.close
@@ -201,7 +201,7 @@ def _checkpoints() -> list[bytes]:
 
 
 def checkpoint_file(rng: Random) -> bytes:
-    """A journal, mostly cut off between two records as an interruption leaves it, or with records of another fit."""
+    """Journal, mostly truncated between two records as after an interruption, or with records of another fit."""
     own, content = _checkpoints()[0], rng.choice(_checkpoints() + _checkpoints()[:1] * 4)
     ends = [end for end, _ in _records(content)]
     style = rng.random()
@@ -219,7 +219,7 @@ def checkpoint_file(rng: Random) -> bytes:
 
 
 def _records(content: bytes) -> list[tuple[int, bytes]]:
-    """Where the header and each record end, and their bytes."""
+    """End positions and bytes of the header and each record."""
     at = content.index(b"\n", content.index(b"\n") + 1) + 1
     found = [(at, content[:at])]
     while at < len(content):

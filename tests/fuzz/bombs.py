@@ -30,7 +30,7 @@ Reader = Callable[[Path], Any]
 
 
 def _packed(line: bytes) -> bytes:
-    """A line over and over, packed to a megabyte at most, which is about a gigabyte of some lines."""
+    """One line repeated and compressed to at most a megabyte, which expands to about a gigabyte."""
     part = gzip.compress(line * (10 * MEGABYTE // len(line)), 9, mtime=0)
     return part * (MEGABYTE // len(part))
 
@@ -41,7 +41,7 @@ def _wide(n: int, rows: int = 1) -> bytes:
 
 
 def _parquet(rows: int, columns: int, lists: bool = False) -> bytes:
-    """Columns that share their values here, but not where they are read."""
+    """Columns that share their values here, but not after they are read."""
     import polars as pl
 
     column = pl.Series(np.zeros(rows))
@@ -165,7 +165,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], Reader]] = {
 
 
 def explode() -> dict[str, Any]:
-    """Read each: how it ended, its bytes, after how many seconds; and the peak of memory, with making them."""
+    """Read each bomb: outcome, size and seconds; and the peak memory, including their creation."""
     outcomes, sizes, seconds = {}, {}, {}
     before = peak_bytes()
     with tempfile.TemporaryDirectory() as root:

@@ -10,7 +10,7 @@ WORDS = ["a", "b", "tea", "rum", "café", "x-y", "007", "名", "q1", "D7", "-", 
 
 
 class Document(NamedTuple):
-    """Fields of each line, and what stands between them."""
+    """Fields of each line, and the separators between them."""
 
     lines: list[list[str]]
     separator: str = " "

@@ -178,7 +178,7 @@ def _text(document: Document, rng: Random) -> bytes:
 
 
 def _with_fault(document: Document, rng: Random) -> Document:
-    """The document with something wrong in one place."""
+    """The document with one injected fault."""
     lines = [fields.copy() for fields in document.lines]
     line = rng.randrange(len(lines)) if lines else 0
     fields = lines[line] if lines else []
@@ -209,7 +209,7 @@ def _with_fault(document: Document, rng: Random) -> Document:
 
 
 def mutated(content: bytes, rng: Random) -> bytes:
-    """The bytes with some of them changed, cut, doubled or moved."""
+    """The bytes with some of them changed, removed, duplicated or moved."""
     data = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 4, 8))):
         if not data:

@@ -25,7 +25,7 @@ LINES = (
 )
 _PLACE = re.compile(r"\b(line|row|order) \d|column ['\"]")
 _FILE = re.compile(r"\binput[.\w-]*/|\binput\.|\binput rows|labels\.txt")  # a path of the fuzzer's
-_WHOLE = re.compile(  # what is wrong with a file as a whole, and stands in no line of it
+_WHOLE = re.compile(  # errors about a file as a whole, which have no line
     "is empty|no rows|no edges|names no|holds no|no orders|no links|no column|no features?|no positive score|"
     "gzip data|unpacks to|needs weights|ends after|goes up to host|Matrix Market|cannot read [^ ]* as |"
     "seems to be |is a Parquet|fit into memory|"
@@ -35,7 +35,7 @@ _WHOLE = re.compile(  # what is wrong with a file as a whole, and stands in no l
 
 
 class Fault(Exception):
-    """A reader did what no reader may do."""
+    """A reader violated the rules for readers."""
 
 
 def outcome(target: str, data: bytes, folder: Path) -> str:
@@ -49,7 +49,7 @@ def outcome(target: str, data: bytes, folder: Path) -> str:
         return "error"
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of the Parquet reader is no Exception
+    except BaseException as error:  # a panic of the Parquet reader is not an Exception
         raise Fault(f"{type(error).__name__}: {str(error)[:300]}") from error
     finally:
         for path in folder.iterdir():
@@ -58,7 +58,7 @@ def outcome(target: str, data: bytes, folder: Path) -> str:
 
 
 def check_message(message: str, *, has_lines: bool = False) -> None:
-    """Refuse a message of several lines, of a page of text, of no file, or of no line where there is one."""
+    """Reject a message with several lines, that is too long, or that does not name its file or line."""
     if len(message.splitlines()) != 1:
         raise Fault(f"a message of several lines: {message[:300]!r}")
     if len(message) > MOST_CHARACTERS:

@@ -33,7 +33,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def read(target: str, data: bytes, folder: Path) -> Any:
-    """Read the bytes in a way that they choose."""
+    """Read the bytes with options derived from them."""
     return TARGETS[target](data, folder, Random(zlib.crc32(data)))
 
 
@@ -77,7 +77,7 @@ def _any_table(path: Path, rng: Random) -> Any:
 
 
 def _use(table: Any, rng: Random) -> Any:
-    """What verbs do with a column."""
+    """Use a column as the verbs do."""
     name = rng.choice(table.names)
     is_text(table, name)
     return rng.choice((numbers, texts, grades, read_target))(table, name)
@@ -173,7 +173,7 @@ def _right_model() -> Any:
 
 
 def _checkpoint(data: bytes, folder: Path, rng: Random) -> Any:
-    """Go on from any bytes: refused, or the right model to the last bit."""
+    """Resume from arbitrary bytes: an error, or a bit-identical model."""
     path = folder / "input.checkpoint"
     path.write_bytes(data)
     found = checkpointed_fit(path)
@@ -182,7 +182,7 @@ def _checkpoint(data: bytes, folder: Path, rng: Random) -> Any:
 
 
 def _knows(model: Any) -> bool:
-    """Whether the model is one of the rows at hand; else an error would be about these."""
+    """Whether the model fits the given rows; otherwise an error would be about them."""
     return {column.name for column in model.encoder.columns} <= {"x", "city"}
 
 

@@ -50,7 +50,7 @@ def test_any_bytes_give_a_value_or_an_error_of_ours(target, tmp_path, counted):
             seen.add(outcome(target, data, tmp_path))
         except Fault as fault:
             pytest.fail(f"input {index} of seed {SEED}: {fault}; it begins with {data[:200]!r}")
-    assert seen == {"value", "error"}  # else the inputs would reach little
+    assert seen == {"value", "error"}  # otherwise the inputs would reach little code
     counted(f"inputs of readers fuzzed: {target}", EACH)
 
 
@@ -73,7 +73,7 @@ def test_small_files_take_no_gigabyte(counted):
 
 
 class TestHarness:
-    """What finds no fault proves nothing unless it would find one."""
+    """A fuzzer that finds no fault proves nothing unless it would detect one."""
 
     def test_checkpoints_that_nobody_checks_give_another_model(self, tmp_path, monkeypatch):
         other = _checkpoints()[2]  # of other rows
@@ -114,7 +114,7 @@ class TestHarness:
 
     @pytest.mark.skipif(which("false") is None, reason="this system has no program that fails")
     def test_workers_that_die_are_told_with_their_inputs(self, monkeypatch):
-        """Another worker starts behind the input, so that one crash does not hide what follows."""
+        """Another worker starts after the input, so that one crash does not hide later faults."""
         monkeypatch.setattr(work.sys, "executable", which("false"))
         share = work._watch(work.Share("seeds", 0, 4, 7))
         assert [index for index, _ in share.faults] == [4, 5, 6]
@@ -154,7 +154,7 @@ class TestMessages:
 
 class TestTables:
     def test_damaged_gzip_data(self, tmp_path):
-        """Python's reader and the fast one raised errors of zlib and of the system."""
+        """Python's reader and the fast one raised errors of zlib and of the operating system."""
         whole = gzip.compress(b"a,b\n" + b"1,2\n" * 5000, mtime=0)
         for data in (
             whole[:-9],
@@ -166,7 +166,7 @@ class TestTables:
                 refused(read, tmp_path / "t.csv.gz", data, "gzip data end early or are damaged")
 
     def test_carriage_return_inside_a_line(self, tmp_path):
-        """Two readers split the line of names in two ways, and the second looked for a column of the first."""
+        """Two readers split the header in two ways, and the second looked for a column of the first."""
         data = b"a,b\rc,y\n1,2,1\n"
         refused(read_table, tmp_path / "t.csv", data, "line 1: new-line character")
         refused(lambda path: list(read_blocks(path, "y")), tmp_path / "t.csv", data, "line 1")
@@ -177,7 +177,7 @@ class TestTables:
 
     @pytest.mark.parametrize("names", [['a "b"', "c"], ['"', 'a""b'], ["x", 'y""']])
     def test_quotes_in_names_come_back(self, tmp_path, names):
-        """The fast reader leaves quotes of names doubled."""
+        """The fast reader leaves quotes in names doubled."""
         path = tmp_path / "t.csv"
         write_table(pl.DataFrame({name: [1, 0] for name in names}), path)
         assert read_table(path).names == names
@@ -189,7 +189,7 @@ class TestTables:
             refused(read, tmp_path / "t.csv", b"a,b\r\r\n1,2\r\r\n", "line 1 ends in two carriage returns")
 
     def test_packed_zeros_and_ones_are_fine(self, tmp_path):
-        """Dummies shrink to a ninetieth of their text, which is no bomb."""
+        """Indicator columns compress to a ninetieth of their text, which is not a bomb."""
         line = b",".join([b"0"] * 299 + [b"1"]) + b"\n"
         names = ",".join(f"d{j}" for j in range(300)).encode() + b"\n"
         path = tmp_path / "t.csv.gz"
@@ -198,7 +198,7 @@ class TestTables:
         assert len(read_table(path)) == 60_000
 
     def test_packed_text_that_is_streamed(self, tmp_path, monkeypatch):
-        """It is never in memory as a whole; one of its lines is."""
+        """Only one line at a time is in memory, never the whole file."""
         monkeypatch.setitem(textfile._LIMITS, "gzip", (60, 1 << 12))
         path = tmp_path / "t.csv.gz"
         path.write_bytes(gzip.compress(b"a,b\n" + b"1,0\n" * 400_000))
@@ -213,7 +213,7 @@ class TestTables:
         assert len(list(read_blocks(tmp_path / "t.csv.gz", "b"))) == 1
 
     def test_long_field_beside_a_gap(self, tmp_path):
-        """It was refused only where the last column has a gap."""
+        """It was rejected only if the last column has a missing value."""
         (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"x" * 200_000 + b",\n1,2\n")
         assert len(read_table(tmp_path / "t.csv")) == 2
 
@@ -248,7 +248,7 @@ class TestTables:
         refused(read_table, tmp_path / "t.csv.gz", data[:-8] + bytes(8), "gzip data end early or are damaged")
 
     def test_groups_behind_a_block_of_gaps(self, tmp_path):
-        """The last group of no rows was asked for."""
+        """The last group was requested although there are no rows."""
         (tmp_path / "t.csv").write_bytes(b"x,y,id\n,,\n1,1,a\n")
         blocks = list(read_blocks(tmp_path / "t.csv", "y", groups="id", rows=1))
         assert [block.groups.tolist() for block in blocks] == [["a"]]
@@ -257,12 +257,12 @@ class TestTables:
         refused(read_table, tmp_path / "t.csv", b"\n\n", "empty")
 
     def test_column_called_count(self):
-        """The table of values has a column of that name, too."""
+        """The table of values also has a column of that name."""
         rows = read_rows("count", ["0", "1", "1"])
         assert read_target(rows, "count")[1] == "1"
 
     def test_dates_beyond_all_years(self):
-        """They can be held but not written, on which the library panics."""
+        """They can be held in memory but not written: the library panics."""
         days = pl.Series([2**31 - 1], dtype=pl.Int32).cast(pl.Date)
         with pytest.raises(InputError, match="Date values cannot be used"):
             texts(read_rows("day", days), "day")
@@ -276,7 +276,7 @@ class TestTables:
         assert as_graph(tmp_path / "x[1].csv").n == 2
 
     def test_scores_of_features_that_overflow(self, tmp_path):
-        """A scale near 0 made a warning of NumPy's before the error."""
+        """A scale near 0 caused a NumPy warning before the error."""
         header, arrays = unpack(_models()[0])
         header.pop("arrays")
         arrays["scale"][:] = 5e-324
@@ -285,7 +285,7 @@ class TestTables:
             load_model(tmp_path / "m.apex").score(ROWS)
 
     def test_scores_inside_groups_of_features_that_overflow(self, tmp_path):
-        """The error was one of scikit-learn's, and did not tell the row."""
+        """The error came from scikit-learn and did not name the row."""
         header, arrays = unpack(_models()[1])
         header.pop("arrays")
         arrays["scale"][:] = 5e-324
@@ -345,7 +345,7 @@ class TestParquet:
             assert parquet_size._needed(parquet_size.check_pages(path)) == 50 * width
 
     def test_long_heads_of_pages(self, tmp_path):
-        """Statistics of long texts make a head longer than what is read first."""
+        """Statistics of long texts make the page header longer than the first read."""
         parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
         frame = pl.DataFrame({"s": ["a" * 3000, "b" * 3000]})
         parquet.write_table(frame.to_arrow(), tmp_path / "t.parquet", use_dictionary=False)
@@ -380,7 +380,7 @@ class TestParquet:
 
     @pytest.mark.parametrize("number", [-1, 2**31 - 1])
     def test_page_with_another_number_of_values(self, tmp_path, number):
-        """The fast reader ended the process, for want of 2^61 bytes."""
+        """The fast reader aborted the process when it tried to allocate 2^61 bytes."""
         buffer = io.BytesIO()
         pl.DataFrame({"s": ["a", None, "b"]}).write_parquet(
             buffer, compression="uncompressed", statistics=False
@@ -408,7 +408,7 @@ class TestParquet:
             check_size(tmp_path / "t.parquet")
 
     def test_sizes_are_those_of_pyarrow(self, tmp_path):
-        """The sum over row groups and columns of what an independent reader says of them."""
+        """The sum over row groups and columns of the sizes that an independent reader reports."""
         parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
         path = tmp_path / "t.parquet"
         pl.DataFrame(
@@ -499,7 +499,7 @@ class TestLists:
         assert made == [(20_000, 3_500)]
 
     def test_item_that_is_twice_in_a_long_order(self, tmp_path):
-        """Counting every item anew took hours."""
+        """Recounting every item took hours."""
         n = 20_000
         names = "".join(f"# ALTERNATIVE NAME {i}: x\n" for i in range(1, n + 1))
         order = ",".join(map(str, [*range(1, n + 1), n]))

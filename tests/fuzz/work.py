@@ -20,14 +20,14 @@ from pathlib import Path
 from tests.fuzz.generate import generate
 
 MOST_SECONDS = 10
-MOST_BYTES = 1 << 30  # above what the worker has when it starts
-_SPARE_BYTES = 6 << 30  # of addresses, which libraries take for nothing; so the machine lives on
+MOST_BYTES = 1 << 30  # above the memory of the worker at its start
+_SPARE_BYTES = 6 << 30  # of address space, which libraries reserve freely; a limit protects the machine
 _CHUNK = 10_000
 
 
 @dataclass
 class Share:
-    """Inputs of one target, and what became of them."""
+    """Inputs of one target, and their outcomes."""
 
     target: str
     seed: int
@@ -46,7 +46,7 @@ def peak_bytes() -> int:
 
 
 def limit_memory() -> None:
-    """Let an allocation fail before the machine has no memory left."""
+    """Make allocations fail before the machine runs out of memory."""
     import resource
 
     if sys.platform == "linux":
@@ -55,7 +55,7 @@ def limit_memory() -> None:
 
 
 def work(share: Share, note: Path) -> None:
-    """Read the inputs of a share here, in a process that may die of them; print what happened."""
+    """Read the inputs of a share in this process, which they may crash; print the outcomes."""
     from tests.fuzz.runner import Fault, outcome
 
     limit_memory()
@@ -84,7 +84,7 @@ def work(share: Share, note: Path) -> None:
 
 
 def _watch(share: Share) -> Share:
-    """Have a share worked on by as many workers as it takes."""
+    """Process a share with as many workers as necessary."""
     began, start = time.perf_counter(), share.start
     with tempfile.TemporaryDirectory() as folder:
         note, log = Path(folder, "note"), Path(folder, "log")
@@ -112,7 +112,7 @@ def _watch(share: Share) -> Share:
 
 
 def run(targets: list[str], inputs: int, seed: int, jobs: int) -> list[Share]:
-    """Work on ``inputs`` inputs of all targets together; one share of outcomes for each target."""
+    """Process ``inputs`` inputs over all targets; returns one share of outcomes per target."""
     each = -(-inputs // len(targets))
     shares = [
         Share(target, seed, start, min(start + _CHUNK, each))

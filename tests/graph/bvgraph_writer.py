@@ -19,7 +19,7 @@ def unary(x):
 
 
 def zeta(x, k):
-    """The first part says in which interval [2^(hk), 2^((h+1)k)) x + 1 is, the second where, in minimal binary."""
+    """The first part selects the interval [2^(hk), 2^((h+1)k)) of x + 1, the second the position in it."""
     h = ((x + 1).bit_length() - 1) // k
     low, high = 1 << (h * k), 1 << ((h + 1) * k)
     offset, width = x + 1 - low, (high - low).bit_length()  # of high - low values

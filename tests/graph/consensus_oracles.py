@@ -15,7 +15,7 @@ from scipy.special import logit, rel_entr, softmax, xlog1py, xlogy
 
 
 def random_layers(seed, n=None, m=None, *, damping=None, silent=0.15, zeros=False):
-    """A random problem: layers, of which some rows are empty, a teleport and a damping."""
+    """Random problem: layers, some with empty rows, a teleport vector and a damping."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9)) if n is None else n
     m = int(rng.integers(2, 5)) if m is None else m
@@ -32,19 +32,19 @@ def random_layers(seed, n=None, m=None, *, damping=None, silent=0.15, zeros=Fals
 
 
 def shares_of(layers):
-    """Rows divided by their sums; empty rows stay empty."""
+    """Divide rows by their sums; empty rows stay empty."""
     layers = np.asarray(layers, dtype=float)
     total = layers.sum(axis=2, keepdims=True)
     return np.divide(layers, total, out=np.zeros_like(layers), where=total > 0)
 
 
 def opinions(layers):
-    """Which layers each vertex has links in: n by m."""
+    """Mask of the layers in which each vertex has links: n by m."""
     return (np.asarray(layers) > 0).any(axis=2).T
 
 
 def prior_of(layers, prior=None):
-    """Prior layer weights of every vertex: those of the layers it has an opinion in, summing to 1."""
+    """Prior layer weights of every vertex, over the layers in which it has links, summing to 1."""
     has = opinions(layers)
     given = has * (np.ones(has.shape[1]) if prior is None else np.asarray(prior, dtype=float))
     total = given.sum(axis=1, keepdims=True)
@@ -52,7 +52,7 @@ def prior_of(layers, prior=None):
 
 
 def transitions(layers, weights, teleport, damping):
-    """The matrix of all t̂_i: links of the mix, the teleport, and the teleport alone for vertices without opinions."""
+    """The matrix of all t̂_i: links of the mixture and the teleport; the teleport alone for vertices without links."""
     mixed = np.einsum("...ik,kij->...ij", weights, shares_of(layers))
     silent = ~opinions(layers).any(axis=1)
     return np.where(silent[:, None], teleport, damping * mixed + (1 - damping) * teleport)
@@ -75,7 +75,7 @@ def phi(kind, t):
 
 
 def slope(kind, t):
-    """∇φ, but for a constant; 0 for the coordinates that are 0 and have no logarithm."""
+    """∇φ up to a constant; 0 for coordinates that are 0 and have no logarithm."""
     if kind == "squared":
         return t
     if kind == "itakura-saito":
@@ -97,12 +97,12 @@ def distances(kind, T, w):
 def disagreement(kind, T):
     """``Σ_i w_i D_φ(t̂_i‖w)`` with the stationary w."""
     w = stationary(T)
-    there = w > 1e-13  # what nobody reaches has no say, and no logarithm
+    there = w > 1e-13  # vertices that cannot be reached have weight 0, and no logarithm
     return float(w[there] @ distances(kind, T[there], np.maximum(w, 1e-300)))
 
 
 def mutual_information(T, w):
-    """Mutual information of a step from w and the next, from the joint distribution."""
+    """Mutual information of two consecutive steps from w, from the joint distribution."""
     joint = w[:, None] * T
     return float(rel_entr(joint, np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum())
 
@@ -115,7 +115,7 @@ def row_costs(kind, T, weights, prior, entropy=1.0, pull=0.0):
 def cost(
     kind, layers, weights, teleport, damping, *, entropy=1.0, pull=0.0, prior=None, penalty=lambda w: 0.0
 ):
-    """``V = Σ_i w_i c_i − φ(w)`` and the penalty of the ranks, everything dense."""
+    """``V = Σ_i w_i c_i − φ(w)`` and the penalty of the ranks, computed densely."""
     T = transitions(layers, weights, teleport, damping)
     w = stationary(T)
     prior = prior_of(layers) if prior is None else prior
@@ -131,7 +131,7 @@ def poisson(T, right):
 def weight_gradient(
     kind, layers, weights, teleport, damping, *, entropy=1.0, pull=0.0, prior=None, force=lambda w: 0.0
 ):
-    """``∂V/∂λ_ik``, but for a constant in each row: recipes.md, with the other costs."""
+    """``∂V/∂λ_ik`` up to a constant in each row, including the other costs."""
     T = transitions(layers, weights, teleport, damping)
     w = stationary(T)
     prior = prior_of(layers) if prior is None else prior
@@ -144,7 +144,7 @@ def weight_gradient(
 
 
 def first_order_gap(kind, layers, weights, teleport, damping, **costs):
-    """``Σ_i Σ_k λ_ik g_ik − min_k g_ik`` over layers in which a vertex has an opinion."""
+    """``Σ_i Σ_k λ_ik g_ik − min_k g_ik`` over layers in which a vertex has links."""
     g = weight_gradient(kind, layers, weights, teleport, damping, **costs)
     has = opinions(layers)
     least = np.where(has.any(axis=1), np.where(has, g, np.inf).min(axis=1), 0.0)
@@ -152,14 +152,14 @@ def first_order_gap(kind, layers, weights, teleport, damping, **costs):
 
 
 def hull_cost(kind, candidates, lam, prices, base, damping, *, entropy=1.0, pull=0.0, prior=None):
-    """What :func:`apexrank.kernels.hulls.project` makes least, over all columns."""
+    """The function that :func:`apexrank.kernels.hulls.project` minimises, over all columns."""
     t = damping * lam @ candidates + base
     found = entropy * phi(kind, t) - float(prices @ t)
     return float(found + pull * rel_entr(lam, np.ones_like(lam) if prior is None else prior).sum())
 
 
 def hull_gradient(kind, candidates, lam, prices, base, damping, *, entropy=1.0, pull=0.0, prior=None):
-    """Derivatives of the hull cost by λ, but for a constant."""
+    """Derivatives of the hull cost with respect to λ, up to a constant."""
     t = damping * lam @ candidates + base
     steep = np.log(np.maximum(t, 1e-300)) if kind == "kl" else slope(kind, t)
     found = damping * candidates @ (entropy * steep - prices)
@@ -167,7 +167,7 @@ def hull_gradient(kind, candidates, lam, prices, base, damping, *, entropy=1.0, 
 
 
 def nearest(kind, candidates, prices, base, damping, **costs):
-    """Weights of the least hull cost, by SLSQP from the middle and from where that ends."""
+    """Weights with the least hull cost, by SLSQP from the middle and again from its result."""
     rule = {"type": "eq", "fun": lambda x: x.sum() - 1, "jac": np.ones_like}
     least = (
         1e-12 if costs.get("pull") or (kind in ("kl", "logistic") and not base.all()) else 0.0
@@ -229,7 +229,7 @@ def free_descent(kind, layers, teleport, damping, start, constraints=(), **costs
 
 
 def corroboration(layers, weights, teleport, damping, temperature):
-    """Where corroboration would move layer weights with equal priors, and the ranks they have now."""
+    """Layer weights to which corroboration would move with equal priors, and the current ranks."""
     shares, w = shares_of(layers), stationary(transitions(layers, weights, teleport, damping))
     new = np.zeros_like(weights)
     for i, has in enumerate(opinions(layers)):
@@ -248,7 +248,7 @@ def corroboration(layers, weights, teleport, damping, temperature):
 
 
 def best_lead(layers, teleport, damping, a, b):
-    """The largest ``n·(w_a − w_b)`` of any layer weights: an average reward, so that a pure choice attains it."""
+    """The largest ``n·(w_a − w_b)`` over all layer weights: an average reward, so a pure choice attains it."""
     shares, n = shares_of(layers), len(teleport)
     rows = [
         damping * shares[has, i] + (1 - damping) * teleport if has.any() else teleport[None]
@@ -267,7 +267,7 @@ def stationaries(T):
 
 
 def two_layer_minima(kind, layers, teleport, damping, levels=7, refine=12):
-    """Local minima of V for two layers: a grid over all λ_i, whose lowest points are refined; the least first."""
+    """Local minima of V for two layers, lowest first: a grid over all λ_i, whose lowest points are refined."""
     both = np.flatnonzero(opinions(layers).all(axis=1))
     fixed = prior_of(layers)
     if not len(both):

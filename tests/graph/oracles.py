@@ -28,7 +28,7 @@ def sparse_of(A: np.ndarray) -> sparse.csr_array:
 
 
 def dense_step(A, r, p, ratio, damping=0.85, teleport=None, place="inside"):
-    """One step of eq. (6.1), link by link, with the teleport in its place; not normalised."""
+    """One step of eq. (6.1), link by link, with the teleport in its corrected place; not normalised."""
     n = len(A)
     v = np.full(n, 1 / n, dtype=r.dtype) if teleport is None else np.asarray(teleport, dtype=r.dtype)
     d = A.sum(axis=1)
@@ -53,7 +53,7 @@ def _norm(flow, p):
 
 
 def dense_rank(A, p, ratio, damping=0.85, teleport=None, place="inside", steps=30_000):
-    """The rank by very many plain steps in extended precision."""
+    """The rank after very many plain steps in extended precision."""
     v = None if teleport is None else np.asarray(teleport) / np.sum(teleport)
     r = np.full(len(A), 1 / len(A), dtype=np.longdouble) if v is None else reach(A, v).astype(np.longdouble)
     r /= r.sum()
@@ -67,7 +67,7 @@ def dense_rank(A, p, ratio, damping=0.85, teleport=None, place="inside", steps=3
 
 
 def reach(A, v):
-    """Vertices that links lead to from those of positive weight."""
+    """Vertices reachable from those with positive weight."""
     found = np.asarray(v) > 0
     for _ in range(len(A)):
         found = found | (found @ (A > 0))

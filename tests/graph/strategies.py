@@ -13,7 +13,7 @@ WEIGHTS = (0.25, 0.5, 1.0, 2.0, 3.0)  # exact in single precision, as are their 
 
 
 class Links(NamedTuple):
-    """Links as they are given: some may come twice. A label is 1 for trusted, −1 for distrusted, 0 for neither."""
+    """Links as given, possibly repeated. A label is 1 for trusted, −1 for distrusted, 0 for neither."""
 
     sources: np.ndarray
     targets: np.ndarray
@@ -30,7 +30,7 @@ class Links(NamedTuple):
 
     @property
     def matrix(self):
-        """Adjacency matrix with the weights of parallel links added up."""
+        """Adjacency matrix with summed weights of parallel links."""
         A = np.zeros((self.n, self.n))
         np.add.at(A, (self.sources, self.targets), self.weights)
         return A
@@ -44,19 +44,19 @@ class Links(NamedTuple):
         return (self.labels < 0).astype(float)
 
     def relabelled(self, place):
-        """Vertex i becomes vertex ``place[i]``."""
+        """Rename vertex i to ``place[i]``."""
         return Links(place[self.sources], place[self.targets], self.weights, self.labels[np.argsort(place)])
 
     def reordered(self, order):
-        """The same links, given in another order."""
+        """The same links in another order."""
         return Links(self.sources[order], self.targets[order], self.weights[order], self.labels)
 
     def halved(self):
-        """Each link as two parallel ones of half the weight."""
+        """Replace each link by two parallel links of half the weight."""
         return Links(*(np.tile(end, 2) for end in self[:2]), np.tile(self.weights / 2, 2), self.labels)
 
     def scaled(self, factor):
-        """Weights times a number, or times one number for each source."""
+        """Multiply weights by a number, or by one number per source."""
         factor = np.broadcast_to(factor, self.n)
         return self._replace(weights=self.weights * factor[self.sources])
 
@@ -76,21 +76,21 @@ class Links(NamedTuple):
         return Links(*ends, weights, labels)
 
     def everywhere(self):
-        """A link between any two vertices besides, together as heavy as the others."""
+        """Add a link between any two vertices, together as heavy as the others."""
         ends = (pair.ravel() for pair in np.indices((self.n, self.n)))
         weights = np.full(self.n**2, self.weights.sum() / self.n**2)
         ends = (np.append(own, more) for own, more in zip(self[:2], ends, strict=True))
         return Links(*ends, np.append(self.weights, weights), self.labels)
 
     def without_dangling(self):
-        """A link of vertices without out-links to themselves."""
+        """Add self-loops to vertices without out-links."""
         links = self
         for vertex in np.flatnonzero(self.matrix.sum(axis=1) == 0):
             links = links.with_link(vertex, vertex, 1.0)
         return links
 
     def without_isolated(self):
-        """Vertices that have no link at all are left out, and the others numbered anew."""
+        """Remove isolated vertices and renumber the others."""
         there, ends = np.unique(np.concatenate(self[:2]), return_inverse=True)
         return Links(*np.split(ends, 2), self.weights, self.labels[there])
 

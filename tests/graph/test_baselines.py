@@ -24,13 +24,13 @@ SEEDS = range(12)
 
 
 def transitions(A):
-    """Row-stochastic where there are out-links, 0 where there are none."""
+    """Row-stochastic matrix; rows of vertices without out-links are 0."""
     d = A.sum(axis=1, keepdims=True)
     return np.divide(A, d, out=np.zeros_like(A), where=d > 0)
 
 
 def contributions(A, damping=0.85):
-    """``c[u, i]``: share of the walks from u that end at i; those that end at dangling vertices are lost."""
+    """``c[u, i]``: share of the walks from u that end at i; walks that end at dangling vertices are lost."""
     return (1 - damping) * np.linalg.inv(np.eye(len(A)) - damping * transitions(A))
 
 
@@ -129,7 +129,7 @@ class TestSpamMass:
 
 
 def strong_graph(seed):
-    """Strongly connected, and not periodic."""
+    """Strongly connected and aperiodic."""
     web = nx.gnp_random_graph(40, 0.1, seed=seed, directed=True)
     nx.add_cycle(web, range(40))
     web.add_edge(0, 0)

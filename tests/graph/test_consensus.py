@@ -60,7 +60,7 @@ STATIONARY = [
 
 
 def first_and_slow(n):
-    """Numbers of n blocks of seeds; all but the first are for the full tier."""
+    """Seeds in n blocks; all but the first block run only in the full tier."""
     return [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, n))]
 
 
@@ -76,14 +76,14 @@ def fitted(problem, method="blend", *, keep=None, keep_at=None, layer_prior=None
 
 
 def chain(problem, rank, first=None):
-    """The dense transition matrix of a fitted rank's layer weights, or of those of its first layers."""
+    """Dense transition matrix for the layer weights of a fitted rank, or of its first layers."""
     layers, teleport, damping = problem
     return transitions(layers, rank.layer_weights_[:, :first], teleport, damping)
 
 
 @contextmanager
 def unconverged():
-    """Where steps are counted, not finished."""
+    """For tests that count steps and do not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -182,7 +182,7 @@ def test_a_hidden_minimum_needs_more_restarts(kind):
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("block", first_and_slow(8))
 def test_two_hundred_small_problems(kind, block):
-    """Blend is never above the fixed point, stationary, never rises, and both hold their certificates."""
+    """Blend is never above the fixed point, is stationary and never increases; both satisfy their certificates."""
     for seed in range(25 * block, 25 * block + 25):
         problem = layers, teleport, damping = random_layers(seed)
         rank = fitted(problem, divergence=kind, tol=1e-10)
@@ -206,7 +206,7 @@ def test_two_hundred_small_problems(kind, block):
     ("seed", "method"), [(57, "blend"), (57, "fixed-point"), (474, "blend"), (559, "blend")]
 )
 def test_degenerate_problems_converge_however_they_are_rounded(kind, seed, method):
-    """More layers than dimensions: vertices and layers in another order round like another processor."""
+    """More layers than dimensions: reordered vertices and layers round like another processor."""
     layers, teleport, damping = random_layers(seed)
     for draw in range(6):
         rng = np.random.default_rng(draw)
@@ -254,7 +254,7 @@ def test_pull_and_entropy_are_minimised(kind, pull, entropy, seed):
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("variant", ["double-loop", "single-loop"])
 def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
-    """All seeds from 0 to 20; where weights end in a corner that does not bind, the loops are slow and say so."""
+    """All seeds from 0 to 20; where weights end in a corner that does not bind, the loops are slow and warn."""
     converged = 0
     for seed in range(21):
         problem = layers, teleport, damping = random_layers(seed)
@@ -552,7 +552,7 @@ def test_vertices_out_of_reach_have_no_rank():
 
 
 def test_ranks_that_vanish_are_no_trap():
-    """The fixed point leads to w_1 = 0, where logarithms end; V falls from there all the same."""
+    """The fixed point approaches w_1 = 0, where logarithms are undefined; V still decreases from there."""
     A = np.array([[0.0, 1, 0], [1, 0, 1], [0, 0, 0]])
     B = np.array([[0.0, 0, 1], [0, 1, 0], [1, 0, 0]])
     teleport = np.array([0.25, 0.0, 0.75])
@@ -633,7 +633,7 @@ def test_nothing_near_that_keeps_the_order_is_better(seed):
     ],
 )
 def test_stubborn_orders(seed, shape, restarts):
-    """Where multipliers are slow, or the first way leads to an end."""
+    """Multipliers converge slowly, or the first method fails."""
     problem = random_layers(seed, **shape)
     a, b = second_above_first(problem)
     assert best_lead(*problem, a, b) > 0.1
@@ -643,7 +643,7 @@ def test_stubborn_orders(seed, shape, restarts):
 
 
 def test_an_order_that_no_layer_allows():
-    """With little damping the teleport says who is above whom."""
+    """With little damping the teleport determines the order."""
     layers, _, _ = random_layers(0, n=4)
     with pytest.warns(ConvergenceWarning, match="break an order"):
         rank = ConsensusRank("blend", damping=0.01).fit(
@@ -724,7 +724,7 @@ def test_an_order_at_a_vertex_that_does_not_bind_changes_nothing(pull):
 @pytest.mark.parametrize("kind", [*BOTH, "itakura-saito"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_vertex_that_gives_orders_alone(kind, seed):
-    """Its choice is the nearest of all distributions over the named vertices that keep the orders (by SLSQP)."""
+    """Its choice is the nearest distribution over the named vertices that keeps the orders (by SLSQP)."""
     layers, _, _ = random_layers(seed, n=6, m=2, silent=0.0)
     layers[:, 0] = 0.0
     teleport, damping = np.random.default_rng(seed).dirichlet(np.full(6, 20.0)), 0.85
@@ -769,7 +769,7 @@ def test_vertices_that_give_orders_alone_are_enough():
     nobody.add_nodes_from(people)
     rank = ConsensusRank("fixed-point").fit([nobody], keep_at=orders)
     assert rank.ranking_.tolist()[-1] == "cy"
-    # every order allows even shares, on which all agree
+    # every order allows equal shares, on which all agree
     assert ConsensusRank("blend").fit([nobody], keep_at=orders).disagreement_ <= rank.disagreement_ + 1e-9
     circle = {"ann": [("ann", "bob"), ("bob", "cy"), ("cy", "ann")]}
     assert ConsensusRank("fixed-point").fit([nobody], keep_at=circle).scores_ == pytest.approx([1 / 3] * 3)
@@ -1001,7 +1001,7 @@ def test_weights_far_apart(kind, method, seed):
 
 
 class Halved(divergences.Squared):
-    """A divergence of a caller's own, without a kernel."""
+    """User-defined divergence without a kernel."""
 
 
 @pytest.mark.parametrize(

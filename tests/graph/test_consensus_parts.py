@@ -173,7 +173,7 @@ def test_a_weak_pull_is_no_hindrance(kind, pull, seed):
     middle = np.full(4, 0.25)
     lam, _, _ = projected(kind, *case, middle, pull=pull)
     g = hull_gradient(kind, case[0], lam, *case[1:], pull=pull, prior=middle)
-    assert lam @ (g - lam @ g) ** 2 < 1e-16  # weights that are next to nothing have derivatives of any size
+    assert lam @ (g - lam @ g) ** 2 < 1e-16  # weights close to 0 have arbitrary derivatives
     free, _, _ = projected(kind, *case, middle)
     costs = [hull_cost(kind, case[0], each, *case[1:]) for each in (lam, free)]
     assert 0 <= costs[0] - costs[1] + 1e-13 <= pull * np.log(4) + 1e-12
@@ -576,7 +576,7 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_mixes_of_any_layers_lie_in_the_hulls():
-    """What a fitted rank recommends is a mix of the layers, by an independent least-squares fit."""
+    """The recommendations of a fitted rank are a mixture of the layers, by an independent least-squares fit."""
     layers, teleport, damping = random_layers(5)
     fitted = ConsensusRank(damping=damping).fit(list(layers), teleport=teleport)
     shares, mixed = shares_of(layers), fitted.graph_.to_scipy().toarray()

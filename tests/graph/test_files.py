@@ -25,7 +25,7 @@ def written(folder, text, name="edges.txt"):
 
 
 def edges_in(path, **options):
-    """Edges by name, in the order of the graph's numbers."""
+    """Edges by name, in the order of the vertex numbers."""
     graph = as_graph(path, **options)
     rows, columns = graph.to_scipy().nonzero()
     names = graph.labels(np.arange(graph.n)).tolist()

@@ -370,7 +370,7 @@ class TestParts:
 
 
 def lists_of(rng, n):
-    """Successor lists with much to copy, and runs."""
+    """Successor lists with much to copy, and with runs."""
     lists = []
     for x in range(n):
         near = lists[int(rng.integers(max(0, x - 5), x))] if x and rng.random() < 0.6 else []
@@ -386,7 +386,7 @@ def lists_of(rng, n):
 
 class TestWebGraph:
     def test_code_words(self):
-        """Code words written out by hand from the definitions of the codes, zeta with k = 3."""
+        """Code words written out by hand from the definitions of the codes; zeta with k = 3."""
         table = {
             "GAMMA": ["1", "010", "011", "00100", "00101", "00110", "00111", "0001000"],
             "DELTA": ["1", "0100", "0101", "01100", "01101", "01110", "01111", "00100000"],
@@ -432,7 +432,7 @@ class TestWebGraph:
 
     @pytest.mark.slow
     def test_sizes_that_webgraph_tells(self, tmp_path):
-        """The published properties of cnr-2000-t say how many bits WebGraph spent on each part of the format."""
+        """The published properties of cnr-2000-t state the number of bits of each part of the format."""
         try:
             matrix = load_cnr_2000().adjacency.T.tocsr()
         except MissingDataError:

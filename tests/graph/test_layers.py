@@ -114,7 +114,7 @@ def test_median_of_the_layers():
     prior = ConsensusRank("median").fit(layers, layer_prior=[3, 1, 2, 1, 1])
     repeated = ConsensusRank("median").fit([layers[k] for k in (0, 0, 0, 1, 2, 2, 3, 4)])
     np.testing.assert_allclose(prior.scores_, repeated.scores_, atol=1e-10)
-    # two of five may say anything
+    # two of five layers are arbitrary
     honest = alone[2:]
     for junk in (np.eye(12), np.ones((12, 1)) @ np.eye(12)[:1]):
         attacked = ConsensusRank("median", damping=0.8).fit([junk, junk, *layers[2:]], teleport=teleport)

@@ -17,7 +17,7 @@ VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "graph.json").r
 
 
 def solve(W, v, p, damping=0.85, **options):
-    """Rank of the dense weights W[source, target]."""
+    """Rank for the dense weights W[source, target]."""
     options = {"tol": 1e-9, "max_iter": 5000} | options
     d = W.sum(axis=1, keepdims=True)
     B = (damping * np.divide(W, d, where=d > 0, out=np.zeros_like(W)).T) ** p
@@ -71,7 +71,7 @@ def exact_rank(W, v, p, damping=0.85):
         for k in range(1000):
             mu = (low + high) / 2 if k % 3 == 2 else (low * above - high * below) / (above - below)
             value, found = excess(mu)
-            # an end that stays twice counts half, or it would stay for ever
+            # an endpoint that stays twice counts half, otherwise it would stay forever
             if value < 0:
                 low, below, above = mu, value, above / (2 if last < 0 else 1)
             else:
@@ -194,7 +194,7 @@ def test_gap_far_below_rounding(p):
 
 @pytest.mark.parametrize("n", [30, 300])
 def test_powers_beyond_floating_point(n):
-    """One page links to itself, two are dangling and linked by all others: λ is α but for a gap of 1e-100."""
+    """One page links to itself, two are dangling and linked by all others: λ equals α up to a gap of 1e-100."""
     W = np.zeros((n, n))
     W[0, 0] = 1
     W[3:, 1:3] = 1
@@ -284,7 +284,7 @@ def test_steps_are_counted_and_reported():
 
 
 def test_a_series_from_a_bad_guess_is_given_up():
-    """Terms that nearly alternate (eigenvalues 0.72 and −0.61) were looked at for a thousand steps."""
+    """Nearly alternating terms (eigenvalues 0.72 and −0.61) used to take a thousand steps."""
     W = np.array([[0.0, 0.0, 0.25], [0.5, 0.5, 0.0], [0.5, 0.0, 0.25]])
     solution = solve(W, np.full(3, 1 / 3), 2.0, tol=1e-9, max_iter=1000)
     assert solution.converged

@@ -195,7 +195,7 @@ def test_warm_start_takes_fewer_steps_to_the_same_answer():
     for rank in (PageRank(), LpqRank(), LpqRank(np.inf), LpqRank(teleport="weak-links")):
         cold = clone(rank).fit(after)
         warm = clone(rank).fit(after, start=clone(rank).fit(before))
-        # what changes far away is little in the L1 norm, but not in the logarithms that bound the L_pq rank
+        # distant changes are small in the L1 norm, but not in the logarithms that bound the L_pq rank
         assert warm.n_iter_ < (0.8 if isinstance(rank, PageRank) else 1.0) * cold.n_iter_
         assert warm.scores_ == pytest.approx(cold.scores_, abs=2e-9)
         again = clone(rank).set_params(warm_start=True).fit(after)
@@ -342,7 +342,7 @@ def test_rounding_of_long_sums_is_in_the_bound(columns):
     n = 300_000
     leaves = np.arange(1, n)
     star = Graph.from_edges(leaves, np.zeros(n - 1, dtype=int))
-    # in exact terms: leaves have t, the hub 1 − (n − 1)·t with t = (1 − α + α·hub)/n
+    # in closed form: leaves have t, the hub 1 − (n − 1)·t with t = (1 − α + α·hub)/n
     a, k = Decimal("0.85"), Decimal(n - 1)
     t = 1 / (Decimal(n) + a * k)
     teleport = None if columns is None else np.full((n, columns), 1 / n)
@@ -433,7 +433,7 @@ def test_a_tolerance_below_rounding_is_not_blamed_on_the_number_of_steps():
 
 @pytest.mark.parametrize("p", [8, 20])
 def test_long_chains_are_certified_at_ratio_one(p):
-    """The end of a chain has 1e13 times the first terms of its series: rounding in units of these hid the answer."""
+    """The end of a chain is 1e13 times the first terms of its series, and rounding in units of these hid the result."""
     G = nx.gnr_graph(500, 0.3, seed=3)
     ranks = LpqRank(p, 1).fit(G)
     (source, target), exact = np.array(G.edges).T, np.full(500, 1 / 500)  # one link each, but for the root

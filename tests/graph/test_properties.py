@@ -65,13 +65,13 @@ from tests.graph.strategies import layers, links, permutations_of
 
 
 class Case(NamedTuple):
-    """A rank with its options, and what holds for it.
+    """A rank with its options and properties.
 
-    ``by_source``: what a vertex hands out is shared among its links, so that the unit of its weights does not count;
-    distrust that runs against the links is shared among those into a vertex.
-    ``alike``: vertices without in-links have the same score. ``copies``: in two copies of a graph each vertex has half
-    of its score. ``rises``: a new link never lowers its target. ``connected``: only where every vertex links to every
-    other is the rank unique. ``total``: the sum of the scores, None where it depends on the graph.
+    ``by_source``: a vertex divides its outflow among its links, so the unit of its weights does not matter; distrust that
+    runs against the links is divided among those into a vertex.
+    ``alike``: vertices without in-links have the same score. ``copies``: in two copies of a graph each vertex has half of
+    its score. ``rises``: a new link never lowers its target. ``connected``: the rank is unique only if every vertex can
+    reach every other. ``total``: the sum of the scores, None if it depends on the graph.
     """
 
     rank: Callable[..., GraphRank]
@@ -226,7 +226,7 @@ def test_vertices_without_in_links_are_alike(case, web):
 @settings(max_examples=8)
 @given(web=links(), data=st.data())
 def test_a_new_link_never_lowers_its_target(case, web, data):
-    """Of a Markov chain whose row j moves towards vertex i, the stationary share of i rises (Chien et al., 2004)."""
+    """If row j of a Markov chain moves towards vertex i, the stationary share of i increases (Chien et al., 2004)."""
     source, target = (data.draw(st.integers(0, web.n - 1)) for _ in range(2))
     weight = data.draw(st.sampled_from([0.25, 1.0, 100.0]))
     after = case.scores(web.with_link(source, target, weight))
@@ -269,7 +269,7 @@ def test_the_bound_holds_against_a_dense_solution(name, web, tol):
     assert np.abs(rank.scores_ - exact).sum() <= rank.error_bound_ + 1e-14
 
 
-# Ranks that are others in disguise
+# Ranks that are special cases of others
 
 
 SAME = {
@@ -466,7 +466,7 @@ def test_negative_links_are_distrust(web, negative, kind, data):
         scores = other.fit(SignedGraph(web.graph, minus.graph)).scores_
         np.testing.assert_allclose(other.fit(moved).scores_[place], scores, atol=1e-8)
         turned = other.fit(SignedGraph(minus.graph, web.graph)).scores_
-        # fairness does not see which sign is the good one
+        # fairness does not depend on which sign is good
         np.testing.assert_allclose(turned, -scores, atol=1e-8)
 
 
@@ -512,7 +512,7 @@ def blended(method, web, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         rank = ConsensusRank(method, **beta).fit([each.graph for each in web], **options)
-    if method == "brew":  # it has no rate: it may say that it did not converge
+    if method == "brew":  # it has no convergence rate and may report that it did not converge
         assume(rank.converged_)
     assert rank.converged_
     return rank

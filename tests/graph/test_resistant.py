@@ -11,7 +11,7 @@ from tests.graph.oracles import random_adjacency
 
 
 def nonbacktracking_oracle(A, damping, truncate, teleport):
-    """Sum over walks from step ``truncate`` on: a Markov chain of links and of vertices just teleported to."""
+    """Sum over walks from step ``truncate`` on: a Markov chain over links and over teleported vertices."""
     n, links = len(A), list(zip(*(ends.tolist() for ends in np.nonzero(A)), strict=True))
     m = len(links)
     chain = np.zeros((m + n, m + n))
@@ -68,7 +68,7 @@ def test_without_reciprocal_links_it_is_pagerank():
 
 
 def test_tree_and_cycle():
-    path = np.diag(np.ones(4), 1) + np.diag(np.ones(4), -1)  # walkers go to one end, and start anew
+    path = np.diag(np.ones(4), 1) + np.diag(np.ones(4), -1)  # walkers reach one end and restart
     ranks = NonBacktrackingRank(0, tol=1e-12).fit(path).scores_
     exact = nonbacktracking_oracle(path, 0.85, 0, np.full(5, 0.2))[0]
     assert_allclose(ranks, exact, atol=1e-12)

@@ -31,7 +31,7 @@ def study(web):
 
 
 def middle_place(scores, vertex, among):
-    """Mean of the best and the worst place that a vertex can have, counted one by one."""
+    """Mean of the best and the worst place of a vertex, counted one by one."""
     above = sum(scores[other] > scores[vertex] for other in among)
     equal = sum(scores[other] == scores[vertex] for other in among)
     return above + (1 + equal) / 2
@@ -176,7 +176,7 @@ def test_verdicts():
         result("cycle-2", "odd", 900, holds=True),
     ]
     study = AttackStudy(rows, [base, odd], 5000, 9, 3, [], {})
-    # a rank that holds but orders the graph in another way is not recommended
+    # a rank that holds but orders the graph differently is not recommended
     assert study.best == "PageRank"
     more = "; no other rank with about the same order as PageRank holds in more."
     assert study.verdict == f"PageRank holds in 0 of 2 attacks{more}"

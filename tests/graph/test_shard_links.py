@@ -133,7 +133,7 @@ def test_random_graphs(edges, links, seed, tmp_path_factory):
 
 
 def test_long_rows_and_all_processors(tmp_path):
-    """Rows longer than a run of sums, and shards with links for several threads."""
+    """Rows longer than a run of the summation, and shards with links for several threads."""
     rng = np.random.default_rng(0)
     n, links = 20_000, 1_000_000
     sources, targets = rng.integers(0, n, links), rng.zipf(1.3, links) % n
@@ -248,7 +248,7 @@ def test_rules_for_edges_belong_to_packing(tmp_path):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two workers, processes of one thread each."""
+    """Two worker processes with one thread each."""
     from distributed import LocalCluster
 
     with LocalCluster(

@@ -16,7 +16,7 @@ from apexrank.graph.shards import is_shards, open_shards, save_shards
 
 
 def joined(folder: Path) -> Graph:
-    """The graph of a folder of shards, put together from its files by hand."""
+    """Graph of a folder of shards, assembled from its files by hand."""
     about = json.loads((folder / "graph.json").read_text())
     ends, indices, weights = [np.zeros(1, np.int64)], [], []
     for shard in about["shards"]:
@@ -36,7 +36,7 @@ def joined(folder: Path) -> Graph:
 
 
 def assert_same(found: Graph, expected: Graph) -> None:
-    """Equal to the last bit."""
+    """Whether two graphs are bit-identical."""
     for part in ("indptr", "indices", "weights", "out_weight", "names"):
         one, other = getattr(found, part), getattr(expected, part)
         assert (one is None) == (other is None), part
@@ -133,7 +133,7 @@ def test_every_file_is_needed_in_full(tmp_path, weighted):
             file.unlink()
             if broken is not None:
                 file.write_bytes(broken)
-            # what is missing is only the last line feed, or the mark at the begin of a Parquet file
+            # only the last line feed, or the magic bytes of a Parquet file, are missing
             if (file.suffix, broken) in ((".json", content[:-1]), (".parquet", b"x" + content[1:])):
                 open_shards(folder)
                 continue

@@ -26,7 +26,7 @@ def random_ratings(seed, n=30, density=0.15):
 
 
 def by_loops(A, smoothing, steps=200):
-    """Goodness and fairness by the formulas of the paper, rating by rating."""
+    """Goodness and fairness by the paper's formulas, rating by rating."""
     W, n = A / np.abs(A).max(), len(A)
     goodness, fairness = [0.0] * n, [1.0] * n
     for _ in range(steps):

@@ -95,7 +95,7 @@ def test_labels_of_one_kind_are_enough():
     A = sparse_of(random_adjacency(7, 40, density=0.08))
     plain = LpqRank().fit(A)
     only_bad = LpqRank().fit(A, distrusted=[7])
-    others = {i: 1 / 39 for i in range(40) if i != 7}  # who together are trusted as much as 7 is distrusted
+    others = {i: 1 / 39 for i in range(40) if i != 7}  # which together are trusted as much as 7 is distrusted
     assert only_bad.scores_ == pytest.approx(LpqRank().fit(A, distrusted=[7], trusted=others).scores_)
     dense, plus, minus = random_adjacency(7, 40, density=0.08), np.full(40, 1 / 39), np.eye(40)[7]
     plus[7] = 0.0
@@ -206,7 +206,7 @@ def test_unconverged_trust_is_told():
 
 
 def all_cuts(scores, spam):
-    """Errors of every cut that can differ, the lowest cut first."""
+    """Errors of every distinct threshold, lowest first."""
     cuts = [-np.inf, *sorted(set(scores))]
     return cuts, [
         sum((score <= cut) != flag for score, flag in zip(scores, spam, strict=True)) for cut in cuts
@@ -238,7 +238,7 @@ def test_the_order_of_the_rows_does_not_matter(rows, random):
 
 def test_equal_scores_stay_together():
     assert best_threshold([1, 1, 1, 2], [1, 1, 0, 0]) == Threshold(1.0, 0.25)
-    # either answer for the tied pair makes one error: nothing is called spam
+    # either label for the tied pair makes one error, so nothing is called spam
     assert best_threshold([1, 1], [1, 0]) == Threshold(-np.inf, 0.5)
 
 

@@ -26,12 +26,12 @@ def entries(A, damping=0.85, v=None):
 
 
 def perron(A, p, v=None):
-    """The rank at q = p from the Perron vector of the p-th powers of all entries, by repeated squaring."""
+    """Rank at q = p from the Perron vector of the p-th powers of all entries, by repeated squaring."""
     M = entries(A, v=v) ** p
     there = reach(A, np.ones(len(A)) if v is None else v)
     M[:, ~there] = 0.0
     M /= M.max()
-    # the shift keeps −ρ, which cycles of two come near, away from ρ
+    # the shift separates ρ from −ρ, which cycles of two approach
     M += np.abs(np.linalg.eigvals(M.astype(float))).max() * np.eye(len(M))
     for _ in range(60):
         M = M @ M
@@ -93,7 +93,7 @@ def test_ratio_one_is_linear_in_the_powers():
 
 
 def test_a_gap_too_small_for_steps_is_said():
-    """Two closed cycles of the same growth: what little teleports between them decides their shares."""
+    """Two closed cycles with the same growth: the small teleport between them determines their shares."""
     A = np.zeros((60, 60))
     A[range(58), range(2, 60)] = A[58, 58] = A[59, 59] = 1.0
     A[0, 3] = 1.0

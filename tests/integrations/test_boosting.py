@@ -62,7 +62,7 @@ SIZES = np.array([5, 3, 1, 4])
 
 
 class Cubic(Loss):
-    """A loss of the user."""
+    """User-defined loss."""
 
     name = "cubic"
     least_elasticity = 1.0
@@ -84,7 +84,7 @@ def derivatives(function, scores, h=1e-5):
 
 
 def scale_of(objective, y, weight, sizes):
-    """What the objective is multiplied by, from its slope in the direction in which it is largest."""
+    """Scale factor of the objective, from its slope in the steepest direction."""
     scores = np.random.default_rng(9).normal(size=len(y))
     slope = objective(y, scores, weight, sizes)[0]
     plain = derivatives(lambda s: objective.value(y, s, weight, sizes), scores)
@@ -196,7 +196,7 @@ def test_groups_matter(name):
 
 @pytest.mark.parametrize(
     "name", [n for n in ALL if "push-inf" not in n]
-)  # weights of negatives say nothing there
+)  # weights of negatives have no effect there
 def test_a_row_of_weight_2_is_two_rows(name):
     y, scores, _ = rows()
     count = np.random.default_rng(2).integers(1, 3, len(y))

@@ -21,7 +21,7 @@ def ours(graph, **arguments):
 
 
 def dense_ranks(graph, alpha=0.85, personalization=None, weight="weight", dangling=None):
-    """The eigenvector of the dense Google matrix for the eigenvalue 1, link by link."""
+    """Eigenvector of the dense Google matrix for the eigenvalue 1, link by link."""
     nodes = list(graph)
     n, number = len(nodes), {node: i for i, node in enumerate(nodes)}
     links = np.zeros((n, n))
@@ -54,7 +54,7 @@ def assert_exact(graph, **arguments):
 
 @st.composite
 def graphs(draw):
-    """Graphs of every kind, whose nodes are strings, numbers and tuples, with all that PageRank must cope with."""
+    """Graphs of every kind, with strings, numbers and tuples as nodes, and all special cases of PageRank."""
     names = ["z", "a", 7, (1, 2), "7", 0, "m"][: draw(st.integers(1, 7))]
     graph = draw(st.sampled_from(KINDS))()
     graph.add_nodes_from(draw(st.permutations(names)))
@@ -66,7 +66,7 @@ def graphs(draw):
 
 
 def node_weights(graph):
-    """A weight for some of the nodes, 0 for some of these, and for a stranger; at least one is positive."""
+    """Weights for some of the nodes, some of them 0, and for an unknown node; at least one is positive."""
     values = st.sampled_from([0, 1, 2.5])
     some = st.dictionaries(st.sampled_from([*graph, "stranger"]), values)
     return st.none() | st.builds(lambda chosen, one: {**chosen, one: 3}, some, st.sampled_from(list(graph)))
@@ -105,7 +105,7 @@ def test_where_the_dangling_go_matters():
 
 
 def ours_again(graph, **arguments):
-    """A call that may use the graph networkx has kept, of which it warns."""
+    """Call that may use networkx's cached graph, about which networkx warns."""
     with nx.config(warnings_to_ignore={"cache"}):
         return ours(graph, **arguments)
 
@@ -126,7 +126,7 @@ def test_empty_graph():
 
 
 def test_the_default_steps_are_enough_in_the_worst_case():
-    """A cycle of two nodes, and all of the teleport at one: the change shrinks by alpha and no faster."""
+    """A cycle of two nodes with all teleport at one: the change shrinks exactly by alpha per step."""
     graph, first = nx.DiGraph([(0, 1), (1, 0)]), {0: 1}
     ranks = ours(graph, personalization=first)
     error = np.abs(np.array(list(ranks.values())) - dense_ranks(graph, personalization=first)).sum()
@@ -197,7 +197,7 @@ def test_a_kept_graph_serves_calls_without_weights(kind):
     assert_exact(graph)
     with pytest.warns(UserWarning, match="cached graph is being used"):
         assert_exact(graph, weight=None)
-    graph.add_edge("c", "a", weight=3)  # which clears what was kept
+    graph.add_edge("c", "a", weight=3)  # which clears the cache
     assert_exact(graph)
 
 

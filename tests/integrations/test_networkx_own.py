@@ -14,7 +14,7 @@ THEIRS = [
     "networkx.algorithms.link_analysis.tests.test_pagerank",
 ]
 
-# tests may pass without us, by falling back to networkx: so calls are counted, by the test that made them
+# tests could pass by falling back to networkx, so our calls are counted per test
 PLUGIN = """
 import json
 from collections import Counter
@@ -41,7 +41,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def run_theirs(folder):
-    """What became of networkx's tests, and how often each called us; no file of ours but the plugin is read."""
+    """Outcomes of networkx's tests, and the number of calls of our backend in each; only the plugin is loaded."""
     (folder / "calls_of_backend.py").write_text(PLUGIN)
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     options = [

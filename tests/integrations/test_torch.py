@@ -266,7 +266,7 @@ def test_targets_that_are_no_numbers_are_refused(name, kind, bad):
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
 @pytest.mark.parametrize("name", {**CASES, **SWAPS})
 def test_half_precision_is_computed_in_full(name, half):
-    """Sums of halves would lose all digits; value and gradient are those of the same scores in full precision."""
+    """Half-precision sums would lose all digits; value and gradient equal those in full precision."""
     loss, _ = {**CASES, **SWAPS}[name]
     scores, target, groups, _ = data(name)
     short = torch.from_numpy(scores).to(half).requires_grad_()
@@ -354,7 +354,7 @@ def test_a_network_learns_the_top():
 
 
 def batch(name, seed=0):
-    """Padded scores, targets, weights and mask of six queries; in padded places is what no loss may see."""
+    """Padded scores, targets, weights and mask of six queries; padding holds values that no loss may read."""
     rng = np.random.default_rng(seed)
     sizes = np.array([7, 1, 12, 3, 9, 5])
     mask = np.arange(12) < sizes[:, None]
@@ -389,11 +389,11 @@ def test_a_padded_batch_equals_flat_rows(name, weighted, reduction):
 
 @pytest.mark.parametrize("name", {**CASES, **SWAPS})
 def test_mean_is_over_queries(name):
-    """Queries one by one, except where the loss of a batch is no sum or mean of theirs."""
+    """Queries one by one, except for losses of a batch that are not sums or means over queries."""
     loss = copy.deepcopy({**CASES, **SWAPS}[name][0])
     loss.reduction = "mean"
     scores, target, _, mask = batch(name)
-    mask[1] = False  # a query of one document tells nothing
+    mask[1] = False  # a query with one document carries no information
     mask[:, 11] = False
     rows = np.flatnonzero(mask.any(axis=1))
     scores, target, mask = scores[rows], target[rows], mask[rows]

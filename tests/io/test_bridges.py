@@ -17,7 +17,7 @@ EXAMPLE = datasets.make_letor_example(n_queries=30, random_state=0)
 
 
 class Dataset:
-    """The part of an ir_datasets dataset that is read."""
+    """The part of an ir_datasets dataset that we read."""
 
     def qrels_iter(self):
         yield Qrel("1", "b", 2, "0")

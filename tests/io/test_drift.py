@@ -80,7 +80,7 @@ def test_constant_columns(ranker):
     assert note == "column 'x' has one value in all 40 rows, 0.25, but several in training"
     (note,) = notes(ranker, city=["Oslo"] * 40)
     assert note == "column 'city' has one value in all 40 rows, Oslo, but several in training"
-    assert notes(ranker, flag=[0] * 40) == []  # as 40 rows of training may be
+    assert notes(ranker, flag=[0] * 40) == []  # as may happen with 40 training rows
     assert len(notes(ranker, flag=[1] * 40)) == 1
 
 

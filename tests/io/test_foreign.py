@@ -66,7 +66,7 @@ def _sqlite() -> bytes:
 
 
 PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head>\n<body>a, b</body></html>\n"
-FILES = {  # content, and words of the refusal that every reader gives unless the format is its own
+FILES = {  # content, and words of the error that every reader gives unless the format is its own
     "JSON lines": (b'{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', "JSON"),
     "JSON array": (b'[{"source": "a", "target": "b"}]\n', "JSON array"),
     "JSON of numbers": (b"[1, 2, 3]\n", "JSON array"),
@@ -142,7 +142,7 @@ READERS = TABLES | {
     "spam.csv": lambda path: _spam_labels(path, GRAPH),
     "start.csv": lambda path: earlier_scores(path, GRAPH),
 }
-# Formats that a reader of edges reads, whatever the name, or refuses in its own words.
+# Formats that the edge reader reads, whatever the name, or rejects with its own message.
 _OF_EDGES = ("JSON lines", "GraphML", "Parquet", "Excel", "zip")
 
 
@@ -158,7 +158,7 @@ def test_no_reader_takes_another_format_for_its_own(tmp_path, kind):
         with pytest.raises(InputError) as caught:
             read(path)
         message = str(caught.value)
-        # a model file is recognised by its name, and damage to it has messages of its own
+        # a model file is recognised by its name, and damage to it has its own messages
         known = words in message or (name, kind) == ("model.apex", "model")
         packed = name.endswith(("parquet", "apex", "xyz")) and kind in (
             "truncated gzip",
@@ -204,7 +204,7 @@ def test_text_is_not_foreign(content):
 
 @pytest.mark.parametrize("part", [b" ", b"\n", b"<", b"--\n", b"%\n", b"[", b"graph ", b"|-", b"a b ", b"PK"])
 def test_recognising_any_text_takes_no_time(part):
-    """No pattern goes over the same bytes in exponentially many ways, which would take for ever."""
+    """No pattern backtracks exponentially, which would take forever."""
     for tail in (b"", b"x", b"\0"):
         seems(part * HEAD + tail, ours=True)
 
@@ -238,7 +238,7 @@ def test_devices_that_never_end_are_refused(tmp_path, device):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with a name")
 @pytest.mark.parametrize("name", [name for name in READERS if name != "edges.txt"])
 def test_pipes_that_never_end_are_refused(tmp_path, monkeypatch, name):
-    """Their text is right; only its end is missing. Readers that need a file say so at once."""
+    """Their text is valid; only its end is missing. Readers that need a regular file report an error at once."""
     monkeypatch.setattr(textfile, "MOST_OF_A_PIPE", 1 << 21)
     line = (
         b"1 qid:1 1:0.5\n" if name == "rows.txt" else b"q Q0 d 1 2 t\n" if name.endswith("run") else b"a b\n"
@@ -273,7 +273,7 @@ def test_parquet_of_one_long_text_is_bounded(tmp_path):
 
 
 def test_parquet_of_long_texts(tmp_path):
-    """Some versions of polars write the smallest and largest text of a page into its header, whole."""
+    """Some versions of polars write the complete smallest and largest text of a page into its header."""
     texts = pl.DataFrame({"text": ["x" * 400_000, "y" * 300_000], "z": [0, 1]})
     texts.write_parquet(tmp_path / "t.parquet", statistics="full")
     assert read_table(tmp_path / "t.parquet").frame.equals(texts)

@@ -173,7 +173,7 @@ def test_the_weight_column_is_kept(tmp_path, rows):
 
 
 def test_names_are_never_paths(tmp_path, rows, monkeypatch):
-    """A model file names columns and categories, and none of them is ever opened."""
+    """Columns and categories named in a model file are never opened as files."""
     monkeypatch.chdir(tmp_path)
     odd = Table(rows.frame.rename({"a": "../../a", "b": "/etc/passwd", "id": "C:\\id"}))
     recipe = Recipe(target="y", id="C:\\id", categorical=["city"])
@@ -327,7 +327,7 @@ def test_contradictions_are_refused_although_the_checksum_is_right(saved, change
 
 
 def repack(data, old, new):
-    """Replace a piece of the header and make length and checksum right again."""
+    """Replace a part of the header and update its length and checksum."""
     import hashlib
 
     magic, _, body = data.split(b"\n", 2)
@@ -404,7 +404,7 @@ def test_trees_come_back_bit_for_bit(trees, tmp_path, graded):
 @pytest.mark.parametrize(
     ("name", "place", "value"),
     [
-        ("tree_left", 0, 0),  # a question that leads to itself would never end
+        ("tree_left", 0, 0),  # a node that leads to itself would never end
         ("tree_left", 0, 10_000),
         ("tree_right", 0, -1),
         ("tree_feature", 0, 2),
@@ -468,12 +468,12 @@ def test_curves_and_pairs_come_back(additive, tmp_path):
     assert again.effects(table) == ranker.effects(table)
     with pytest.raises(InputError, match=r"^AdditivePush has no coefficients"):
         _ = again.coef
-    save_model(tmp_path / "again.apex", again)  # what was read can be written
+    save_model(tmp_path / "again.apex", again)  # a model that was read can be written
     assert (tmp_path / "again.apex").read_bytes() == (tmp_path / "m.apex").read_bytes()
 
 
 def test_signs_by_number_are_not_kept(additive, tmp_path):
-    """JSON would make them names."""
+    """JSON would turn them into names."""
     model = TableRanker.fit(additive[0], Recipe(target="y"), AdditivePush(alpha=0.1, monotonic_cst={0: 1}))
     with pytest.raises(
         InputError, match=r"monotonic_cst=.*` cannot be kept in a model file: give it by name"
@@ -558,7 +558,7 @@ def test_rankers_of_grades_that_were_fitted_on_arrays(tmp_path, estimator, named
     again = load_model(tmp_path / "m.apex")
     names = [f"a {j}" if named else f"x{j}" for j in range(rows.data.shape[1])]
     table = Table(pl.DataFrame(rows.data, schema=names))
-    # not to the bit: the columns of a frame are summed in another order
+    # not bit-identical: the columns of a frame are summed in another order
     np.testing.assert_allclose(again.score(table), estimator.predict(X), rtol=1e-11, atol=1e-13)
     np.testing.assert_array_equal(again.score(table), TableRanker.of(estimator).score(table))
     assert again.groups is None

@@ -20,7 +20,7 @@ from apexrank.io.table_ranker import fit_table
 
 
 def chosen(separator=None, recipe=None, **columns):
-    """The columns of a table of these texts, with a number and a target beside them."""
+    """Columns of a table with these texts, a number and a target."""
     n = len(next(iter(columns.values())))
     frame = pl.DataFrame({**columns, "y": np.arange(n) % 2})
     prepared = prepare(Table(frame, separator=separator), recipe or Recipe("y"))
@@ -28,7 +28,7 @@ def chosen(separator=None, recipe=None, **columns):
 
 
 def messy(n=300, seed=0):
-    """Rows with every kind of column; few of them lack a job, many an age."""
+    """Rows with every type of column; few of them lack a job, many lack an age."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     age = rng.integers(20, 70, n).astype(object)
@@ -157,7 +157,7 @@ class TestKinds:
             kept = prepare(Table(frame), Recipe("y", features=features))
             assert [column.name for column in kept.columns] == [name, "x"]
         repeated = prepare(Table(frame.with_columns(pl.Series(name, own // 2))), Recipe("y"))
-        whose = name in ("CustomerID", "key")  # others may count things
+        whose = name in ("CustomerID", "key")  # other columns may be counts
         assert [column.name for column in repeated.columns] == (["x"] if whose else [name, "x"])
         assert ("an id that repeats" in dict(repeated.left_out).get(name, "")) == whose
 
@@ -175,7 +175,7 @@ class TestKinds:
         codes = ["80+" if k > 15 else str(k) for k in rng.integers(0, 20, 200)]
         assert chosen(v=codes) == Category("v")
         assert chosen(v=["9", "10", "11", "12"] * 50 + ["other"] * 6) == Category("v")
-        assert chosen(v=["9", "10", "11", "12"] * 50 + ["O"]) == Number("v")  # a slip, which parse refuses
+        assert chosen(v=["9", "10", "11", "12"] * 50 + ["O"]) == Number("v")  # a typo, which parse rejects
         names = [f"name {k // 2}" for k in range(1000)]
         assert chosen(v=names, x=np.arange(1000) % 7).left_out[0][0] == "v"
         for recipe in (Recipe("y", categorical=["v"]), Recipe("y", features=["v"])):
@@ -400,7 +400,7 @@ class TestExports:
         for dialect in ("standard", "sqlite"):
             found = self.in_sqlite(to_sql(model, dialect=dialect), frame)
             np.testing.assert_allclose(found, model.score(Table(frame)), rtol=1e-9)
-        # where only one level has a coefficient, unknown values and the other levels are still told apart
+        # if only one level has a coefficient, unknown values and the other levels are still distinguished
         model.estimator.coef_ = np.where(np.array(features) == "town other", 1.0, 0.0)[None, :]
         np.testing.assert_allclose(
             self.in_sqlite(to_sql(model), frame), model.score(Table(frame)), rtol=1e-9, atol=1e-12
@@ -515,7 +515,7 @@ def test_any_table_is_encoded_or_refused_in_one_line(first, second, separator, w
     columns = [pl.Series("c", first, strict=False), pl.Series("d", second, strict=False)]
     frame = pl.DataFrame([*columns, pl.Series("y", [0, 1] * 6)])
     sample_weight = None if weight is None else (np.arange(12) != weight).astype(float)
-    # without a file there are no line numbers to look up
+    # without a file there are no line numbers
     table = Table(frame)
     try:
         prepared = prepare(Table(frame, separator=separator), Recipe("y"), sample_weight)

@@ -439,7 +439,7 @@ class TestAtomic:
 
 
 def test_reasons_are_those_of_the_whole_group():
-    """Rows that are left out still scale the features of those that stay."""
+    """Rows that are filtered out still scale the features of those that are kept."""
     rng = np.random.default_rng(0)
     data = pl.DataFrame(
         {"q": np.repeat(np.arange(6), 10), "a": rng.normal(size=60), "b": rng.normal(size=60)}

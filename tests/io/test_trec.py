@@ -178,7 +178,7 @@ tables = st.lists(st.tuples(odd_ids, odd_ids, values), min_size=1, max_size=30, 
 
 
 def in_run_order(rows):
-    """Queries by first appearance, then the highest score first; equal scores as given."""
+    """Queries by first appearance, then by descending score; equal scores in the given order."""
     order = list(dict.fromkeys(query for query, _, _ in rows))
     return sorted(rows, key=lambda row: (order.index(row[0]), -row[2]))
 

@@ -22,7 +22,7 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-10}
 
 
 def claims(seed=0, n=120):
-    """Rows with gaps and categories; a third of them have weight 0, 1, 2 or 3."""
+    """Rows with missing values and categories; a third of them have weight 0, 1, 2 or 3."""
     rng = np.random.default_rng(seed)
     amount, age, city = rng.lognormal(size=n), rng.normal(40, 10, n), rng.choice(["Oslo", "Rome", "Lima"], n)
     fraud = amount + (city == "Lima") + rng.normal(size=n) > 2.0
@@ -90,7 +90,7 @@ def test_all_measures(seed, grouped):
     rows = np.repeat(np.arange(n), weight)
     if grouped:
         groups[:2] = 0
-        keep = np.isin(groups, groups[rows])  # a group of weight 0 is no group
+        keep = np.isin(groups, groups[rows])  # a group of weight 0 does not count
         y, scores, weight, groups = y[keep], scores[keep], weight[keep], groups[keep]
         rows = np.repeat(np.arange(len(y)), weight)
     for name in FAMILIES:
@@ -127,7 +127,7 @@ class TestCommands:
         return result.stdout
 
     def both(self, line):
-        """What a command says of weighted rows, and of repeated ones."""
+        """Output of a command for weighted and for repeated rows."""
         return [
             self.run(line.format(kind=kind, weight=weight))
             for kind, weight in (("weighted", "--weight times"), ("repeated", ""))

@@ -87,7 +87,7 @@ def test_counts_beyond_32_bits():
 
 
 def test_a_dominant_weight_hides_no_small_one():
-    """Three items of which only the two light ones are inverted; a sum that subtracts would give 0."""
+    """Of three items only the two light ones are inverted; a sum that subtracts would give 0."""
     first, second = sort_rows(np.array([[0, 1, 2]])), sort_rows(np.array([[0, 2, 1]]))
     assert sum_inversions(first, second, np.array([[1e200, 1e-30, 1e-30]])).item() == 1e-30 * 1e-30
     assert sum_inversions(first, second, np.array([[1e200, 1e-30, 1e-30]]), additive=True).item() == 2e-30

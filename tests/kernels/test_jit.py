@@ -11,7 +11,7 @@ from apexrank.kernels.pav import running_sums
 
 
 def test_kernels_work_where_nothing_can_be_kept(monkeypatch):
-    """A read-only installation without a home: numba refuses to cache."""
+    """Read-only installation without a home: numba cannot cache."""
     compile_now = jit.njit
 
     def refuse(cache=False, **options):

@@ -20,7 +20,7 @@ INF = np.inf
 
 
 def quadratic_programme(y, lower, upper, weight):
-    """The same fit by scipy's bounded least squares in the first value and the steps."""
+    """The same fit by scipy's bounded least squares, in the first value and the steps."""
     n = len(y)
     root = np.sqrt(weight)
     design = root[:, None] * np.tril(np.ones((n, n)))
@@ -76,7 +76,7 @@ def _is_optimal(y, weight, fit, lower, upper):
 
 
 def assert_optimal(y, lower, upper, weight, fit):
-    """Where a step is free the rows before it pull neither way, and at a bound they pull against it."""
+    """At a free step the gradient of the rows before it is 0; at a bound it points against the bound."""
     steps = np.diff(fit)
     lower, upper = np.broadcast_to(lower, len(y) - 1), np.broadcast_to(upper, len(y) - 1)
     rounding = 1e-12 * max(1.0, np.abs(y).max(), np.abs(fit).max())
@@ -90,7 +90,7 @@ def assert_optimal(y, lower, upper, weight, fit):
 
 
 def test_the_one_pass_of_the_dissertation_is_not_it():
-    """Section 4.2.4 gives 1, 2.83, 1.83, 2.33, which even falls."""
+    """Section 4.2.4 gives 1, 2.83, 1.83, 2.33, which is not even increasing."""
     fit = lipschitz_isotonic([0.0, 5.0, 1.0, 2.0], 0.0, 1.0)
     np.testing.assert_allclose(fit, [1.25, 2.25, 2.25, 2.25], rtol=0, atol=1e-15)
 
@@ -149,7 +149,7 @@ def test_is_optimal(rows):
     )
 )
 def test_weights_of_very_different_size(rows):
-    """Weights from 1e-9 to 1e9: exact to rounding all the same."""
+    """Weights from 1e-9 to 1e9: still exact up to rounding."""
     table = np.array(rows, dtype=float)
     y, weight, lower = table[:, 0], 10.0 ** table[:, 1], table[1:, 2]
     upper = lower + table[1:, 3]
@@ -165,7 +165,7 @@ def test_without_an_upper_bound_it_is_isotonic_regression(decades):
     np.testing.assert_allclose(lipschitz_isotonic(y, 0.0, INF, weight), expected, rtol=0, atol=1e-13)
     falling = isotonic_regression(y, weights=weight, increasing=False).x
     np.testing.assert_allclose(lipschitz_isotonic(y, -INF, 0.0, weight), falling, rtol=0, atol=1e-13)
-    # a bound that is wider than the data is none
+    # a bound wider than the data has no effect
     np.testing.assert_allclose(lipschitz_isotonic(y, 0.0, 1e12, weight), expected, rtol=0, atol=1e-13)
 
 
@@ -184,7 +184,7 @@ def test_equal_bounds_leave_one_number_free(rows):
 
 @pytest.mark.parametrize("bound", [0.01, 0.1, 1.0, INF])
 def test_far_from_zero_it_keeps_its_digits(bound):
-    """Values are multiples of 2**-20, so that adding 2**30 is exact: what differs is the fit's rounding."""
+    """Values are multiples of 2**-20, so adding 2**30 is exact, and any difference is rounding in the fit."""
     y = np.round(2**20 * np.random.default_rng(1).normal(size=3000)) / 2**20
     far = lipschitz_isotonic(2**30 + y, 0.0, bound)
     np.testing.assert_allclose(
@@ -237,7 +237,7 @@ def test_rising_fits_never_fall(rows):
 
 
 def moves_of_stacks(y, upper):
-    """Breakpoints that two plain stacks move across the zero, for ``lower=0``: the cost of the simple algorithm."""
+    """Moves of breakpoints across zero with two plain stacks and ``lower=0``, the cost of the simple algorithm."""
     near = ([], [])  # (position − offset, jump) left and right of u
     offset, u, slope, moves = 0.0, y[0], 1.0, 0
     for value, up in zip(y[1:], upper, strict=True):
@@ -259,7 +259,7 @@ def moves_of_stacks(y, upper):
 
 
 def swinging(n):
-    """Many breakpoints close together, and then a zero that swings to and fro over all of them."""
+    """Many breakpoints close together, and then a zero that moves back and forth over all of them."""
     half = n // 2
     swing = np.where(np.arange(half) % 2, 1.0, -1.0) * np.arange(1, half + 1)
     y = np.concatenate([np.arange(half) / n**2, swing])
@@ -333,7 +333,7 @@ def test_bad_input_is_refused_in_one_line(arguments, message):
 
 
 def test_the_link_of_scores_in_any_order_with_ties():
-    """Tied scores are one knot: the fit of every row against the quadratic programme over the knots."""
+    """Tied scores form one knot: the fit of every row against the quadratic programme over the knots."""
     rng = np.random.default_rng(3)
     scores, y, weight = rng.integers(0, 8, 40) / 4, rng.normal(size=40), rng.uniform(0.5, 2, 40)
     knots, values = lipschitz_isotonic_link(scores, y, 0.7, weight)

@@ -82,7 +82,7 @@ def test_long_blocks_do_not_drift():
 
 
 def test_moving_the_values_moves_the_fit():
-    """Values are multiples of 2**-20, so that adding 1e8 is exact: what differs is the fit's rounding."""
+    """Values are multiples of 2**-20, so adding 1e8 is exact, and any difference is rounding in the fit."""
     rng = np.random.default_rng(5)
     y = np.floor(2**20 * (rng.random(100_000) + np.linspace(0, 0.1, 100_000))) / 2**20
     np.testing.assert_allclose(pav(1e8 + y) - 1e8, pav(y), rtol=0, atol=np.spacing(1e8))
@@ -90,7 +90,7 @@ def test_moving_the_values_moves_the_fit():
 
 @given(st.lists(st.lists(st.tuples(st.floats(-1e300, 1e300), WEIGHT), max_size=8), max_size=4), st.booleans())
 def test_ordered_values_stay_as_they_are(segments, increasing):
-    """To the last bit, ties and values of very different size included."""
+    """Bit-identical, including ties and values of very different size."""
     segments = [sorted([*rows, *rows[:2]], reverse=not increasing) for rows in segments]
     y, weight, indptr = flatten(segments)
     np.testing.assert_array_equal(pav(y, indptr, weight, increasing=increasing), y)

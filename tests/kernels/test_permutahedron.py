@@ -37,7 +37,7 @@ def test_small_integers(rows):
     z, y = np.array(rows).T
     v = onto_permutahedron(z, y).values
     assert frank_wolfe_gap(z, y, v) == pytest.approx(0, abs=1e-12)
-    largest_sums = np.cumsum(np.sort(y)[::-1])  # v is majorised by y: that is to be in P(y)
+    largest_sums = np.cumsum(np.sort(y)[::-1])  # v is majorised by y, which is equivalent to being in P(y)
     assert np.all(np.cumsum(np.sort(v)[::-1]) <= largest_sums + 1e-12)
     assert v.sum() == pytest.approx(y.sum(), abs=1e-12)
 
@@ -52,7 +52,7 @@ def test_random_numbers(seed, n, log_size):
 
 
 def test_nearest_of_all_mixtures_of_orders():
-    """Every vertex of the hull is enumerated; the projection is the nearest mixture of them (least squares, w ≥ 0)."""
+    """Enumerate the vertices of the hull; the projection is their nearest mixture (least squares, w ≥ 0)."""
     rng = np.random.default_rng(4)
     for _ in range(10):
         z, y = rng.normal(size=4), rng.normal(size=4)

@@ -28,7 +28,7 @@ ALPHA = 0.1
 
 @dataclass(frozen=True)
 class Arrays:
-    """Rows with labels 0 and 1, grades and groups; and the container of the rows."""
+    """Rows with labels 0 and 1, grades and groups, and the container type of the rows."""
 
     X: np.ndarray
     new: np.ndarray
@@ -90,7 +90,7 @@ def fit_estimator(estimator: Any, target: str, grouped: bool) -> Callable[[Array
         given |= {"groups": case.groups} if grouped else {}
         answers = case.y if target == "y" else case.grades
         with with_threads(case.threads), warnings.catch_warnings():
-            # the certificate says how far the answer is where rounding does not allow the tolerance
+            # the certificate states the error if rounding prevents reaching the tolerance
             warnings.filterwarnings("ignore", "not converged")
             warnings.simplefilter("ignore", rankers.SeparableWarning)
             if case.container == "blocks":

@@ -23,10 +23,10 @@ from tests.metamorphic.threads import with_threads
 
 @dataclass(frozen=True)
 class Votes:
-    """Places of items (1 is best) of some voters, and how often each ballot was cast.
+    """Places of items (1 is best) by some voters, and the number of times each ballot was cast.
 
-    ``table`` has a column ``voter``, one for each item, and ``times``. Where there are ties and gaps, it is for scores
-    alone.
+    ``table`` has a column ``voter``, one column per item, and ``times``. With ties and missing entries it holds scores
+    only.
     """
 
     table: pl.DataFrame
@@ -53,7 +53,7 @@ class Votes:
         return self.names.get(str(item), str(item))
 
     def given(self) -> tuple[pl.DataFrame, list[str]]:
-        """The table of a file, and the words that say how it is laid out."""
+        """The table of a file, and the options that describe its layout."""
         frame = self.table if self.layout in ("ranks", "orders") else self.scores
         weight = ["--weights", "times"] if self.weighted else []
         if not self.weighted:
@@ -108,7 +108,7 @@ def votes(draw: st.DrawFn, *, gaps: bool = False) -> Votes:
     if gaps:
         places = -(-places // 2)
     given = (rng.random((n, m)) < 0.8) | (np.arange(m) == np.arange(n)[:, None] % m) | (not gaps)
-    given[:2] = True  # whose weights are not 0, so that every pair of items is compared
+    given[:2] = True  # with weights other than 0, so that every pair of items is compared
     columns = {
         f"item {chr(97 + j)}": pl.Series(np.where(given[:, j], places[:, j], -1)).replace(-1, None)
         for j in range(m)
@@ -147,7 +147,7 @@ _PYTHON = ("numpy", "pandas", "polars", "mappings", "array blocks")
 
 
 def _in_python(case: Votes, method: str) -> dict[str, Any]:
-    """The same merger of values that are in memory."""
+    """The same aggregation of values in memory."""
     values, weights = (
         case.scores.select(case.items),
         case.table["times"].to_numpy() if case.weighted else None,
@@ -163,8 +163,8 @@ def _in_python(case: Votes, method: str) -> dict[str, Any]:
     result = merge(given, None if case.route == "array blocks" else weights, method=method, items=items)
     found: dict[str, Any] = {"ranking": result.to_frame().to_dicts(), "cost": result.cost}
     lacking = bool((result.support < result.ballots.total).any())
-    found |= {"confidence": None if lacking else result.confidence}  # as the command line has it
-    if case.route == "array blocks":  # which keep no single voters
+    found |= {"confidence": None if lacking else result.confidence}  # as on the command line
+    if case.route == "array blocks":  # which keep no individual voters
         return found
     found["condorcet_winner"] = result.condorcet_winner
     tau, weight = result.agreement, result.ballots.weight(slice(None))
@@ -190,7 +190,8 @@ def _clusters(case: Votes, k: int) -> Found:
         for item, score in zip(each["order"], each["scores"], strict=True)
     }
     sizes = sorted(each["voters"] for each in found["clusters"])
-    # of clusters of one size none is the first; tied items of a centre may be in any order, from which voters differ
+    # clusters of the same size are unordered; tied items of a centre may be in any order, which changes distances of
+    # voters
     vague = ("item *",) * (len({*sizes}) < len(sizes))
     tied = any(min(-np.diff(each["scores"]), default=1.0) < 1e-9 for each in found["clusters"])
     return Found(numbers | scores, facts={"sizes": sizes}, vague=(*vague, *(["silhouette"] if tied else [])))

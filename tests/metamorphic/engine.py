@@ -19,8 +19,8 @@ from typer.main import get_command
 
 from apexrank.cli.app import app
 
-# Sums of some hundred terms in another order differ by 1e-14 of their size; divided by a deviation that is a thousandth
-# of the mean, and once more by a strong convexity of 0.1, by 1e-10.
+# Sums of a few hundred terms in another order differ by a relative 1e-14; divided by a deviation of a thousandth of the
+# mean, and by a strong convexity of 0.1, by 1e-10.
 ROUNDING = 1e-9
 SEEDS = st.integers(0, 2**32 - 1)
 _COMMAND, FOLDER = get_command(app), Path(mkdtemp(prefix="metamorphic"))
@@ -29,11 +29,11 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 @dataclass(frozen=True)
 class Found:
-    """What a run found, in names that both runs share.
+    """Results of a run, under names that both runs share.
 
-    ``slack`` is the error of the numbers that the run's certificate allows. ``facts`` must
-    be equal, except for those that a relation names. ``vague`` are names that the certificate leaves open, such as the
-    order of scores that are nearer to each other than their errors.
+    ``slack`` is the error of the numbers that the run's certificate allows. ``facts`` must be equal, except for those that
+    a relation names. ``vague`` are names that the certificate does not determine, such as the order of scores that are
+    closer to each other than their errors.
     """
 
     numbers: Mapping[str, float]
@@ -44,9 +44,9 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A verb with its options, or an estimator; ``traits`` say what relations must know of it.
+    """A verb with its options, or an estimator; ``traits`` are its properties that matter to relations.
 
-    ``cost`` is about how many milliseconds a case takes, for the number of cases.
+    ``cost`` is the approximate time of a case in milliseconds, which determines the number of cases.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """A change of a case that changes no answer.
+    """A change of a case that must not change the result.
 
-    ``change`` returns the changed case, or two cases to compare where not every case can be changed. ``unless`` has the
-    traits of subjects for which it does not hold, with the reasons. ``differs`` are names of facts and numbers that may
-    differ (``*`` at the end stands for all that begin so). ``cost`` is what it adds to that of a subject.
+    ``change`` returns the changed case, or two cases to compare if not every case can be changed. ``unless`` maps the traits
+    of subjects for which the relation does not hold to the reasons. ``differs`` are names of facts and numbers that may
+    differ (a final ``*`` matches any ending). ``cost`` is added to that of a subject.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Relation:
 
 
 class Cell(NamedTuple):
-    """A relation of a subject: one test."""
+    """A relation applied to a subject: one test."""
 
     relation: Relation
     subject: Subject
@@ -99,7 +99,7 @@ class Cell(NamedTuple):
 
 
 def differences(one: Found, other: Found, differs: tuple[str, ...] = ()) -> list[str]:
-    """Numbers and facts that are not the same within what the two certificates and rounding allow."""
+    """Numbers and facts that differ by more than the two certificates and rounding allow."""
     differs = (*differs, *one.vague, *other.vague)
 
     def may(name: str) -> bool:
@@ -131,7 +131,7 @@ def apexrank(*words: Any) -> Any:
 def make_cells(
     subjects: list[Subject], relations: list[Relation]
 ) -> tuple[list[Cell], list[tuple[Cell, str]]]:
-    """All cells of subjects and relations of the same kind, and those that are none, with the reasons."""
+    """All cells of subjects and relations of the same kind, and the excluded ones with the reasons."""
     pairs = [Cell(r, s) for s in subjects for r in relations if r.kind == s.kind]
     reasons = [(cell, cell.relation.reason_against(cell.subject)) for cell in pairs]
     return [cell for cell, why in reasons if why is None], [(cell, why) for cell, why in reasons if why]
@@ -142,7 +142,7 @@ def named(values: Mapping[Any, float], prefix: str) -> dict[str, float]:
 
 
 def renamed(names: list[str], rng: np.random.Generator) -> dict[str, str]:
-    """New names in an order that has nothing to do with that of the old ones."""
+    """New names whose order is unrelated to that of the old ones."""
     fresh = [f"n{number}" for number in rng.permutation(10 * len(names))[: len(names)]]
     return dict(zip(names, fresh, strict=True))
 

@@ -114,7 +114,7 @@ def _parquet(edges: pl.DataFrame, path: Path) -> Path:
 
 
 def _turned(edges: pl.DataFrame, path: Path) -> Path:
-    """Columns in another order, beside one that says nothing."""
+    """Columns in another order, with an additional irrelevant one."""
     return _text(",", ".csv")(edges.select(pl.lit("x").alias("note"), *edges.columns[::-1]), path)
 
 
@@ -166,7 +166,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Path]] = {
 
 
 def _labels(case: Links, method: str) -> dict[str, Path]:
-    """Files of labels that a method needs."""
+    """Files of labels required by a method."""
     files = {}
     for what in ("trusted", "distrusted"):
         if what in METHODS[method].needs or (method == "lpq" and "labelled" in case.words):
@@ -232,7 +232,7 @@ _PYTHON = ("Python", "networkx", "scipy", "pandas")
 
 
 def _given(case: Links) -> tuple[Any, list[Any] | None]:
-    """A graph as Python has it, and the names of its vertices where it does not know them."""
+    """Graph as a Python object, and the names of its vertices if the object has none."""
     edges = case.edges.drop("day")
     if case.route == "networkx":
         graph = nx.DiGraph()
@@ -284,7 +284,8 @@ def consensus(method: str) -> Callable[[Links], Found]:
                 report = apexrank(*words, *files)
         scores = {case.old(row["vertex"]): row["score"] for row in report["ranking"]}
         layers = {str(layer["layer"]).split(".")[0]: layer["share"] for layer in report["layers"]}
-        # Layer weights are only as exact as the first-order gap: its root, as the cost is flat at its minimum.
+        # Layer weights are only as accurate as the root of the first-order gap, because the cost is flat at its
+        # minimum.
         slack = float(np.sqrt(max(report["first_order_gap"], 1e-15)))
         # layers that give a vertex the same links may share its weight in any way
         shares = named(layers, "choice" if method in ("blend", "fixed-point", "brew") else "share")
@@ -294,7 +295,7 @@ def consensus(method: str) -> Callable[[Links], Found]:
 
 
 def flat(*words: Any, without: tuple[str, ...] = ()) -> Callable[[Links], Found]:
-    """All that a verb says in JSON."""
+    """Complete JSON output of a verb."""
 
     def run(case: Links) -> Found:
         with with_threads(case.threads):
@@ -380,7 +381,7 @@ def _rename(case: Links, rng: np.random.Generator) -> Links:
 
 
 def _renumber(case: Links, rng: np.random.Generator) -> Links:
-    """Numbers again, so that 9 and 10 are in another order than as text."""
+    """Numeric ids again, so that 9 and 10 sort differently than as text."""
     case = _rename(case, rng)
     strip = pl.col("source", "target").str.slice(1)
     return case.but(

@@ -111,7 +111,7 @@ _ROLES = ["--target", "relevance", "--groups", "qid", "--id", "docid"]
 
 
 def fit(model: str) -> Callable[[Lists], Found]:
-    """Fit on lists, rank them, and measure."""
+    """Fit on lists, rank them, and evaluate."""
 
     def run(case: Lists) -> Found:
         path = case.write()
@@ -134,16 +134,16 @@ def fit(model: str) -> Callable[[Lists], Found]:
 
 
 def judged(case: Lists) -> Found:
-    """Merge rankers by weights learnt from judged lists."""
+    """Merge rankers with weights learnt from judged lists."""
     path = case.write()
     found = apexrank("aggregate", path, "--judged", path, "--json")
     scores = {f"{case.old(row['qid'])} {case.old(row['docid'])}": row["score"] for row in found["ranking"]}
-    # the verb stops at a scaled gradient of 1e-6 and tells no certificate; scores are of the order of 1
+    # the verb stops at a scaled gradient of 1e-6 and prints no certificate; scores are of the order of 1
     return Found(named(scores, "score"), 1e-5)
 
 
 def run_and_qrels(case: Lists) -> Found:
-    """Measures of a TREC run, the ranking by the first feature, with some documents not judged."""
+    """Measures of a TREC run ranked by the first feature, with some unjudged documents."""
     run, qrels = FOLDER / "run.txt", FOLDER / "qrels.txt"
     rows = case.rows.to_dicts()
     run.write_text("".join(f"{r['qid']} Q0 {r['docid']} 1 {r['feature_1']!r} tag\n" for r in rows))

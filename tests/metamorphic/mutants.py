@@ -29,7 +29,7 @@ CASES, SECONDS = 8, 120  # for each cell, and for all cells of a mutant
 
 @dataclass(frozen=True)
 class Mutant:
-    """A line of a module and another in its place; ``cells`` are parts of the names of the cells that look there."""
+    """A line of a module and its replacement; ``cells`` are parts of the names of the cells that cover it."""
 
     name: str
     module: str
@@ -59,7 +59,7 @@ MUTANTS = read_mutants()
 
 @contextmanager
 def applied(mutant: Mutant) -> Iterator[int]:
-    """Exchange the code of the functions that the mutant changes, wherever they were imported; yields how many."""
+    """Replace the code of the functions that the mutant changes, wherever they were imported; yields their number."""
     path = SOURCE / mutant.module
     text = path.read_text()
     if text.count(mutant.old) != 1 or mutant.old.count("\n") != mutant.new.count("\n"):
@@ -109,7 +109,7 @@ def _differ(one: types.CodeType, other: types.CodeType) -> bool:
 
 
 class TooLongError(BaseException):
-    """Ends a mutant that runs for ever."""
+    """Stop a mutant that runs forever."""
 
 
 def _stop(*_: object) -> None:
@@ -117,7 +117,7 @@ def _stop(*_: object) -> None:
 
 
 def try_mutant(mutant: Mutant) -> str:
-    """The cell that failed first, or an empty text if the mutant survived."""
+    """Name of the first cell that failed, or an empty string if the mutant survived."""
     cells = mutant.chosen()
     if not cells:
         raise ValueError(f"{mutant.name}: no cell is called {mutant.cells}")
@@ -129,7 +129,7 @@ def try_mutant(mutant: Mutant) -> str:
         for cell in cells:
             try:
                 run_cases(cell, CASES if cell.cost <= 100 else 2)
-            except (Exception, TooLongError):  # an error where there was none is noticed as well
+            except (Exception, TooLongError):  # a new error also counts as detected
                 return str(cell)
             finally:
                 signal.alarm(SECONDS)
@@ -141,7 +141,7 @@ def main(names: list[str]) -> None:
     chosen = [mutant for mutant in MUTANTS if not names or any(name in mutant.name for name in names)]
     for cell in {
         cell: None for mutant in chosen for cell in mutant.chosen()
-    }:  # imports all there is to change
+    }:  # imports every module that may be changed
         run_cases(cell, 1)
     rooms: Counter[str] = Counter()
     survivors = []

@@ -42,7 +42,7 @@ def row_of(relation: str, kind: str) -> str:
 
 
 def summary() -> str:
-    """How many cells there are of each relation and verb, as Markdown."""
+    """Number of cells of each relation and verb, as Markdown."""
     counts = Counter((row_of(c.relation.name, c.relation.kind), verb_of(c.subject.name)) for c in CELLS)
     rows = list(dict.fromkeys(row_of(relation.name, relation.kind) for relation in RELATIONS))
     lines = [f"| relation | {' | '.join(VERBS)} |", "|---" * (len(VERBS) + 1) + "|"]

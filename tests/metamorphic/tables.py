@@ -33,11 +33,11 @@ MODEL, ALPHA = FOLDER / "model.apex", 0.1
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to learn from, rows to rank and rows to measure on, and how they are given.
+    """Rows to learn from, rows to rank and rows to evaluate on, and their format.
 
     Columns: ``case`` (ids), ``q`` (groups), ``x``, ``z``, ``k``, ``flag``, ``day`` and ``city`` (features), ``stars``
     (grades), ``fraud`` (0 and 1, unless labels were renamed) and ``times`` (weights). Numbers are multiples of 1/16, so
-    that they are exact as text and in single precision.
+    they are exact as text and in single precision.
     """
 
     train: pl.DataFrame
@@ -58,13 +58,13 @@ class Rows:
         return replace(self, **changes)
 
     def everywhere(self, change: Callable[[pl.DataFrame], pl.DataFrame], **more: Any) -> Rows:
-        """The same change of all tables."""
+        """Apply the same change to all tables."""
         return replace(self, train=change(self.train), new=change(self.new), test=change(self.test), **more)
 
 
 @st.composite
 def rows(draw: st.DrawFn) -> Rows:
-    """Some rows of both classes, with gaps and blank categories or without."""
+    """Rows of both classes, with or without missing values and blank categories."""
     n, gaps, weighted = (
         draw(st.integers(20, 44)),
         draw(st.sampled_from([True, False])),
@@ -77,7 +77,7 @@ def rows(draw: st.DrawFn) -> Rows:
 
 
 def _draw_rows(n: int, gaps: bool, rng: np.random.Generator) -> pl.DataFrame:
-    # all different, so that there are no ties but those that a relation makes
+    # all different, so the only ties are those that a relation makes
     x, z = (rng.choice(np.arange(-800, 800), n, replace=False) / 16 for _ in range(2))
     city = rng.choice(["Oslo", "Rome", "Lima"], n).astype(object)
     signal = x / 30 + (city == "Rome") + rng.normal(size=n)
@@ -145,7 +145,7 @@ def _single(frame: pl.DataFrame, path: Path) -> Path:
 
 
 def _by_pandas(frame: pl.DataFrame, path: Path) -> Path:
-    """As pandas writes a frame whose index it was not told to leave out."""
+    """Format of a pandas frame written with its index."""
     path = path.with_suffix(".csv")
     frame.to_pandas().to_csv(path)
     return path
@@ -172,7 +172,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Path]] = {
 
 
 class Fit(NamedTuple):
-    """A fit of the command line: its model and options, other roles of columns than usual, and its traits."""
+    """A fit on the command line: its model and options, unusual roles of columns, and its traits."""
 
     model: str
     options: dict[str, Any]
@@ -213,9 +213,9 @@ def _words(options: dict[str, Any]) -> list[str]:
 
 
 def _roles(case: Rows, fit: Fit) -> dict[str, Any]:
-    """Roles of the columns, as both the command line and Python take them."""
+    """Roles of the columns, as arguments of both the command line and Python."""
     roles: dict[str, Any] = {"target": "fraud", "id": "case", "scale": case.scale}
-    if fit.graded:  # without imputation grades refuse gaps, and without a word about it text
+    if fit.graded:  # without imputation, grades reject missing values; text is rejected unless it is declared
         roles |= {"target": "stars", "groups": "q", "impute": "median", "categorical": ["city"]}
     elif case.positive is not None:
         roles["positive"] = case.positive
@@ -228,14 +228,14 @@ def _roles(case: Rows, fit: Fit) -> dict[str, Any]:
 
 
 def _fit(case: Rows, fit: Fit) -> dict[str, Any]:
-    """Fit a model file ``model.apex``; returns what the command says."""
+    """Fit a model file ``model.apex``; returns the output of the command."""
     words = [*_words(_roles(case, fit)), "--model", fit.model, *_words(fit.options)]
     train = _folder(case.train) if case.route == "blocks" else case.write(case.train, "train")
     return apexrank("fit", train, *words, "-o", MODEL, "--json")
 
 
 def _folder(frame: pl.DataFrame) -> Path:
-    """Several Parquet files, each of whole groups."""
+    """Several Parquet files with whole groups each."""
     folder = FOLDER / "parts"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -256,7 +256,7 @@ def _slack(report: dict[str, Any], n: float) -> float:
 
 
 def _are_clear(scores: Any, slack: float) -> bool:
-    """Whether no two scores are so near that the certificate does not say which is the larger."""
+    """Whether all scores differ by more than the certificates leave open."""
     gaps = np.diff(np.sort(np.fromiter(scores, float)))
     return not ((gaps > 0) & (gaps <= 4 * slack + 1e-8)).any()
 
@@ -272,7 +272,7 @@ def fit_and_rank(fit: Fit) -> Callable[[Rows], Found]:
         slack = _slack(report, 3.0 * len(case.train))
         known = [row for row in ranking if not row["case"].startswith("extra")]
         scores = {case.ids.get(row["case"], row["case"]): row["score"] for row in known}
-        # of tied rows the first of the table comes first: they share the better rank here
+        # tied rows come in the order of the table; here they share the better rank
         best: dict[Any, int] = {}
         for row in ranking:
             best.setdefault((row.get("q"), row["score"]), row.get("rank"))
@@ -345,7 +345,7 @@ def _in_python(case: Rows, fit: Fit) -> tuple[dict[str, Any], list[dict[str, Any
 
 @cache
 def dask_workers() -> dict[str, Any]:
-    """Arguments that fit on Dask workers, which are threads of this process."""
+    """Arguments for a fit on Dask workers, which are threads of this process."""
     from distributed import Client
 
     from apexrank.io.stream_fit import map_spans, span_blocks
@@ -356,7 +356,7 @@ def dask_workers() -> dict[str, Any]:
 
 
 def evaluate_model(name: str) -> Callable[[Rows], Found]:
-    """Measures of a model on other rows, those of each query included."""
+    """Measures of a model on other rows, including those of each query."""
 
     def run(case: Rows) -> Found:
         report, fit = _fit(case, FITS[name]), FITS[name]
@@ -381,7 +381,7 @@ GRADED_MEASURES = (*MEASURES[:8], "ndcg", "ndcg_at_5", "ndcg_linear", "dcg_at_3"
 
 
 def evaluate_scores(graded: bool) -> Callable[[Rows], Found]:
-    """Measures of a column of scores, in whole numbers so that there are ties."""
+    """Measures of a column of integer scores, which have ties."""
     target, groups, names = (
         ("stars", ["--groups", "q"], GRADED_MEASURES) if graded else ("fraud", [], MEASURES)
     )
@@ -404,7 +404,7 @@ def evaluate_scores(graded: bool) -> Callable[[Rows], Found]:
 
 
 def rank_options(words: list[str]) -> Callable[[Rows], Found]:
-    """The rows that an option of rank keeps, with the reasons; ids are facts, so that one row too many is seen."""
+    """Rows that an option of rank keeps, with the reasons; ids are facts, so an additional row is noticed."""
 
     def run(case: Rows) -> Found:
         report = _fit(case, FITS["fit push"])
@@ -424,7 +424,7 @@ def rank_options(words: list[str]) -> Callable[[Rows], Found]:
 
 
 def compare_models(case: Rows) -> Found:
-    """A comparison on the rows of another table: the measures, the chosen settings and what was left out."""
+    """Comparison on the rows of another table: the measures, the chosen settings and the columns left out."""
     roles = _roles(case, FITS["fit push"])
     words = ["--models", "logistic,push", "-p", "1,2", "--folds", 2, "--repeats", 1, "--json"]
     train, test = case.write(case.train, "train"), case.write(case.test, "test")
@@ -445,7 +445,7 @@ def scorecard(case: Rows) -> Found:
 
 
 def convert(case: Rows) -> Found:
-    """The cells of a table after its conversion to Parquet."""
+    """Cells of a table after conversion to Parquet."""
     target = FOLDER / "converted.parquet"
     apexrank("convert", case.write(case.test, "test"), target)
     facts = {}
@@ -574,7 +574,7 @@ def _add_weightless(case: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
 
 
 def _add_unlabelled(case: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """With a row counter, which must be known as such although some of its rows are left out."""
+    """With a row counter, which must be recognised although some of its rows are dropped."""
     odd = case.train[:3].with_columns(
         pl.lit(None, pl.Int64).alias("fraud"), pl.lit(1e4).alias("x"), pl.lit("Atlantis").alias("city")
     )

@@ -11,14 +11,14 @@ from tests.metamorphic.engine import SEEDS
 from tests.metamorphic.registry import CELLS, NO_CELLS, RELATIONS, STRATEGIES, SUBJECTS
 from tests.metamorphic.table import summary
 
-FEW, MOST, MILLISECONDS = 100, 16, 300  # dearer cells are for the long tier, which spends so much on each
+FEW, MOST, MILLISECONDS = 100, 16, 300  # slower cells run only in the long tier, with this limit
 
 
 def run_cases(cell, number):
-    """Check a cell on so many generated cases; returns how many there were."""
+    """Check a cell on this many generated cases; returns their number."""
     done = Counter()
 
-    # cases are small as they are: to look for smaller ones would take minutes for each cell
+    # cases are already small, and shrinking would take minutes per cell
     @settings(
         max_examples=number,
         deadline=None,
@@ -31,7 +31,7 @@ def run_cases(cell, number):
         done["cases"] += 1
         cell.check(case, chosen)
 
-    if settings.default.derandomize:  # the same cases in every run, but others for each cell
+    if settings.default.derandomize:  # the same cases in every run, but different ones for each cell
         check = seed(crc32(str(cell).encode()))(check)
     check()
     return done["cases"]

@@ -8,7 +8,7 @@ import numba
 
 @contextmanager
 def with_threads(n: int | None) -> Iterator[None]:
-    """Use so many threads; None leaves them as they are."""
+    """Use this many threads; None leaves the number unchanged."""
     before = numba.config.NUMBA_NUM_THREADS
     numba.config.NUMBA_NUM_THREADS = before if n is None else n
     try:
