@@ -19,14 +19,14 @@ OLDEST = ROOT / ".venv-oldest" / "bin" / "python"
 
 
 def numpy_features() -> list[str]:
-    """Names of NumPy's optional instruction sets that this processor has, as this version calls them."""
+    """Names of the optional instruction sets of this processor, as this version of NumPy calls them."""
     from numpy._core import _multiarray_umath as core
 
     return [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
 
 
 def threads(number: int) -> dict[str, str]:
-    """The same number of threads everywhere; the tests' own limit is lifted."""
+    """Environment with the same number of threads everywhere, without the tests' own limit."""
     names = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "APEXRANK_TEST_THREADS"
     return dict.fromkeys(names, str(number))
 
@@ -52,7 +52,7 @@ def settings() -> dict[str, dict[str, str]]:
 
 
 def missing(name: str) -> str | None:
-    """Say why a setting cannot be run here."""
+    """Reason why a setting cannot run here, or None."""
     flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     if name == "skylakex" and "avx512f" not in flags:
         return "this processor has no AVX-512"
@@ -71,7 +71,7 @@ def run(name: str, environment: dict[str, str], options: list[str]) -> int:
 
 
 def demo(name: str, environment: dict[str, str]) -> str:
-    """Return what ``apexrank demo`` prints under a setting."""
+    """Output of ``apexrank demo`` under a setting."""
     python = Path(OLDEST if name == "oldest" else sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         command = [str(python.with_name("apexrank")), "demo"]
@@ -81,7 +81,7 @@ def demo(name: str, environment: dict[str, str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the settings asked for, or all, and print a line for each; then compare the demo's output under them."""
+    """Run the requested settings (default: all), print a line for each, and compare the output of the demo."""
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     known, options = settings(), arguments[cut + 1 :]
     wanted = arguments[:cut] or list(known)

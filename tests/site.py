@@ -23,7 +23,7 @@ PAGES = (
     *("api/index", "api/metrics", "api/generated/apexrank.PNormPush", "api/generated/apexrank.metrics.ndcg"),
     *("auto_examples/index", "auto_examples/push/push_path"),
 )
-# a search, and pages of which one must be among the first three results
+# a query, and pages of which one must be among the first three results
 SEARCHES = {
     "pAUC": ("apexrank.metrics.partial_auc", "guide/measures"),
     "precision at k": ("apexrank.metrics.precision_at", "guide/measures"),
@@ -35,7 +35,7 @@ SEARCHES = {
 
 
 def violations(page, name):
-    """Rules of axe-core that a page breaks, in both colour schemes."""
+    """Violations of axe-core rules on a page, in both colour schemes."""
     from axe_playwright_python.sync_playwright import Axe
 
     for scheme in ("light", "dark"):
@@ -57,7 +57,7 @@ def results(page, query):
 
 
 def misses(page):
-    """Searches whose first results are other pages."""
+    """Queries whose first results do not include an expected page."""
     for query, wanted in SEARCHES.items():
         found = [name.removeprefix("api/generated/") for name in results(page, query)]
         print(f"{query}: {', '.join(found[:5])}")

@@ -33,7 +33,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class JudgedLists:
-    """What an objective is made of, and unit scores to try it at. ``choice`` picks among variants of an objective."""
+    """Input of an objective, and unit scores at which to evaluate it. ``choice`` selects a variant of an objective."""
 
     relevance: np.ndarray
     groups: np.ndarray
@@ -46,7 +46,7 @@ class JudgedLists:
         return len(self.scores)
 
     def take(self, rows: np.ndarray) -> JudgedLists:
-        """The same lists, of these rows only; rows may come twice, and in any order."""
+        """The same lists restricted to these rows, which may repeat, in any order."""
         weight = None if self.weight is None else self.weight[rows]
         return JudgedLists(
             self.relevance[rows], self.groups[rows], weight, self.scores[rows], self.others[rows], self.choice
@@ -56,7 +56,7 @@ class JudgedLists:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def repeated(self) -> tuple[JudgedLists, np.ndarray]:
-        """Every row as often as its weight says, without weights; and the row that each one comes from."""
+        """Every row repeated by its weight, without weights, and the original row of each."""
         assert self.weight is not None
         rows = np.repeat(np.arange(len(self)), self.weight.astype(int))
         return self.take(rows).but(weight=None), rows
@@ -96,7 +96,7 @@ def judged_lists(
 
 @dataclass(frozen=True)
 class Draw:
-    """A number of coordinates, and a generator for whatever has them; ``tied`` makes whole numbers."""
+    """A number of coordinates, and a generator of vectors; ``tied`` makes integers."""
 
     n: int
     tied: bool
@@ -107,7 +107,7 @@ class Draw:
         return np.random.default_rng(self.seed)
 
     def vectors(self, count: int) -> np.ndarray:
-        """Unit numbers, one row for each vector."""
+        """Unit numbers, one row per vector."""
         numbers = np.random.default_rng(self.seed + 1).normal(size=(count, self.n))
         return np.round(2 * numbers) if self.tied else numbers
 
@@ -131,7 +131,7 @@ SEPARABLE_ATOMS = [atom for atom in DIVERGENCE_ATOMS if not isinstance(atom, KL)
 
 
 def point_of(atom: Divergence, u: np.ndarray) -> np.ndarray:
-    """A point inside the divergence's domain for any vector u, rising with it."""
+    """A point inside the domain of the divergence for any vector u, increasing in u."""
     return INTO_DOMAIN[atom.name](u)
 
 
@@ -143,7 +143,7 @@ def _links(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def _cover(rng: np.random.Generator, n: int) -> Custom:
-    """Number of topics that the items of a set have together, twice over for the first topic."""
+    """Number of topics covered by a set of items, with the first topic counted twice."""
     topics = rng.uniform(size=(n, 4)) < 0.4
     worth = np.array([2.0, 1.0, 1.0, 0.5])
     return Custom(lambda X: float(worth @ topics[sorted(X)].any(axis=0)) if X else 0.0, n)

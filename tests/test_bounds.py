@@ -40,7 +40,7 @@ R_MIN = st.floats(0.0, 1.0)
 
 
 def printed_theorem3(epsilon, theta, p, I, K, r_min, covering):
-    """Theorem 3 as the paper prints it, to 28 digits and any exponent."""
+    """Theorem 3 as printed, to 28 digits and for any exponent."""
     e, p, I, K, r = (Decimal(x) for x in (epsilon, p, I, K, r_min))
     power = Decimal(1) if p == 1 else r ** (2 * (p - 1)) if r else Decimal(0)
     rate = max(e**2 / 16 * power, (e / 4) ** (2 * p))
@@ -112,7 +112,7 @@ def test_the_log_domain_neither_overflows_nor_rounds_to_zero():
 
 
 def test_covering_number_holds_for_a_greedy_packing():
-    """Balls around points of the class that are more than r apart cover it; the bound allows as many."""
+    """Balls around points of the class more than r apart cover it; the bound allows that many."""
     rng = np.random.default_rng(0)
     B, X, r = 2.0, 1.5, 1.0
     angle, length = rng.uniform(0, 2 * np.pi, 20_000), B * np.sqrt(rng.random(20_000))
@@ -239,7 +239,7 @@ def risk(f, g, p, theta, plus=None, minus=None):
 
 
 def all_samples(n, shares):
-    """Numbers of rows of each of three levels in a sample of n rows, and the probability of each sample."""
+    """Counts of the three levels in a sample of n rows, and the probability of each sample."""
     counts = np.array([(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)])
     return counts, multinomial.pmf(counts, n, shares)
 
@@ -249,7 +249,7 @@ def all_samples(n, shares):
 def test_positives_need_no_union_over_the_negatives(p, seed):
     """E R_empirical ≥ R_DS and P(R_DS − R_empirical ≥ λ) ≤ exp(−2Iλ²), exactly, over all samples of I positives."""
     rng = np.random.default_rng(seed)
-    # most positives far below or far above the negatives: heights with the largest variance, where the bound is tight
+    # most positives far below or far above the negatives: heights of the largest variance, where the bound is tight
     levels, shares, I = np.array([-1.0, 0.1, 1.0]), rng.dirichlet([9.0, 1.0, 9.0]), 60
     negatives = 0.2 * rng.normal(size=30)
     true = risk(levels, negatives, p, 0.5, plus=shares)
@@ -305,7 +305,7 @@ def test_sizes_of_the_sharp_bound(n_positives):
 
 @given(st.integers(0, 10**6), P, st.floats(0.05, 1.0), st.floats(0.01, 0.5))
 def test_rankers_that_differ_on_few_rows_have_near_risks(seed, p, theta, tau):
-    """|R_φ(f) − R_φ(g)| ≤ 2τ/θ + η₊ + η₋^{1/p}, of which the sloppy cover is made."""
+    """|R_φ(f) − R_φ(g)| ≤ 2τ/θ + η₊ + η₋^{1/p}, on which the sloppy cover is based."""
     rng = np.random.default_rng(seed)
     f, g = rng.random(20), rng.random(15)
     wild_f, wild_g = rng.random(20) < 0.1, rng.random(15) < 0.1
@@ -313,7 +313,7 @@ def test_rankers_that_differ_on_few_rows_have_near_risks(seed, p, theta, tau):
     other_g = g + np.where(wild_g, rng.normal(size=15), tau * rng.uniform(-1, 1, 15))
     apart = abs(risk(f, g, p, theta) - risk(other_f, other_g, p, theta))
     assert apart <= 2 * tau / theta + wild_f.mean() + wild_g.mean() ** (1 / p) + 1e-12
-    # one negative that goes from the bottom to the top costs the p-th root of its share, and no less will do
+    # a negative that moves from the bottom to the top costs the p-th root of its share, so the bound is tight
     assert risk([1.0], [2.0, -2.0], p, theta) - risk([1.0], [-2.0, -2.0], p, theta) == pytest.approx(
         0.5 ** (1 / p)
     )
@@ -342,7 +342,7 @@ def test_the_size_of_the_sloppy_cover():
     assert found == pytest.approx(log(comb(n + m - 1, m)), rel=1e-9)
     share = 8 * exp(-2 * m * tau**2)
     assert 4 * tau / theta + share + 2 * (share / 2) ** (1 / p) <= epsilon / 2
-    # it is a log_covering like the other one, and costs p only a factor
+    # it is a log_covering like the other, and costs only a factor of p
     sloppy = partial(log_covering_sloppy, theta=0.1, p=2, n_rankers=10**9)
     assert 0 < epsilon_bound(0.05, 0.1, 2, 1e13, 1e13, sloppy) < 1
     sizes = [log_covering_sloppy(0.01, 0.1, q, 1000) for q in (1, 2, 4, 8)]
@@ -357,7 +357,7 @@ def test_the_size_of_the_sloppy_cover():
 
 
 def test_what_the_choice_of_centres_can_gain():
-    """Sec. 10's remark: min_r R(f_r) instead of inf R is at least as good, and at most inf R_φ + ε/4."""
+    """Remark of sec. 10: min_r R(f_r) instead of inf R is at least as good, and at most inf R_φ + ε/4."""
     gains = []
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -454,7 +454,10 @@ def test_coefficients_move_less_than_the_bound(seed, n, log_alpha, log_s, log_ch
 
 
 def test_the_constant_of_the_stability_bound_is_2():
-    """Theorem 8 as printed has 1. Rows 0 and 1 are in the wrong order along a first feature that others hold up."""
+    """Theorem 8 as printed has the factor 1.
+
+    Rows 0 and 1 are in the wrong order along a first feature that other rows support.
+    """
     X = np.array([[1.0, 30.0], [-1.0, -30.0], [10.5, 0.0], [9.5, 0.0]])
     y = np.array([-1e-5, 1e-5, 2.0, 1.0])
     changed = y + np.array([-1e-5, 1e-5, 0.0, 0.0])
@@ -485,7 +488,7 @@ def test_theorem_8_for_any_norm():
 
 
 def test_theorem_8_as_printed_fails_with_any_constant():
-    """Its norm |Xᵀ(ỹ − y)|_{K⁻¹} is 0 here, for every K, but w moves."""
+    """Its norm |Xᵀ(ỹ − y)|_{K⁻¹} is 0 here for every K, but w changes."""
     X, y, changed = np.array([[1.0], [0.0], [-1.0]]), np.array([2.0, 1.0, 0.0]), np.array([2.0, 2.0, 0.0])
     assert X.T @ (changed - y) == 0
     assert coefficients(X, changed, 0.1) - coefficients(X, y, 0.1) > 0.3

@@ -24,7 +24,7 @@ def points(atom, seed, n=2):
 
 
 def problem(atom, seed, m=6):
-    """A point, and half-spaces that share an inner point and cut the first one off."""
+    """A point, and half-spaces with a common interior point that exclude it."""
     x, inside = points(atom, seed)
     rows = np.random.default_rng(seed).normal(size=(m, N))
     return x, rows, rows @ inside + 0.02, inside
@@ -85,7 +85,7 @@ def test_the_certificate_can_be_checked_by_hand(atom, parallel):
 @both
 @pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
 def test_the_dual_value_rises_towards_the_solution(atom, parallel):
-    """D(x*‖x) ≤ D* − (value − gap) at every sweep, and no sweep takes the dual value down."""
+    """D(x*‖x) ≤ D* − (value − gap) after every sweep, and the dual value never decreases."""
     x, rows, bounds, _ = problem(atom, 3)
     solution = bregman_projection(atom, x, rows, bounds, max_iter=20_000, natural=False)
     before = 0.0
@@ -105,7 +105,7 @@ def test_the_dual_value_rises_towards_the_solution(atom, parallel):
 @both
 @pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
 def test_ordered_vectors_are_half_spaces_too(atom, parallel):
-    """Equation (3.6): the order as adjacent inequalities; PAV gives the same in one pass."""
+    """Equation (3.6): the order as adjacent inequalities; PAV gives the same result in one pass."""
     x = points(atom, 11)[0]
     result = bregman_projection(
         atom,
@@ -170,7 +170,7 @@ def test_constraints_that_exclude_each_other_are_reported(parallel):
 
 
 def test_without_the_way_down_the_answer_is_wrong():
-    """Table 2.1 as printed adds each projection's step to its multiplier and never takes any back."""
+    """Table 2.1 as printed adds each projection's step to its multiplier and never subtracts any."""
     x, rows, bounds = (
         np.array([2.0, 0.0]),
         np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 2.0]]),
@@ -186,7 +186,7 @@ def test_without_the_way_down_the_answer_is_wrong():
 
 
 def test_the_sum_of_parallel_steps_is_wrong():
-    """Table 2.1's synchronisation adds up the rows' steps: three rows that say x ≤ 0 take 1 to −2 for good."""
+    """The synchronisation of Table 2.1 adds up the steps: three copies of x ≤ 0 take 1 to −2 permanently."""
     x = np.array([1.0])
     for _ in range(5):
         x = x + sum(onto_halfspace("squared", x, [1.0], 0.0) - x for _ in range(3))

@@ -69,12 +69,12 @@ FITS = {
 
 
 class Interrupted(BaseException):
-    """Stands for a Ctrl-C."""
+    """Substitute for Ctrl-C."""
 
 
 @pytest.fixture
 def stop_after(monkeypatch):
-    """Interrupt fits whenever checkpoints have been given so many new answers."""
+    """Interrupt fits whenever checkpoints have received this many new results."""
     add = checkpoints.Journal._add
 
     def stop(number):
@@ -92,7 +92,7 @@ def stop_after(monkeypatch):
 
 
 def fitted(ranker):
-    """Everything a fit leaves behind that is numbers, as bytes."""
+    """All numeric results of a fit, as bytes."""
     names = ("coef_", "intercept_", "history_", "objective_", "dual_gap_", "grad_norm_", "n_iter_")
     return {name: np.asarray(getattr(ranker, name)).tobytes() for name in names if hasattr(ranker, name)}
 
@@ -119,7 +119,7 @@ def test_interrupted_again_and_again_a_fit_ends_at_the_same_bits(name, tmp_path,
 
 @pytest.fixture
 def computed(monkeypatch):
-    """Notes every answer that had to be computed."""
+    """Records every result that had to be computed."""
     found = []
     recall = checkpoints.Journal.recall
 
@@ -184,7 +184,7 @@ def test_what_a_crash_cut_off_is_left_out(cut, tmp_path, stop_after, monkeypatch
 
 
 def test_crashing_twice(tmp_path, stop_after, monkeypatch):
-    """What was cut off must be gone from the file before something new is written behind it."""
+    """A truncated record must be removed from the file before new ones are appended."""
     path, whole = tmp_path / "c", fitted(FITS["newton"]()())
     for _ in range(2):
         stop_after(4)
@@ -215,7 +215,7 @@ def test_a_signal_in_the_middle_of_a_write_does_not_write_twice(tmp_path, monkey
 
 
 def test_a_refusal_that_somebody_catches_is_not_lost(tmp_path, stop_after, monkeypatch):
-    """GridSearchCV goes on after a fit that failed."""
+    """GridSearchCV continues after a failed fit."""
     path = tmp_path / "c"
     interrupted(path, stop_after, monkeypatch)
     kept = path.read_bytes()
@@ -231,7 +231,7 @@ def test_a_refusal_that_somebody_catches_is_not_lost(tmp_path, stop_after, monke
 
 
 def test_every_fit_is_recognised(tmp_path, computed, stop_after, monkeypatch):
-    """A row that the first and the last fit do not have must not change unseen."""
+    """A change in a row that the first and last fit do not use must be detected."""
     parts, done = [slice(0, 40), slice(20, 60), slice(0, 40)], []
 
     def fit_parts(rows):
@@ -285,7 +285,7 @@ def test_every_bit_counts(tmp_path, stop_after, monkeypatch):
             refused += 1
             continue
         assert again == whole
-    assert 0 < refused < 60  # bits of the header are refused, records that are damaged left out
+    assert 0 < refused < 60  # changed bits in the header raise an error; damaged records are ignored
 
 
 @pytest.mark.parametrize("change", ["row", "label", "alpha", "p"])
@@ -360,7 +360,7 @@ def test_a_disk_that_is_full_from_the_start(tmp_path, monkeypatch):
 
 
 def test_a_forged_record_is_one_line(tmp_path):
-    """Its checksum is right, what it says is not."""
+    """Its checksum is valid but its content is not."""
     journal = checkpoints.Journal(tmp_path / "c", every=0)
     problem, point = type("Problem", (), {})(), np.zeros(1)
     key = hashlib.blake2b(b"value" + point.tobytes(), digest_size=16).digest()
@@ -396,7 +396,7 @@ def test_a_full_disk_ends_the_checkpoint_not_the_fit(tmp_path):
 
 
 class FullFile:
-    """A file on a disk that is full."""
+    """File on a full disk."""
 
     def __init__(self, file):
         self.file, self.tries = file, 0

@@ -32,7 +32,7 @@ def near(count, n, chance):
 
 
 def examined(model, eta):
-    """Chance that each position is examined, by the recursion of the model."""
+    """Probability that each position is examined, by the model's recursion."""
     places = np.arange(1, 5.0)
     if model == "position":
         return places**-eta
@@ -86,7 +86,7 @@ def test_queries_rankers_cut_and_trust():
 
 
 def test_harvested_propensities_are_the_maximum_of_the_likelihood():
-    """Against a direct minimisation over log p, and near the truth of the simulation."""
+    """Compared with a direct minimisation over log p, and close to the truth of the simulation."""
     rng = np.random.default_rng(0)
     grades, groups = rng.integers(0, 3, 60), np.repeat(np.arange(10), 6)
     log = make_clicks(grades, rng.normal(size=(60, 4)), groups=groups, n_sessions=60_000, random_state=2)
@@ -105,7 +105,7 @@ def test_harvested_propensities_are_the_maximum_of_the_likelihood():
 
 
 def test_regressed_propensities_of_one_ranker():
-    """The truth where the model holds: clicks in proportion to their chances p_k·exp(x·w)."""
+    """The truth if the model holds: clicks in proportion to p_k·exp(x·w)."""
     rng = np.random.default_rng(1)
     X, groups = rng.normal(size=(600, 3)), np.repeat(np.arange(100), 6)
     place = np.tile(np.arange(1, 7), 100)
@@ -116,7 +116,7 @@ def test_regressed_propensities_of_one_ranker():
         clicks.harvest_propensities(found)
     p = clicks.regress_propensities(found, X, groups, alpha=0.0, smoothing=0.0)
     np.testing.assert_allclose(p, truth, rtol=1e-2)
-    # without the feature that the logging ranker goes by, relevance at the top is taken for position bias
+    # without the feature used by the logging ranker, relevance at the top is mistaken for position bias
     confounded = clicks.regress_propensities(found, X[:, 1:], groups, alpha=0.0, smoothing=0.0)
     assert (confounded[1:] < 0.9 * truth[1:]).all()
 
@@ -131,7 +131,7 @@ def test_positions_without_links_are_named():
         clicks.harvest_propensities(counts(make_clicks([1, 0], [[1, 2], [2, 1]], n_sessions=5000)))
 
 
-# Labels, weights and which losses keep them unbiased
+# Labels, weights, and unbiasedness of the losses
 
 
 numbers = st.integers(0, 20)
@@ -166,7 +166,7 @@ P = np.array([1.0, 0.5, 0.3, 0.2])
 
 
 def gradient_of_labels(make, unit):
-    """Gradient at some scores as a function of the clicks of each document."""
+    """Gradient at given scores as a function of the clicks of each document."""
 
     def gradient(clicked, scores, p):
         found = clicks.Clicks(np.arange(N), PLACE, np.full(N, 100.0), clicked)
@@ -209,10 +209,10 @@ UNBIASED = {
 
 @pytest.mark.parametrize("name", UNBIASED)
 def test_which_losses_are_unbiased(name):
-    """A gradient that is affine in the clicks has as its mean the gradient at the mean clicks, n·p·γ.
+    """If a gradient is affine in the clicks, its mean is the gradient at the mean clicks, n·p·γ.
 
-    With these the labels are γ itself, whatever the positions: the gradient with full information. For every other loss
-    two draws of clicks are a counterexample: the mean of their gradients is not the gradient at their mean.
+    At the mean clicks the labels are γ itself, whatever the positions: the gradient with full information. For every
+    other loss two draws of clicks are a counterexample: the mean of their gradients is not the gradient at their mean.
     """
     gradient, unbiased = UNBIASED[name]
     rng = np.random.default_rng(5)
@@ -230,7 +230,7 @@ def test_which_losses_are_unbiased(name):
 
 
 def test_weights_of_lightgbm_do_not_reach_the_other_row_of_a_pair():
-    """A weight of a positive moves its own leaf in lambdarank, and not that of the negative it is paired with."""
+    """In lambdarank the weight of a positive moves its own leaf, but not that of the negative it is paired with."""
     lgb = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     leaves = []
     for weight in (1.0, 16.0):
@@ -253,7 +253,7 @@ def test_weights_of_lightgbm_do_not_reach_the_other_row_of_a_pair():
 
 
 def test_naive_labels_reverse_an_order_that_the_correction_restores():
-    """The worse document is always shown first; one feature tells the two."""
+    """The worse document is always shown first; one feature distinguishes the two."""
     groups = np.repeat(np.arange(50), 2)
     grades, X = np.tile([0, 1], 50), np.tile([[0.0], [1.0]], (50, 1))
     log = make_clicks(grades, -X[:, 0], groups=groups, n_sessions=20_000, noise=0.5, eta=2, random_state=0)
@@ -307,7 +307,7 @@ def test_estimates_of_many_sessions_are_the_truth(k):
 
 
 def test_documents_that_were_not_shown():
-    """Position 0: the prediction stands for them, and clicks for the others."""
+    """Position 0 marks documents never shown: the prediction replaces their clicks."""
     log, groups, new, attraction = log_of_queries(30_000)
     shown = log.position <= 3
     position, clicked = np.where(shown, log.position, 0), log.clicked & shown
@@ -334,7 +334,7 @@ def test_without_bias_it_is_the_dcg_of_the_clicks():
 
 @pytest.mark.slow
 def test_intervals_cover_the_truth():
-    """Of 200 logs about 95 % of the intervals hold the truth; 5 standard errors of that share are 8 %."""
+    """About 95 % of the intervals of 200 logs contain the truth; 5 standard errors of that share are 8 %."""
     covered, truth = [], None
     for seed in range(200):
         log, groups, new, attraction = log_of_queries(400, seed=seed)

@@ -166,7 +166,7 @@ def test_the_mean_of_natural_parameters_minimises_the_left_hand_argument(atom):
 
 @given(st.floats(0.01, 0.9), st.floats(-16, -0.5), st.booleans())
 def test_no_digits_are_lost_near_the_point(y, exponent, above):
-    """x = y·(1 ± 10**exponent) against 60 digits: every relative error is a few times the rounding of x − y."""
+    """x = y·(1 ± 10**exponent) against 60 digits: every relative error is a few times the rounding error of x − y."""
     getcontext().prec = 60
     x = y * (1 + 10.0**exponent) if above else y * (1 - 10.0**exponent)
     if x >= 1:
@@ -200,7 +200,7 @@ def test_the_boundary_is_exact():
 
 
 def test_large_natural_parameters_stay_silent():
-    """Warnings are errors here: what must overflow becomes inf, what need not does not."""
+    """Warnings are errors here: only values that must overflow become inf."""
     assert IDivergence().grad_inv([800.0, -800.0]).tolist() == [np.inf, 0.0]
     assert IDivergence().conjugate([800.0]) == np.inf
     np.testing.assert_allclose(ShiftedIDivergence().conjugate([-800.0]), -800.0)
@@ -273,7 +273,7 @@ def test_other_bad_input():
 
 def test_an_atom_of_ones_own():
     class Cosh(Separable):
-        """f(x) = cosh(x): three formulas, and everything else follows."""
+        """f(x) = cosh(x): three formulas define the divergence."""
 
         name = "cosh"
 

@@ -27,7 +27,7 @@ def relative(path):
 
 
 def extension(name):
-    """A module of docs/_ext, which is no package."""
+    """Module of docs/_ext, which is not a package."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / "_ext" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -35,7 +35,7 @@ def extension(name):
 
 
 def prose(path):
-    """The text of a page without its code."""
+    """Text of a page without its code."""
     text = re.sub(r"^( *)(```|~~~).*?^\1\2", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
     return re.sub(r"`[^`\n]*`", "", text)
 
@@ -64,7 +64,7 @@ def api_entries():
 
 
 def toctree_entries(path):
-    """Documents that the tables of contents of a page name, patterns resolved, without those made while building."""
+    """Documents in the tables of contents of a page, with resolved patterns and without generated pages."""
     text = path.read_text(encoding="utf-8")
     found = []
     for block in re.findall(r"^```\{toctree\}\n(.*?)^```", text, flags=re.M | re.S):
@@ -132,7 +132,7 @@ def test_links_lead_to_files_and_headings(path):
 
 
 def test_the_notes_count_their_statements():
-    """The table at the head of the notes on the papers is that of the rows below it."""
+    """The table at the top of the notes on the papers counts the rows below it."""
     text = (DOCS / "notes-on-the-papers.md").read_text(encoding="utf-8")
     words = ("holds", "holds with a correction", "fails", "not checked")
     rows = re.findall(r"^\| ([^|]+) \| (?:[^|]|\\\|)+ \| ([a-z ]+) \| .*\|$", text, flags=re.M)
@@ -149,7 +149,7 @@ def test_the_notes_count_their_statements():
     numbers["all"] = [sum(column) for column in zip(*numbers.values(), strict=True)]
     for document, own in numbers.items():
         assert f"| {document} | {sum(own)} | {' | '.join(map(str, own))} |\n" in text
-    # no row of a table of statements has another status
+    # every row of a table of statements has one of these statuses
     tables = re.findall(r"^\| document \| statement \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, flags=re.M)
     assert sum(table.count("\n") for table in tables) == found.total()
 

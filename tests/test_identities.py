@@ -65,7 +65,7 @@ def test_bregman_primal_equals_the_dual_at_the_optimum(data, p):
 
 
 def gamma(q, p):
-    """γ(q_ik, q) of sec. 11, with the sum over i' that eq. (11) has."""
+    """γ(q_ik, q) of sec. 11, with the sum over i' as in eq. (11)."""
     return np.log(q / (p ** (1 / p) * q.sum(axis=0) ** ((p - 1) / p)))
 
 
@@ -207,13 +207,13 @@ LOSS = {
 @pytest.mark.parametrize("name", FALLING)
 @pytest.mark.parametrize("n_negatives", [1, 3])
 def test_a_price_that_falls_is_convex_with_no_loss(name, loss, n_negatives):
-    """JMLR 2009, sec. 9.3: at a height where g falls, move two positives so that the height has its least value."""
+    """JMLR 2009, sec. 9.3: at a height where g decreases, move two positives so that the height is minimal."""
     (g, height), (value, inverse) = FALLING[name], LOSS[loss]
 
     def objective(f):
         return n_negatives * g(value(np.asarray(f)).sum())  # all negatives at score 0
 
-    if loss == "hinge":  # the kink takes the place of the second derivative
+    if loss == "hinge":  # the kink replaces the second derivative
         f, direction = np.array([1.0, inverse(height)]), np.array([1.0, -0.5])
     else:
         f, direction = np.full(2, inverse(height / 2)), np.array([1.0, -1.0])
@@ -222,7 +222,7 @@ def test_a_price_that_falls_is_convex_with_no_loss(name, loss, n_negatives):
 
 
 def test_with_one_positive_a_price_may_fall():
-    """The height is then the exponential of a linear function, and (ln r)² of it a square."""
+    """The height is then the exponential of a linear function, and (ln r)² is its square."""
     rng = np.random.default_rng(0)
 
     def objective(scores):
@@ -233,7 +233,7 @@ def test_with_one_positive_a_price_may_fall():
 
 
 def test_the_logistic_loss_allows_a_little_less_than_a_convex_price():
-    """Elasticity 1 − r/(e^r − 1), that of the concave ln(e^r − 1), is enough; a little less is not."""
+    """Elasticity 1 − r/(e^r − 1), that of the concave ln(e^r − 1), is sufficient; slightly less is not."""
     rng = np.random.default_rng(1)
 
     def objective(z, concavity):

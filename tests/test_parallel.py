@@ -58,7 +58,7 @@ def test_inside_a_pool_there_is_one_thread():
 
 
 def test_questions_are_answered_in_rounds():
-    """Whoever has ended is not waited for, and the order of questions is that of the functions."""
+    """Finished functions are not waited for, and results are in the order of the functions."""
     rounds = []
 
     def answer(questions):

@@ -82,7 +82,7 @@ def test_fenchels_inequality(penalty, w, v):
 @ALL
 @given(VECTORS, VECTORS)
 def test_the_least_subgradient_is_minus_the_best_descent(penalty, w, grad):
-    """Coordinate by coordinate no feasible direction falls faster than the subgradient says."""
+    """No feasible coordinate direction decreases faster than the subgradient says."""
     w = inside(penalty, w)
     slope, (low, high), step = penalty.subgradient(w, grad), penalty.bounds, 1e-7
     for j in range(3):

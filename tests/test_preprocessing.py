@@ -28,7 +28,7 @@ SCALERS = [("minmax", MinMaxScaler()), ("standard", StandardScaler()), ("max", M
 
 
 def _naive_column(x, method):
-    """One feature of one query by the definition; NaN stays and counts nowhere."""
+    """One feature of one query by definition; NaN stays NaN and is otherwise ignored."""
     out = np.full(len(x), np.nan)
     known = x[~np.isnan(x)]
     for i, value in enumerate(x):
@@ -126,7 +126,7 @@ def test_any_magnitude_gives_finite_values_in_range(method, table):
 
 
 def test_a_constant_becomes_exact_zero_at_any_size():
-    # the mean of many copies of 0.1 is not 0.1: a difference over a spread of rounding errors must not show
+    # the mean of many copies of 0.1 is not 0.1: a difference divided by a spread of rounding errors must not appear
     X = np.column_stack([np.full(1000, 0.1), np.full(1000, 1e300), np.zeros(1000)])
     for method in ("minmax", "standard", "rank"):
         assert not QueryNormalizer(method).fit_transform(X, groups=np.arange(1000) % 3).any()
@@ -209,7 +209,7 @@ def test_learnt_scaling_is_that_of_one_query(method, table):
         known = np.count_nonzero(~np.isnan(X), axis=0)
         as_one *= np.maximum(known - 1, 1) / np.maximum(known, 1)
     np.testing.assert_allclose(fitted.transform(X), as_one, rtol=1e-9, atol=1e-11)
-    # with groups the same fit scales each query by itself
+    # with groups the same fit scales each query separately
     np.testing.assert_allclose(
         fitted.transform(X, groups=groups), _naive(X, groups, method), rtol=1e-9, atol=1e-12
     )
@@ -308,7 +308,7 @@ def test_sparse_corner_cases():
         (np.array([1.0, 3.0, 2.0]), np.array([0, 0, 0]), np.array([0, 2, 3])), shape=(2, 1)
     )
     assert normalizer.fit_transform(twice).toarray().tolist() == [[1], [0.5]]
-    assert twice.nnz == 3  # the input is left alone
+    assert twice.nnz == 3  # the input is not modified
     holes = sparse.csr_array([[np.nan, 0.0], [4.0, np.nan], [-2.0, 0.0]])
     np.testing.assert_array_equal(
         normalizer.fit_transform(holes).toarray(), [[np.nan, 0], [1, np.nan], [-0.5, 0]]

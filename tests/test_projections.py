@@ -90,7 +90,7 @@ def test_monotone_is_the_minimum(atom, weighted, increasing):
 
 @given(st.integers(0, 10**6), st.sampled_from(SEPARABLE), st.booleans())
 def test_monotone_meets_the_optimality_conditions(seed, atom, increasing):
-    """No step of the cone goes down, and those the fit takes are level: to rounding, not to a solver's tolerance."""
+    """No step of the cone decreases the cost, and the steps that the fit takes are level, up to rounding."""
     x, weight = point(atom, seed), np.random.default_rng(seed).uniform(0.1, 3, size=N)
     y = onto_monotone(atom, x, weight=weight, increasing=increasing, natural=False)
     slope = weight * (atom.grad(y) - atom.grad(x))
@@ -102,7 +102,7 @@ def test_monotone_meets_the_optimality_conditions(seed, atom, increasing):
 
 @given(st.integers(0, 10**6), st.sampled_from(ON_SIMPLEX))
 def test_ordered_simplex_meets_the_optimality_conditions(seed, atom):
-    """No vertex of the set, (0, …, 0, 1/k, …, 1/k), is lower than the projection along the gradient there."""
+    """No vertex of the set, (0, …, 0, 1/k, …, 1/k), is lower than the projection along its gradient."""
     x = point(atom, seed)
     y = onto_ordered_simplex(atom, x, natural=False)
     slope = atom.grad(y) - atom.grad(x)

@@ -44,7 +44,7 @@ few = settings(max_examples=12)
 
 
 def descendants(base: type) -> set[type]:
-    """All atoms of a family that the library defines and that can be used as they are."""
+    """All atoms of a family that the library defines and that need no arguments."""
     below = {kind for child in base.__subclasses__() for kind in (child, *descendants(child))}
     return {kind for kind in below if kind.__module__.startswith("apexrank.")}
 
@@ -63,7 +63,7 @@ def test_every_atom_is_among_the_cases():
 
 
 def test_every_loss_that_can_be_fitted_has_sums_over_pairs():
-    """The exponential loss needs none: it factorises."""
+    """The exponential loss needs none, because it factorises."""
     assert {type(loss) for loss in CONVEX_LOSSES} == {losses.Exponential, *PAIR_SUMS}
 
 
@@ -236,7 +236,7 @@ def test_the_order_of_coordinates_and_the_type_of_numbers_do_not_matter(atom, dr
 
 
 def made(name: str, draw: Draw) -> tuple[SetFunction, np.ndarray, np.ndarray]:
-    """The function, all subsets as masks, and its values there by single calls."""
+    """The function, all subsets as masks, and its values by single calls."""
     f, subsets = SET_FUNCTION_MAKERS[name](draw.rng, draw.n), all_subsets(draw.n)
     return f, subsets, np.array([f(mask) for mask in subsets])
 

@@ -51,7 +51,7 @@ LP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10
 
 @dataclass(frozen=True)
 class Target:
-    """A set ``A z ≤ b, E z = e``, and the projection of points onto it, of which row i counts ``weight[i]`` times."""
+    """Set ``A z ≤ b, E z = e``, and the projection of points onto it; row i counts ``weight[i]`` times."""
 
     project: Callable[..., np.ndarray]
     atom: Divergence
@@ -71,7 +71,7 @@ class Target:
         return self.weight * (one.grad(y) - theta)
 
     def best_descent(self, y: np.ndarray, slope: np.ndarray) -> float:
-        """The least ``<slope, z − y>`` over points z of the set near y: 0 where y is the minimum."""
+        """Minimum of ``<slope, z − y>`` over points z of the set near y, which is 0 if y is the minimum."""
         low, high = self.atom.domain
         near = np.column_stack([np.maximum(y - 1, low), np.minimum(y + 1, high)])
         rows = {"A_ub": self.A, "b_ub": np.maximum(self.b, self.A @ y), "A_eq": self.E, "b_eq": self.E @ y}
@@ -145,7 +145,7 @@ def ordered_simplex(atom: Divergence, draw: Draw) -> Target:
 
 
 def normals(atom: Divergence, draw: Draw, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Half-spaces that have a point of the domain inside."""
+    """Half-spaces whose intersection contains a point of the domain."""
     A = draw.rng.normal(size=(count, draw.n))
     return A, A @ point_of(atom, 0.5 * draw.vectors(4)[3]) + draw.rng.uniform(0.01, 0.5, count)
 
@@ -187,7 +187,7 @@ def segments(draw: Draw) -> Target:
 
 
 def all_orders(draw: Draw) -> Target:
-    """No set of rows has more than the largest values (Rado 1952)."""
+    """No set of rows exceeds the sum of as many largest values (Rado 1952)."""
     y = np.sort(draw.rng.normal(size=draw.n))
     most = np.concatenate([[0.0], np.cumsum(y[::-1])])
     subsets = all_subsets(draw.n)[1:-1]
@@ -235,7 +235,7 @@ each_target = pytest.mark.parametrize("name", TARGETS)
 
 
 def test_every_projection_is_among_the_cases():
-    """Public functions that give vectors; the others of these modules give blocks, bounds and multipliers."""
+    """Public functions that return vectors; the others of these modules return blocks, bounds and multipliers."""
     here = {
         *(projections.onto_monotone, projections.onto_simplex, projections.onto_ordered_simplex),
         *(projections.onto_hyperplane, projections.onto_halfspace, projections.bregman_projection),
@@ -267,7 +267,7 @@ def test_the_nearest_point_of_the_set(name, draw):
     x = point_of(aim.atom, draw.vectors(1)[0])
     theta = (IDivergence() if isinstance(aim.atom, KL) else aim.atom).grad(x)
     y = aim.project(theta)
-    # what iterates stops at a residual of 1e-10
+    # iterative methods stop at a residual of 1e-10
     tol = 1e-7 if name.startswith(ITERATIVE) else 1e-9
     assert aim.violation(y) <= tol
     slope = aim.slope(y, theta)
@@ -346,7 +346,7 @@ def test_ordered_vectors_may_be_in_any_unit(atom, draw, factor):
     np.testing.assert_allclose(onto_monotone(atom, factor * x, natural=False), factor * y, rtol=1e-10)
 
 
-# fits of sequences that keep the order of their inputs, and stay between the smallest and the largest
+# fits of sequences that keep the order of their inputs and stay within their range
 SMOOTHERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "pav": pav,
     "falling pav": partial(pav, increasing=False),

@@ -31,7 +31,7 @@ def assert_prints(expected: str, got: str) -> None:
 
 
 def commands(block: str) -> list[tuple[str, str]]:
-    """Pairs of a command and the output shown under it."""
+    """Pairs of a command and its shown output."""
     parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
     return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
 
@@ -46,7 +46,7 @@ def run(arguments: list[str], folder: Path, script: str | None = None) -> str:
 
 @pytest.mark.parametrize("title", SHOWN)
 def test_everything_shown_in_order(title, tmp_path):
-    """A block of Python and the text after it, and the commands of each console."""
+    """A block of Python with the text after it, and the commands of each console."""
     program = str(Path(sys.executable).with_name("apexrank"))
     blocks = SHOWN[title]
     for (kind, block), (_, after) in zip(blocks, [*blocks[1:], ("", "")], strict=True):

@@ -5,7 +5,7 @@ import pytest
 
 
 class Block(np.ndarray):
-    """A tile of Triton's, as far as the kernels need it; a scalar is a tile without axes."""
+    """Triton tile with the operations that the kernels need; a scalar is a tile without axes."""
 
     def to(self, dtype):
         return self.astype(dtype).view(Block)
@@ -96,7 +96,7 @@ Language.static_range = staticmethod(range)
 
 
 class Kernel:
-    """A kernel that is started on tensors of the host."""
+    """Kernel launched on host tensors."""
 
     def __init__(self, function, module):
         self.function, self.module = function, module
@@ -118,7 +118,7 @@ class Kernel:
 
 
 def emulate(monkeypatch, *modules):
-    """Let the kernels of modules run in NumPy on tensors of the host, whether Triton is installed or not."""
+    """Run the kernels of modules in NumPy on host tensors, whether or not Triton is installed."""
     for module in modules:
         monkeypatch.setattr(module, "tl", None)
         for name, value in list(vars(module).items()):
@@ -132,7 +132,7 @@ _INNER = ("_threshold", "_log_softmax")  # called by kernels; they have no const
 
 
 def place_of(request, monkeypatch, *modules):
-    """The device of a test that is run in NumPy and on a CUDA device: "cpu" or "cuda"."""
+    """Device of a test that runs both in NumPy and on a CUDA device: "cpu" or "cuda"."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if request.param == "numpy":
         emulate(monkeypatch, *modules)

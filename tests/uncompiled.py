@@ -11,12 +11,14 @@ import numpy as np
 
 
 def pytest_configure() -> None:
-    """Before any module of the library is imported."""
+    """Disable compilation; call before any module of the library is imported."""
     numba.njit = plain_kernel
 
 
 def plain_kernel(**_options):
-    """What ``numba.njit`` is then: the function itself, as silent about overflow and 0 / 0 as compiled code."""
+    """Replacement of ``numba.njit``: the function itself, as silent about overflow and 0
+    0 as compiled code.
+    """
 
     def keep(function):
         @functools.wraps(function)

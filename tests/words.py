@@ -29,7 +29,7 @@ RULES = {
 
 
 def blank(match):
-    """Spaces for the letters of a match, so that lines keep their numbers."""
+    """Replace the letters of a match by spaces, so that line numbers are unchanged."""
     return re.sub(r"\S", " ", match[0])
 
 
@@ -68,7 +68,7 @@ def findings(path, text):
 
 
 def checked():
-    """Paths of the files of the project that are read by people."""
+    """Paths of the project's files that people read."""
     found = (path.relative_to(ROOT) for pattern in FILES for path in sorted(ROOT.glob(pattern)))
     return [path for path in found if not BUILT & set(path.parts)]
 

@@ -67,11 +67,11 @@ from tests.graph.strategies import layers, links, permutations_of
 class Case(NamedTuple):
     """A rank with its options and properties.
 
-    ``by_source``: a vertex divides its outflow among its links, so the unit of its weights does not matter; distrust that
-    runs against the links is divided among those into a vertex.
-    ``alike``: vertices without in-links have the same score. ``copies``: in two copies of a graph each vertex has half of
-    its score. ``rises``: a new link never lowers its target. ``connected``: the rank is unique only if every vertex can
-    reach every other. ``total``: the sum of the scores, None if it depends on the graph.
+    ``by_source``: a vertex divides its outflow among its links, so the unit of its weights does not matter; distrust
+    that runs against the links is divided among those into a vertex.
+    ``alike``: vertices without in-links have the same score. ``copies``: in two copies of a graph each vertex has half
+    of its score. ``rises``: a new link never lowers its target. ``connected``: the rank is unique only if every vertex
+    can reach every other. ``total``: the sum of the scores, None if it depends on the graph.
     """
 
     rank: Callable[..., GraphRank]

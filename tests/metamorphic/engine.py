@@ -31,9 +31,9 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 class Found:
     """Results of a run, under names that both runs share.
 
-    ``slack`` is the error of the numbers that the run's certificate allows. ``facts`` must be equal, except for those that
-    a relation names. ``vague`` are names that the certificate does not determine, such as the order of scores that are
-    closer to each other than their errors.
+    ``slack`` is the error of the numbers that the run's certificate allows. ``facts`` must be equal, except for those
+    that a relation names. ``vague`` are names that the certificate does not determine, such as the order of scores that
+    are closer to each other than their errors.
     """
 
     numbers: Mapping[str, float]
@@ -60,9 +60,9 @@ class Subject:
 class Relation:
     """A change of a case that must not change the result.
 
-    ``change`` returns the changed case, or two cases to compare if not every case can be changed. ``unless`` maps the traits
-    of subjects for which the relation does not hold to the reasons. ``differs`` are names of facts and numbers that may
-    differ (a final ``*`` matches any ending). ``cost`` is added to that of a subject.
+    ``change`` returns the changed case, or two cases to compare if not every case can be changed. ``unless`` maps the
+    traits of subjects for which the relation does not hold to the reasons. ``differs`` are names of facts and numbers
+    that may differ (a final ``*`` matches any ending). ``cost`` is added to that of a subject.
     """
 
     name: str

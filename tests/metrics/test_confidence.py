@@ -43,7 +43,7 @@ def test_groups_are_drawn_whole(queries):
     values = per_group(y, scores, "ndcg", groups=groups)["ndcg"].drop_nulls().to_numpy()
     assert interval.value == ndcg(y, scores, groups=groups)
     assert interval.n == len(values)
-    # the standard error of a mean is known without drawing
+    # the standard error of a mean is known in closed form
     assert interval.standard_error == pytest.approx(values.std() / np.sqrt(len(values)), rel=0.05)
     half = stats.norm.ppf(0.975) * interval.standard_error
     assert interval.high - interval.value == pytest.approx(half, rel=0.15)
@@ -51,7 +51,7 @@ def test_groups_are_drawn_whole(queries):
 
 
 def test_rows_are_drawn_with_repetition():
-    """The draws are measures of the drawn rows themselves."""
+    """The draws equal the measures of the resampled rows."""
     rng = np.random.default_rng(1)
     y, scores = rng.integers(0, 2, 50), rng.integers(0, 9, 50)
     interval = bootstrap("auc", y, scores, n_resamples=300, random_state=7)
@@ -85,7 +85,7 @@ def test_bca_is_scipys(queries):
 
 @pytest.mark.slow
 def test_intervals_cover():
-    """Of 200 samples about 95 % have the true AUC in their interval (Φ(1/√2) for normal scores one apart)."""
+    """About 95 % of 200 samples have the true AUC in their interval (Φ(1/√2) for normal scores one apart)."""
     truth, covered = stats.norm.cdf(1 / np.sqrt(2)), 0
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -96,7 +96,7 @@ def test_intervals_cover():
 
 
 def test_intervals_of_few_groups_are_too_short():
-    """What the docstring says of ten groups: about 91 % instead of 95 %."""
+    """The docstring's statement about ten groups: coverage of about 91 % instead of 95 %."""
     covered = 0
     for seed in range(1000):
         values = np.random.default_rng(seed).normal(size=10)
@@ -113,7 +113,7 @@ def test_draws_without_a_class_are_left_out():
 
 @pytest.mark.parametrize("tied", [1, 2, 3, 10, 100, 600])
 def test_intervals_of_lists_with_any_number_of_ties_hold_the_value(tied):
-    """Copies of a row are no ties: a perfect list, and one that is not, of so many rows to a score."""
+    """Copies of a row are not ties, in a perfect list and in an imperfect one with several rows per score."""
     rng = np.random.default_rng(tied)
     scores = -(np.arange(600) // tied)
     for y in (np.repeat([1, 0], 300), (rng.random(600) < np.linspace(0.9, 0.1, 600)).astype(int)):
@@ -123,7 +123,7 @@ def test_intervals_of_lists_with_any_number_of_ties_hold_the_value(tied):
 
 
 def test_a_rare_grade_stays_the_highest_of_a_draw():
-    """A third of the draws lack it; by their own highest grade every row in them would satisfy more."""
+    """A third of the draws lack it; relative to their own highest grade, every row in them would satisfy more."""
     y, scores = np.r_[np.tile([1, 0], 100), 4], -np.arange(201)
     interval = bootstrap("err", y, scores, n_resamples=200)
     assert interval.low <= interval.value <= interval.high < 2 * interval.value
@@ -195,7 +195,7 @@ def test_queries_without_a_value_are_left_out():
 
 
 def test_false_findings_are_as_rare_as_promised():
-    """Two rankers of equal worth: about 5 % of 300 tests find a difference at 5 %."""
+    """Two equally good rankers: about 5 % of 300 tests find a difference at 5 %."""
     found = 0
     for seed in range(300):
         rng = np.random.default_rng(seed)

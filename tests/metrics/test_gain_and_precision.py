@@ -86,7 +86,7 @@ short_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size
 
 
 def orders_of_ties(rows):
-    """Relevance in every order that a list with these scores may have."""
+    """Relevance in every order compatible with these scores."""
     for order in permutations(range(len(rows))):
         scores = [rows[i][1] for i in order]
         if scores == sorted(scores, reverse=True):
@@ -151,7 +151,7 @@ def trec_dicts(y, scores, groups, documents):
 
 @pytest.fixture(scope="module")
 def queries():
-    """Unsorted queries of 1 to 40 documents, some without a relevant one, scores with ties broken by row."""
+    """Unsorted queries of 1 to 40 documents, some without a relevant one; ties in the scores are broken by row."""
     rng = np.random.default_rng(5)
     groups = np.repeat([f"q{i:02d}" for i in range(60)], rng.integers(1, 41, 60))
     y = rng.choice([0, 0, 0, 1, 2], len(groups))
@@ -212,7 +212,7 @@ def test_agrees_with_ir_measures(queries):
 
 
 def test_exponential_gain_and_err_agree_with_gdeval(queries):
-    """The script prints five decimals, so that is all there is to agree on; its highest grade is 4."""
+    """The script prints five decimals, so agreement is checked to five; its highest grade is 4."""
     ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
     if not ir_measures.gdeval.is_available():
         pytest.skip("gdeval needs perl, which is not installed")

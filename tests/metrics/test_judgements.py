@@ -18,7 +18,7 @@ KNOW_INTENTS = ["alpha_ndcg", "alpha_ndcg_at", "err_ia", "err_ia_at"]
 
 
 def incomplete(seed):
-    """Labels with unjudged rows, and scores of which some are not on the list."""
+    """Labels with unjudged rows, and scores with some rows outside the list."""
     rng = np.random.default_rng(seed)
     n = rng.integers(3, 15)
     y = rng.choice([0, 1, 2, NAN], n, p=[0.4, 0.2, 0.1, 0.3])
@@ -30,7 +30,7 @@ def incomplete(seed):
 
 
 def trec(y, scores, unjudged=None):
-    """Run and qrels of one query; ``unjudged`` is what trec_eval has for documents in the pool that nobody judged."""
+    """Run and qrels of one query; ``unjudged`` is trec_eval's value for unjudged documents in the pool."""
     judged = {f"d{i}": int(label) for i, label in enumerate(y) if label == label}
     pool = {} if unjudged is None else {f"d{i}": unjudged for i, label in enumerate(y) if label != label}
     return {"q": {f"d{i}": s for i, s in enumerate(scores) if s > -np.inf}}, {"q": judged | pool}
@@ -58,7 +58,7 @@ def test_rbp_of_cwl_eval():
 
 
 def test_ndeval():
-    """ERR-IA of ndeval is divided by that of a list whose rows all serve all intents; grades there are 0 and 1."""
+    """ndeval divides ERR-IA by that of a list whose rows all serve all intents; its grades are 0 and 1."""
     ndeval = pytest.importorskip("pyndeval", reason="pyndeval is not installed")
     rng = np.random.default_rng(0)
     for _ in range(60):
@@ -82,7 +82,7 @@ tied = st.lists(st.tuples(labels, st.integers(0, 2)), min_size=2, max_size=5)
 @settings(max_examples=40)
 @given(tied, st.data())
 def test_unjudged_rows_in_ties_and_weights(rows, data):
-    """The mean over all orders of tied rows; weights are repetitions."""
+    """Mean over all orders of tied rows; weights are repetitions."""
     y, scores = np.array(rows).T
     assume((y > 0).any())
     orders = [o for o in permutations(range(len(y))) if (np.diff(scores[list(o)]) <= 0).all()]
@@ -117,7 +117,7 @@ def test_the_residual_bounds_rbp(rows, ties):
     judged = np.nan_to_num(y, nan=1.0)
     all_relevant = metrics.rbp(judged, scores, persistence=0.7, relevant=1, ties=ties)
     assert value + residual == pytest.approx(all_relevant + 0.7 ** len(y), abs=1e-12)
-    # unjudged rows play no part in bpref
+    # bpref ignores unjudged rows
     known = y == y
     assert metrics.bpref(y, scores, relevant=1) == metrics.bpref(y[known], scores[known], relevant=1)
 
@@ -286,12 +286,12 @@ def test_team_draft(a, b, length, seed):
         ranking, above = {"a": a, "b": b}[team], found.items[:place]
         assert item == next(each for each in ranking if each not in above)
     whole = [found.teams[i : i + 2] for i in range(0, 2 * (len(found.teams) // 2), 2)]
-    rounds = min(len(a), len(b)) // 2  # so many rounds neither ranking can be used up
+    rounds = min(len(a), len(b)) // 2  # in this many rounds neither ranking can be exhausted
     assert all(set(pair) == {"a", "b"} for pair in whole[:rounds])
 
 
 def test_interleaving_of_equal_rankers_is_fair_and_of_a_better_one_is_not():
-    """Readers click relevant items; equal rankers win alike, and the better one more often."""
+    """Readers click relevant items; equal rankers win equally often, and a better one more often."""
     rng = np.random.default_rng(0)
     relevant, good, bad = {0, 1, 2}, list(range(8)), [0, 7, 6, 1, 5, 4, 3, 2]
     for a, b, better in ((good, good, None), (bad, good, "b")):
@@ -314,7 +314,7 @@ def test_interleaving_of_equal_rankers_is_fair_and_of_a_better_one_is_not():
 
 
 def test_inf_ap_of_a_run_with_documents_outside_the_pool(tmp_path):
-    """Judgements below 0 are in the pool but not judged; documents that the judgements lack are outside it."""
+    """Judgements below 0 are in the pool but unjudged; documents without a judgement are outside the pool."""
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
     rng = np.random.default_rng(0)
     run, qrels = {}, {}

@@ -72,7 +72,7 @@ def test_trec_eval(files, rows):
         for peer, name in PEERS.items():
             if name is not None:
                 assert theirs[record["group"]][peer] == pytest.approx(record[name] or 0.0, abs=1e-10)
-    # trec_eval's NDCG takes the relevance itself as gain, and counts a query without relevant documents as 0
+    # trec_eval's NDCG uses the relevance itself as gain, and counts a query without relevant documents as 0
     for peer, k in (("ndcg", None), ("ndcg_cut_10", 10)):
         ours = ndcg(y, scores, k=k, gain="linear", groups=groups, ties="given", empty="zero")
         assert np.mean([query[peer] for query in theirs.values()]) == pytest.approx(ours, abs=1e-10)

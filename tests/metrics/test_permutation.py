@@ -97,7 +97,7 @@ def test_tau_b_is_scipys_on_long_lists(levels):
 
 @given(scored(fewest=2))
 def test_tau_a_is_one_minus_twice_the_distance_that_splits_ties(pair):
-    """A tie in one list counts half, one in both lists half too: neither agreement nor disagreement."""
+    """A tie in one list or in both counts half: neither agreement nor disagreement."""
     counts = kendall_counts(scores=pair)
     half = kendall_distance(scores=pair, tie_penalty=0.5) + counts.tied_both / 2
     assert kendall_tau(scores=pair, variant="a") == pytest.approx(1 - 2 * half / counts.n_pairs, abs=1e-15)
@@ -303,7 +303,7 @@ def test_scores_rankings_and_orders_say_the_same(measure):
     assert expected == pytest.approx(measure(rankings=ranks))
     assert expected == pytest.approx(measure(scores=[-rank for rank in ranks]))
     assert expected == pytest.approx(measure(scores=[np.exp(-rank / 3) for rank in ranks]))
-    # an order is not a ranking: read as one these lists are further apart or nearer
+    # an order is not a ranking: interpreted as one, these lists have another distance
     assert measure(rankings=(a, b)) != pytest.approx(expected)
 
 

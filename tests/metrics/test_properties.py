@@ -28,11 +28,11 @@ INFINITE = float("inf")
 
 
 class Claims(NamedTuple):
-    """What a measure promises.
+    """Properties of a measure.
 
-    ``best`` and ``worst`` are its values for the perfect and the reversed list wherever it has one; None where they
-    depend on the list. ``ties``: "mean" is the mean over all orders of tied rows, and "ends" says that the two ends
-    are the worst and the best of them; "shared" is below them all; None takes no rule.
+    ``best`` and ``worst`` are its values for the perfect and the reversed list, None if they depend on the list.
+    ``ties``: "mean" is the mean over all orders of tied rows, and "ends" says that the two extreme rules are the worst
+    and the best of them; "shared" is below them all; None accepts no rule.
     """
 
     low: float = 0.0
@@ -41,7 +41,7 @@ class Claims(NamedTuple):
     worst: float | None = None
     ties: str | None = "mean"
     any_unit_of_weights: bool = False
-    ties_are_best: bool = False  # equal labels are best given equal scores
+    ties_are_best: bool = False  # rows with equal labels are best given equal scores
     reversed_is_worst: bool = True
 
 
@@ -107,7 +107,7 @@ def sign_of(name):
 
 
 def measured(y, scores, names=NAMES, **options):
-    """All measures; a list without a value counts 0."""
+    """All measures; a list without a value counts as 0."""
     return metrics.evaluate(y, scores, names, **({"relevant": 1, "empty": "zero"} | options))
 
 
@@ -238,7 +238,7 @@ def test_the_whole_is_the_mean_over_the_groups(rows, empty):
 @given(grouped_lists)
 def test_a_group_sees_nothing_of_the_others(rows):
     y, scores, groups = rows
-    # the highest grade of all, which ERR divides by, is kept by a group of its own
+    # an additional group keeps the highest grade of all, by which ERR divides
     table = metrics.per_group([*y, 3], [*scores, 0], NAMES, groups=[*groups, 9], relevant=1)
     for row in table.drop("n", "relevant").filter(table["group"] != 9).rows(named=True):
         own = groups == row["group"]
@@ -281,7 +281,7 @@ OF_ROWS = {"heights": 0, "reverse_heights": 1, "ranks": 1}  # one value for each
 
 
 def outcome(name, y, scores, **options):
-    """What a public function gives for some rows as plain numbers, or that it refuses them."""
+    """Result of a public function for some rows as plain numbers, or its error."""
     known = {key: value for key, value in options.items() if key in WEIGHTED[name] and value is not None}
     rows = ({"a": scores, "b": scores % 3}, None, y) if name == "compare" else (y, scores)
     rows = (y,) if name == "empty_groups" else rows
@@ -299,7 +299,7 @@ def outcome(name, y, scores, **options):
 
 
 def flat(found):
-    """All numbers in a nest of dicts, lists and arrays; a missing one is NaN."""
+    """All numbers in nested dicts, lists and arrays; missing ones are NaN."""
     if isinstance(found, dict):
         found = list(found.values())
     if isinstance(found, list | tuple | np.ndarray):
@@ -311,7 +311,7 @@ def flat(found):
 @settings(max_examples=15)
 @given(grouped=st.booleans(), rows=grouped_lists, data=st.data())
 def test_every_weight_is_a_number_of_repetitions(name, grouped, rows, data):
-    """A row of weight 2 is that row twice and one of weight 0 is not there, nor a group of nothing else."""
+    """A row of weight 2 counts as two rows; a row or group of weight 0 is absent."""
     assume(grouped or name not in ("bootstrap", "compare", "empty_groups"))  # which draw rows, or need groups
     y, scores, groups = rows
     y = y if "pos_label" not in WEIGHTED[name] or "relevant" in WEIGHTED[name] else (y > 1).astype(int)
@@ -337,7 +337,10 @@ def test_every_weight_is_a_number_of_repetitions(name, grouped, rows, data):
 @settings(max_examples=25)
 @given(tied_lists, st.data())
 def test_a_draw_is_the_measure_of_its_rows(rows, data):
-    """Every row once is the sample itself, to the bit; rows drawn several times are repeated, without new ties."""
+    """Drawing every row once gives the sample itself, bit for bit
+
+    Rows drawn several times are repeated without new ties.
+    """
     y, scores = rows
     sample = check_rows(y, scores, relevant=1, graded=True)
     times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
@@ -351,7 +354,7 @@ def test_a_draw_is_the_measure_of_its_rows(rows, data):
     for measure in map(find_measure, NAMES):
         shift, top = 0.0, ([], [])
         if claims_of(measure.name).ties == "shared":
-            # a positive that no other one is tied with does not share a rank with its copies
+            # a positive without other tied positives does not share a rank with its copies
             lone = np.array([np.sum((scores == score) & (y > 0)) == 1 for score in at])
             shift = 0.1 * copy * (lone & (drawn > 0))
         if measure.name.startswith("err"):  # the highest grade of the sample, not on the list

@@ -65,7 +65,7 @@ every_tie_rule = pytest.mark.parametrize("ties", TIES)
 
 
 def tied_data(seed, n=40, levels=9):
-    """Labels of both classes, better scores for the positives, many of them tied."""
+    """Labels of both classes, higher scores for the positives, and many ties."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     y[:2] = 0, 1

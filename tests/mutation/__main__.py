@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def arguments() -> argparse.Namespace:
-    """What is asked for."""
+    """Parse the arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=mutants.__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
@@ -50,7 +50,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Record, draw, try, and report."""
+    """Record, sample, run and report."""
     options, start = arguments(), time.monotonic()
     root = options.root.resolve()
     modules = mutants.chosen_modules(root, options.modules)
@@ -100,13 +100,13 @@ def draw(found: list[mutants.Mutant], options: argparse.Namespace) -> list[mutan
 def task_of(
     key, root: Path, mutant: mutants.Mutant | None, seconds: dict[str, float], patience: float
 ) -> Task:
-    """A test may take three times as long as without a mutant, and some seconds; so may all of them together."""
+    """Limit of a test and of all together: three times the time without a mutant, plus some seconds."""
     limits = {test: 3 * normal + patience for test, normal in seconds.items()}
     return Task(key, partial(try_mutant, root, mutant, limits), 3 * sum(seconds.values()) + 3 * patience)
 
 
 def check_unchanged(root: Path, tests: dict, modules: list[str], options: argparse.Namespace) -> None:
-    """Stop where a test fails without any mutant: it would kill all of them."""
+    """Stop if a test fails without any mutant: it would kill all of them."""
     chosen = {module: choose(tests, module, [range(1, 10**6)], options.budget / 4) for module in modules}
     tasks = [task_of(module, root, None, some, options.patience) for module, some in chosen.items() if some]
     for module, outcome, result in run_all(tasks, options.jobs):

@@ -24,7 +24,7 @@ FOLDERS = ("kernels", "submodular", "objectives")
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module (its path below the package without .py): the operator's occurrence'th place in it."""
+    """One change in one module (its path in the package without .py): the n-th occurrence of an operator."""
 
     module: str
     operator: str
@@ -39,7 +39,7 @@ def source_path(root: Path, module: str) -> Path:
 
 
 def all_modules(root: Path) -> list[str]:
-    """The modules that are measured."""
+    """Modules under test."""
     package = root / "src" / PACKAGE
     inside = [path for folder in FOLDERS for path in sorted((package / folder).glob("*.py"))]
     atoms = [package / f"{name}.py" for name in ATOMS]
@@ -47,7 +47,7 @@ def all_modules(root: Path) -> list[str]:
 
 
 def chosen_modules(root: Path, names: list[str]) -> list[str]:
-    """Those of the given names: a module's (``kernels/pav``) or a folder's (``kernels``); all when none is given."""
+    """Modules with the given names (``kernels/pav``) or in the given folders (``kernels``); all if none is given."""
     modules = all_modules(root)
     wrong = [n for n in names if not any(m == n or m.startswith(f"{n}/") for m in modules)]
     if wrong:
@@ -56,7 +56,7 @@ def chosen_modules(root: Path, names: list[str]) -> list[str]:
 
 
 def module_mutants(root: Path, module: str) -> list[Mutant]:
-    """All mutants of a module, in the order of its text."""
+    """All mutants of a module, in source order."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
     nodes = list(ast_nodes(get_ast(source_path(root, module).read_text())))
@@ -71,7 +71,7 @@ def module_mutants(root: Path, module: str) -> list[Mutant]:
 
 @lru_cache
 def operators() -> dict:
-    """cosmic-ray's operators, without those that need arguments of the user, as in its own runs."""
+    """cosmic-ray's operators, without those that need user arguments, as in its own runs."""
     from cosmic_ray.plugins import get_operator, operator_names
 
     classes = {name: get_operator(name) for name in operator_names()}
@@ -87,7 +87,7 @@ def mutated_source(root: Path, mutant: Mutant) -> str:
 
 
 def left_out(node) -> bool:
-    """Whether no test can tell what happens at this place of a parso tree (see the top of this file)."""
+    """Whether no test can detect a change at this place of a parso tree (see the top of this file)."""
     if node.type == "operator" and node.parent.type == "parameters":
         return True
     if node.type == "operator" and node.parent.type == "param" and len(node.parent.children) <= 2:
@@ -116,16 +116,16 @@ def _is_type_checking(node) -> bool:
 
 
 def lines_of(text: str, mutant: Mutant) -> list[range]:
-    """Lines whose tests may notice the change, best first: further ones serve where no test runs the ones before.
+    """Lines whose tests may detect the change, best first; later ones are used if no test runs the earlier ones.
 
-    Inside a function these are the lines of the statement. What runs at import is noticed by the tests of the function,
-    class or module that it defines.
+    Inside a function these are the lines of the statement. Code that runs at import is covered by the tests of the
+    function, class or module that it defines.
     """
     tree = ast.parse(text)
     around = [
         s for s in ast.walk(tree) if isinstance(s, ast.stmt) and _first(s) <= mutant.line <= s.end_lineno
     ]
-    around.sort(key=lambda s: (_first(s), -s.end_lineno))  # statements hold each other: outermost first
+    around.sort(key=lambda s: (_first(s), -s.end_lineno))  # statements are nested: outermost first
     inner, holders = around[-1], around[:-1]
     if isinstance(inner, ast.FunctionDef | ast.ClassDef) or not any(
         isinstance(s, ast.FunctionDef) for s in holders

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-MEMORY = 3 * 2**30  # bytes for a fork beyond what it starts with: a mutant may ask for any amount
+MEMORY = 3 * 2**30  # additional memory of a fork in bytes: a mutant may allocate any amount
 STARTS_THREADS = {
     "dask",
     "distributed",
@@ -32,7 +32,7 @@ STARTS_THREADS |= {"skl2onnx", "onnx", "tests", "torch", "xgboost", "apexrank", 
 
 @dataclass(frozen=True)
 class Task:
-    """What a fork does, and for how many seconds of its processor."""
+    """Task of a fork, and its limit in seconds of processor time."""
 
     key: Any
     work: Callable[[], Any]
@@ -40,7 +40,7 @@ class Task:
 
 
 def warm_up(files: Iterable[Path]) -> None:
-    """Import what these files import, but for the package itself and libraries whose threads would not be forked."""
+    """Import what these files import, except the package itself and libraries whose threads do not survive a fork."""
     statements = set()
     for path in files:
         for node in ast.parse(path.read_text()).body:
@@ -71,7 +71,7 @@ def run_all(tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Any, str, Any]]:
             while True:
                 while len(running) < jobs and (task := next(waiting, None)) is not None:
                     answer = Path(folder) / f"{id(task)}.json"
-                    # processor time is what is limited; asleep for ever, a fork would never use it up
+                    # processor time is limited, but a sleeping fork would never use it up
                     running[_fork(task, answer)] = (task, answer, time.monotonic() + 60 + 10 * task.seconds)
                 if not running:
                     return
@@ -101,7 +101,7 @@ def _fork(task: Task, answer: Path) -> int:
         for what, limit in limits.items():
             resource.setrlimit(what, (limit, resource.getrlimit(what)[1]))
         answer.write_text(json.dumps(task.work()))
-    except BaseException:  # whatever it is, this fork must not go on as its parent
+    except BaseException:  # whatever happens, this fork must not continue as its parent
         answer.with_suffix(".error").write_text(traceback.format_exc())
         os._exit(1)
     os._exit(0)

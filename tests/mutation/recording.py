@@ -22,7 +22,7 @@ from tests.mutation.session import Chosen, in_rounds, run_pytest
 
 SLOWEST = 1.5  # seconds of a test
 FILE_SECONDS = 15.0  # and of all tests in a file
-# these start other programs, load libraries that take seconds, or only repeat at length what smaller tests show
+# these start other programs, load slow libraries, or only repeat smaller tests at length
 # fmt: off
 LEFT_OUT = ["device_*", "dist*", "docs*", "estimator_checks*", "letor*", "readme*"]
 ROOMS_LEFT_OUT = {
@@ -32,9 +32,9 @@ ROOMS_LEFT_OUT = {
 
 
 def files_of_tests(root: Path, names: list[str]) -> list[str]:
-    """The files whose tests may kill mutants: those of tests/, and the measured modules for their doctests.
+    """Files whose tests may kill mutants: those of tests/, and the modules under test for their doctests.
 
-    If there are names, those that have one of them in theirs.
+    With names, only files whose name contains one of them.
     """
     tests = [path for path in sorted((root / "tests").rglob("test_*.py")) if not _is_left_out(path)]
     sources = [source_path(root, module) for module in all_modules(root)]
@@ -49,7 +49,7 @@ def _is_left_out(path: Path) -> bool:
 
 
 def record(root: Path, cache: Path, jobs: int, files: list[str]) -> dict[str, dict]:
-    """For each test of these files its ``seconds`` and its ``lines`` of every measured module."""
+    """For each test of these files its ``seconds``, and its ``lines`` in every module under test."""
     modules = all_modules(root)
     sources = _digest(source_path(root, module) for module in modules)
     known = json.loads(cache.read_text()) if cache.exists() else {}
@@ -100,7 +100,7 @@ def _measure_lines(root: Path, name: str, modules: list[str]) -> dict[str, dict[
 
 
 class Stopwatch:
-    """Measures every test, stops after a total of seconds and, with coverage, notes which lines a test runs."""
+    """Times every test, stops after a total time and, with coverage, records the lines that a test runs."""
 
     def __init__(self, total: float, coverage=None) -> None:
         self.total, self.coverage = total, coverage
@@ -127,7 +127,7 @@ class Stopwatch:
 
 
 def choose(tests: dict[str, dict], module: str, lines: list[range], budget: float) -> dict[str, float]:
-    """Tests that run one of the lines, quick and varied ones first, within a budget of seconds; with their seconds."""
+    """Tests that run one of the lines, quick and varied ones first, within a budget of seconds; with their times."""
     ran: list[str] = []
     for some in lines:
         ran = ran or [

@@ -15,7 +15,7 @@ OUTCOMES = (*KILLED, "survived", "not covered")
 
 
 def scores(results: dict[Mutant, str], totals: dict[str, int]) -> list[dict]:
-    """A row for each module, then one for all: how many mutants there are, were tried, and how they ended."""
+    """One row per module and one for all: numbers of mutants, of those tried, and of each outcome."""
     rows = [
         _row(module, totals[module], [o for m, o in results.items() if m.module == module])
         for module in totals
@@ -25,7 +25,7 @@ def scores(results: dict[Mutant, str], totals: dict[str, int]) -> list[dict]:
 
 def _row(name: str, mutants: int, outcomes: list[str]) -> dict:
     counts = Counter(outcomes)
-    tried = sum(counts[o] for o in OUTCOMES)  # mutants that are not Python do not count
+    tried = sum(counts[o] for o in OUTCOMES)  # mutants that are not valid Python do not count
     killed = sum(counts[o] for o in KILLED)
     low, high = wilson(killed, tried)
     ends = {outcome: counts[outcome] for outcome in OUTCOMES}
@@ -41,7 +41,7 @@ def _row(name: str, mutants: int, outcomes: list[str]) -> dict:
 
 
 def wilson(killed: int, tried: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
+    """Wilson's 95 % interval of a proportion."""
     if tried == 0:
         return 0.0, 1.0
     z, share = 1.959964, killed / tried
@@ -62,7 +62,7 @@ def table(rows: list[dict]) -> str:
 
 
 def survivors(root: Path, results: dict[Mutant, str]) -> str:
-    """A Markdown list of the mutants that no test noticed, with the lines before and after."""
+    """Markdown list of the mutants that no test detected, with the lines before and after."""
     alive = [m for m, outcome in results.items() if outcome not in KILLED and outcome in OUTCOMES]
     lines = []
     for mutant in sorted(alive, key=lambda m: (m.module, m.line, m.column, m.operator)):
@@ -80,6 +80,6 @@ def survivors(root: Path, results: dict[Mutant, str]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of all that decides about the outcome."""
+    """Hash of everything that determines the outcome."""
     names = ("cosmic-ray", "hypothesis", "numpy", "pytest", "scikit-learn", "scipy")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}

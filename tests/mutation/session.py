@@ -29,7 +29,7 @@ EXAMPLES = 25
 
 
 class MutatedLoader(SourceFileLoader):
-    """Reads a module from memory."""
+    """Loader of a module from memory."""
 
     code = None
 
@@ -38,7 +38,7 @@ class MutatedLoader(SourceFileLoader):
 
 
 class MutatedFinder:
-    """Finds the mutated module where the original would have been found."""
+    """Finder of the mutated module in place of the original."""
 
     def __init__(self, root: Path, mutant: Mutant) -> None:
         path = str(source_path(root, mutant.module))
@@ -54,7 +54,7 @@ class MutatedFinder:
 
 
 class Chosen:
-    """Runs the chosen tests in their order (all, if there is no choice), with few examples that are always the same.
+    """Run the chosen tests in their order (all by default), with few and fixed examples.
 
     A test that takes longer than its limit of seconds fails.
     """
@@ -98,11 +98,11 @@ class Chosen:
 
 
 class TooSlowError(BaseException):
-    """Ends a test that takes too long."""
+    """Stop a test that takes too long."""
 
 
 def in_rounds(tests: Iterable[str]) -> list[str]:
-    """Every test function once before one has its second parameters: the first tests are the most varied ones."""
+    """Interleave parameters: every test function runs once before any runs with its second parameters."""
     rounds: Counter[str] = Counter()
     turn = {}
     for test in tests:
@@ -128,7 +128,7 @@ def _give_few_examples(function) -> None:
 
 
 def run_pytest(root: Path, files: list[str], plugins: list, *options: str) -> int:
-    """The exit status of pytest on these files."""
+    """Exit status of pytest on these files."""
     os.chdir(root)
     sys.path[:0] = [str(root / "src"), str(root)]
     status = pytest.main([*OPTIONS, *options, *files], plugins=[uncompiled, *plugins])
@@ -138,7 +138,7 @@ def run_pytest(root: Path, files: list[str], plugins: list, *options: str) -> in
 
 
 def try_mutant(root: Path, mutant: Mutant | None, limits: dict[str, float]) -> tuple[str, str]:
-    """How it ended, and the test that failed first; a module that cannot be imported fails as well."""
+    """Outcome, and the first failed test; an import error of the module also counts as a failure."""
     if mutant is not None:
         try:
             sys.meta_path.insert(0, MutatedFinder(root, mutant))

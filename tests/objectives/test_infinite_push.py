@@ -39,12 +39,12 @@ def highest_height(scores, positive, loss, weight=None):
 
 
 def count(y, loss, p=np.inf):
-    """What the sum over positives is divided by: ``I·K^{1/p}``, 1 for the exponential loss."""
+    """Divisor of the sum over positives: ``I·K^{1/p}``, 1 for the exponential loss."""
     return 1.0 if loss == "exponential" else y.sum() * (~y).sum() ** (1 / p)
 
 
 def epigraph_oracle(X, y, loss, alpha, rho=0.0):
-    """Minimum of the infinite push by SLSQP: t above every negative, and slacks for the kinks of hinge and L1."""
+    """Minimum of the infinite push by SLSQP, with t above every negative and slacks for the kinks of hinge and L1."""
     d, up, down = X.shape[1], X[y], X[~y]
     I = len(up)
 
@@ -158,7 +158,7 @@ def test_dual_of_toppush_as_printed():
 @pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
 def test_limit_of_a_growing_p(wdbc, loss):
     X, y = wdbc
-    # the curvature grows with p, so that rounding of the value hides slopes of up to about sqrt(eps·p) of it
+    # the curvature grows with p, so rounding of the value hides slopes of up to about sqrt(eps·p) of it
     tol = {p: max(1e-6, 4 * np.sqrt(np.finfo(float).eps * p)) for p in (64, 1024, 1e5)}
     limit, *fits = (
         PNormPush(p=p, loss=loss, alpha=0.01 / count(y, loss, p), tol=tol.get(p, 1e-6)).fit(X, y)
@@ -307,7 +307,7 @@ def test_refused_by_name(options, message):
 
 @pytest.fixture(scope="module")
 def overlapping():
-    """Classes so mixed that the positives' mean is inside the hull of the negatives."""
+    """Classes so mixed that the mean of the positives is inside the hull of the negatives."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     return X, X @ [1.0, -0.5, 0.0] + 2 * rng.normal(size=600) > 0.5

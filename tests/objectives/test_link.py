@@ -30,7 +30,7 @@ def cost_by_definition(theta, y, s):
     constraints = [
         phi[j] >= theta[i] * y[j] - p[i] + s / 2 * cp.square(y[j] - x[i]) for i in range(n) for j in range(n)
     ]
-    constraints.append(phi[0] == 0)  # a constant more in φ is one less in φ*
+    constraints.append(phi[0] == 0)  # a constant added to φ is subtracted from φ*
     problem = cp.Problem(cp.Minimize(cp.sum(phi) + cp.sum(p) - float(y @ theta)), constraints)
     return problem.solve(solver=cp.CLARABEL)
 
@@ -67,7 +67,7 @@ def test_value_is_the_minimum_over_convex_functions(seed):
 
 
 def test_the_published_gradient_is_not_the_gradient():
-    """y projected onto monotone, 1/s-Lipschitz vectors in the order of θ: another vector at once."""
+    """y projected onto monotone, 1/s-Lipschitz vectors in the order of θ: a different vector."""
     y, theta = np.array([0.0, 5.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0, 3.0])
     grad = UnknownLink(y).value_and_grad(theta)[1]
     published = np.array([1.25, 2.25, 2.25, 2.25]) - y  # the exact Lipschitz isotonic regression of y
@@ -215,7 +215,7 @@ def test_no_margin_is_the_lovasz_bregman_divergence():
 
 
 def test_no_cancellation_near_the_minimum():
-    """Scores a hair short of the margin, y and scores far from zero: the value is a tiny number with right digits."""
+    """Scores just short of the margin, y and scores far from zero: the value is tiny but accurate."""
     e = 1e-7
     objective = UnknownLink([1e3, 1e3 + 1])
     value, grad = objective.value_and_grad(np.array([5e5, 5e5 + 1 - e]))

@@ -47,11 +47,11 @@ few = settings(max_examples=4)
 
 @dataclass(frozen=True, repr=False)
 class Case:
-    """One objective in a few variants, and which properties it has.
+    """One objective in a few variants, and its properties.
 
-    ``largest`` is how large scores may be for the value to be a double; ``order_only`` says that grades count by their
-    order, ``rising`` that the most relevant rows never cost by scoring more, nor the least relevant by scoring less,
-    and ``of_groups`` how the values of groups make the whole.
+    ``largest`` is the largest score for which the value is a finite double; ``order_only`` says that grades count only
+    by their order, ``rising`` that higher scores of the most relevant rows, or lower scores of the least relevant,
+    never cost anything, and ``of_groups`` how the values of groups are combined.
     """
 
     name: str
@@ -104,7 +104,7 @@ def graded(lists: JudgedLists, **options: Any) -> CrucialPairs:
 
 
 def listed(lists: JudgedLists, **options: Any) -> CrucialPairs:
-    """All pairs of a group one by one, with the difference of their grades as weight."""
+    """All pairs of a group one by one, weighted by the difference of their grades."""
     gap = lists.relevance[:, None] - lists.relevance[None, :]
     upper, lower = np.nonzero((gap > 0) & (lists.groups[:, None] == lists.groups[None, :]))
     pairs = upper, lower, gap[upper, lower].astype(float)
@@ -130,7 +130,7 @@ def swaps(lists: JudgedLists, **options: Any) -> SwapLikelihood:
 
 
 def convex_combinations() -> list[tuple[str, dict[str, Any], float]]:
-    """Every loss with every price that is convex with it, and how large scores may be."""
+    """Every convex combination of a loss and a price, and the largest score."""
     chosen = []
     prices = [Power(1), Power(8), *(PRICES.get(name) for name in PRICES.members if name != "power")]
     for loss in map(LOSSES.get, LOSSES.members):
@@ -332,7 +332,7 @@ def test_weights_are_repetitions(case, lists, size):
     size = min(size, case.largest)
     repeated, rows = lists.repeated()
     value, grad = case.at(repeated, size * repeated.scores)
-    # a gradient that comes from the exponential of the value lacks the digits in front of the value's point
+    # a gradient computed from the exponential of the value loses as many digits as the value has before its point
     rtol = 1e-9 + 1e-15 * abs(value)
     close(case.at(lists, size * lists.scores), (value, np.bincount(rows, grad, len(lists))), rtol)
 
@@ -435,7 +435,7 @@ def test_what_is_right_never_costs(case, lists):
 
 
 def heights_of_misranked_pairs(lists: JudgedLists, above: np.ndarray) -> np.ndarray:
-    """For each row the weight of those that should be above it and are not, ties included."""
+    """For each row, the weight of those that should be above it and are not, including ties."""
     wrong = lists.scores[:, None] <= lists.scores[None, :]
     weight = np.ones(len(lists)) if lists.weight is None else lists.weight
     return (weight[:, None] * (above & wrong)).sum(axis=0)
@@ -477,7 +477,7 @@ def test_distances_are_not_negative(case, lists, size):
 @few
 @given(judged_lists(most_groups=1))
 def test_a_larger_power_comes_nearer_to_the_highest_row(loss, lists):
-    """``(Σ_k F_k^p)^{1/p}`` falls with p to the largest height, from at most ``K^{1/p}`` times it."""
+    """``(Σ_k F_k^p)^{1/p}`` decreases with p to the largest height, and is at most ``K^{1/p}`` times that height."""
     lists = lists.but(weight=None)
     for side in SIDES[:2]:
         limit = infinite_push(lists, loss=loss, **side).limit(lists.scores)
@@ -512,7 +512,7 @@ def test_power_one_with_the_exponential_loss_is_a_sum_over_pairs(lists):
 @settings(max_examples=3)
 @given(judged_lists(ties=False), SEEDS)
 def test_a_linear_model_sees_every_layout_alike(case, lists, seed):
-    """Rows of a dense array are read once where the objective streams, other layouts in two passes."""
+    """A dense array is read once if the objective streams; other layouts need two passes."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(len(lists), 3)) * (rng.uniform(size=(len(lists), 3)) < 0.7)
     objective, w = case.build(lists), rng.normal(size=3)
@@ -533,7 +533,7 @@ def test_a_linear_model_sees_every_layout_alike(case, lists, seed):
 
 
 def test_a_row_of_weight_0_does_not_hide_the_others_of_its_list():
-    """The softmax was taken relative to the highest row, whose weight may be 0."""
+    """The softmax was computed relative to the highest row, whose weight may be 0."""
     alone = SoftmaxTargets([1.0, 0.0]).value_and_grad(np.array([0.0, 1.0]))
     value, grad = SoftmaxTargets([1.0, 0.0, 1.0], weight=[1.0, 1.0, 0.0]).value_and_grad(
         np.array([0.0, 1.0, 1e4])
@@ -543,7 +543,7 @@ def test_a_row_of_weight_0_does_not_hide_the_others_of_its_list():
 
 @pytest.mark.parametrize("loss", fitted_losses())
 def test_weights_count_for_the_upper_rows_of_listed_pairs(loss):
-    """They counted for the lower rows only."""
+    """They counted only for the lower rows."""
     scores, weight = np.array([0.5, 0.0, -0.25]), np.array([2.0, 0.0, 3.0])
     pairs = np.array([0, 1, 0]), np.array([1, 2, 2])
     listed_pairs = CrucialPairs(pairs=pairs, n=3, loss=loss, sample_weight=weight)
@@ -554,7 +554,7 @@ def test_weights_count_for_the_upper_rows_of_listed_pairs(loss):
 
 
 def test_listed_pairs_far_apart_have_a_gradient():
-    """A pair of price 0 to double precision had the slope 0·∞."""
+    """A pair whose price is 0 in double precision had the slope 0·∞."""
     pairs = np.array([0, 0, 2]), np.array([1, 2, 3])
     value, grad = CrucialPairs(pairs=pairs, n=4, price=Power(8)).value_and_grad(
         np.array([0.0, 9e3, 800.0, 0.0])
@@ -567,7 +567,7 @@ def test_listed_pairs_far_apart_have_a_gradient():
     "given_as", [{"relevance": [1, 0]}, {"pairs": ([0], [1]), "n": 2}], ids=["graded", "listed"]
 )
 def test_pairs_of_a_tiny_loss_have_a_gradient(given_as):
-    """One over a height of 1e-310 is infinite."""
+    """The reciprocal of a height of 1e-310 is infinite."""
     value, grad = CrucialPairs(loss="logistic", price="identity", **given_as).value_and_grad(
         np.array([713.0, 0.0])
     )

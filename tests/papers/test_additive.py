@@ -26,7 +26,7 @@ def _small_trees(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two tables under names of the study."""
+    """Two tables under names used in the study."""
     X, y = load_breast_cancer(return_X_y=True)
     for name, columns in (("heart", slice(0, 4)), ("pima", slice(4, 8))):
         frame = pl.DataFrame(X[:, columns]).with_columns(target=pl.Series(1 - y))

@@ -93,7 +93,7 @@ def test_table_3_1_with_unequal_weights_is_no_divergence():
     "weight", [np.ones(6), np.array([1.0, 3.0, 0.5, 2.0, 1.0, 4.0])], ids=["equal", "weights"]
 )
 def test_proposition_1_the_second_argument_does_not_see_the_divergence(atom, weight):
-    """With its weights: the minimiser of D(x‖y) over ordered y is the weighted PAV of x, whatever φ."""
+    """With weights, the minimiser of D(x‖y) over ordered y is the weighted PAV of x for every φ."""
     x = inside(3, 6)
     best = pav(x, weight=weight)
     cost = lambda y: float((weight * [atom.divergence([a], [b]) for a, b in zip(x, y, strict=True)]).sum())  # noqa: E731
@@ -106,7 +106,7 @@ def test_proposition_1_the_second_argument_does_not_see_the_divergence(atom, wei
 
 
 def test_corollary_1_is_not_about_essentially_smooth_functions():
-    """−log x is, but its conjugate is finite on negative numbers only; for x²/2 on [0, 1] it is the other way round."""
+    """−log x is, but its conjugate is finite only for negative numbers; for x²/2 on [0, 1] the reverse holds."""
     burg = ItakuraSaito()
     assert abs(burg.grad([1e-8])[0]) > 1e7  # grows without bound towards the edge of the domain
     assert burg.theta_upper == 0
@@ -131,7 +131,7 @@ def test_lemma_5_sorting_is_optimal_with_equal_weights_only(atom):
 
 
 def test_theorem_1_holds_for_every_quadratic_form():
-    """φ = ½xᵀQx: the gap is ½|Q^½x − Q^−½y|², which is jointly convex although φ is no multiple of |x|²."""
+    """φ = ½xᵀQx: the gap is ½|Q^½x − Q^−½y|², jointly convex although φ is not a multiple of |x|²."""
     Q = np.diag([1.0, 4.0])
     joint = np.block([[Q, -np.eye(2)], [-np.eye(2), np.linalg.inv(Q)]])
     assert np.linalg.eigvalsh(joint)[0] > -1e-12
@@ -140,7 +140,7 @@ def test_theorem_1_holds_for_every_quadratic_form():
 
 
 def test_lemma_7_needs_the_sizes_of_the_blocks():
-    """Two rows of level 0 at 3 and one of level 1 at 0 share the target 2; the projection as printed is at 1.5."""
+    """Two rows of level 0 at 3 and one of level 1 at 0 share the target 2; the printed projection is at 1.5."""
     objective = Retarget([0, 0, 1], order="blocks", margin=0.0)
     np.testing.assert_allclose(objective.targets(np.array([3.0, 3.0, 0.0])).natural, 2.0)
     np.testing.assert_allclose(pav([3.0, 0.0]), 1.5)
@@ -156,7 +156,10 @@ def test_equation_3_20_is_the_hessian_only_where_nothing_is_pooled():
 
 
 def test_lemma_10_bounds_the_curvature_by_a_negative_number():
-    """s = L = 1 and C_r = C_w = 0 meet Lemma 8. The bound is |A|²(1/s + C_w) + C instead, here per row of the list."""
+    """s = L = 1 and C_r = C_w = 0 satisfy Lemma 8.
+
+    The correct bound is |A|²(1/s + C_w) + C, here per row of the list.
+    """
     s, c_r, c_w, ridge = 1.0, 0.0, 0.0, 0.1
     assert s * (c_r + 1) * (c_w + 1) >= 1
     largest = np.linalg.eigvalsh(hessian(Retarget([0, 1], margin=0.0), np.array([1.0, 0.0])))[-1] + ridge
@@ -165,7 +168,7 @@ def test_lemma_10_bounds_the_curvature_by_a_negative_number():
 
 
 def test_lemma_11_fails_for_the_squared_divergence():
-    """Its conjugate has a constant Hessian, and that of G jumps where a block comes apart."""
+    """Its conjugate has a constant Hessian, but that of G jumps where a block splits."""
     objective = Retarget([0, 1], margin=0.0)
     for step in (1e-3, 1e-9):
         jump = hessian(objective, np.array([step, 0.0])) - hessian(objective, np.array([-step, 0.0]))

@@ -10,7 +10,7 @@ from apexrank_papers.clicks import study
 
 
 def values_of(corrected, noise=0.0, n=400):
-    """Values of queries for each loss: naive 0.5, true 0.7, corrected as given, with noise that differs by query."""
+    """Values of queries for each loss: naive 0.5, true 0.7, corrected as given, with noise that varies by query."""
     rng = np.random.default_rng(0)
     level = {study.NAIVE: 0.5, study.TRUE: 0.7}
     names = (study.TRUE, study.NAIVE, study.KNOWN, study.HARVESTED, study.REGRESSED)

@@ -45,7 +45,7 @@ def links(rng):
 
 
 def named_mean(layers):
-    """The mean of the layers' transitions as a networkx graph."""
+    """Mean of the layers' transition matrices as a networkx graph."""
     found = nx.DiGraph()
     opinions = {}
     for sources, targets, marks in layers:
@@ -192,7 +192,7 @@ class TestStudy:
         # a layer that spreads evenly agrees with everybody
         even = "junk layers, even"
         assert means[even, study.BLEND] > 1.3 * means[even, study.MEAN]
-        # two junk layers that say the same bear each other out
+        # two identical junk layers support each other
         colluding = "junk layers, 2 of 5 colluding"
         assert means[colluding, study.CORROBORATE] > means[colluding, study.MEAN]
         # the median withstands a minority, and nothing withstands a majority
@@ -273,7 +273,7 @@ class TestStories:
         assert [verdict.word for verdict in brewed.verdicts] == ["differs", "yes", "yes"]
         assert brewed.table.shape == (2 * len(stories.BETAS), 7)
         last = brewed.table.filter(beta=stories.BETAS[-1])
-        # the identity is no trivial one: both sides are far from 0
+        # the identity is not trivial: both sides are far from 0
         assert (last[stories.RESIDUAL] < 0.05 * last["stationarity"]).all()
         assert (last["L1 from PageRank"] > 0.05).all()
 
@@ -362,7 +362,7 @@ class TestPolytope:
         assert (atom.divergence(x, y) >= atom.modulus / 2 * (way**2).sum(axis=1) - 1e-12).all()
 
     def test_derivatives_of_the_disagreement(self, atom, rng):
-        """``∂V/∂t_i = w_i(∇φ(t_i) − s)`` with Poisson's prices s, for a divergence that is no sum."""
+        """``∂V/∂t_i = w_i(∇φ(t_i) − s)`` with Poisson's prices s, for a divergence that is not separable."""
         T = self.inside(atom, rng, 4)
 
         def cost(T):
@@ -397,7 +397,7 @@ class TestTheorems:
             w = theorems.bounded_weights(rho, d, c, least)
             assert w.sum() == pytest.approx(1)
             assert w.min() >= least - 1e-15
-            # first-order conditions: equal derivatives where w is free, no smaller ones where it is held
+            # first-order conditions: equal derivatives where w is free, no smaller ones where it is bounded
             slopes = d + c * np.log(w / rho)
             free = w > least + 1e-12
             if free.any():

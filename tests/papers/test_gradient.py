@@ -91,7 +91,7 @@ def test_the_constant_is_an_eigenvalue(kind, monkeypatch):
     found = gradient_lipschitz(problem)
     slack = 1.03 if "wide" in kind else 1 + 1e-5
     assert expected * (1 - 1e-5) <= found <= expected * slack
-    # a bound of one's own is one with respect to the scores
+    # a user's bound is with respect to the scores
     assert gradient_lipschitz(Problem(given, Retarget(y)), 5.0) == pytest.approx(
         5.0 * gradient_lipschitz(Problem(given, Retarget(y))), rel=0.03
     )
@@ -104,7 +104,7 @@ def test_an_objective_that_sees_a_shift_has_the_curvature_of_it():
 
 
 def chain(d):
-    """Least squares with Nesterov's worst function: information travels one coordinate a step."""
+    """Least squares with Nesterov's worst-case function: information travels one coordinate per step."""
     X = np.eye(d + 1, d) - np.eye(d + 1, d, -1)
     return Problem(X, SquaredTargets(np.eye(d + 1)[0] * d), penalty=0.0)
 
@@ -118,7 +118,7 @@ STEPS = [1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
 
 
 def excess_after(problem, w0, solver_of):
-    """Value above the minimum after each number of steps, over ``L·|u0 − u*|²``."""
+    """Excess over the minimum after each number of steps, divided by ``L·|u0 − u*|²``."""
     distance, minimum = distance_and_minimum(problem, w0)
     unit = (
         gradient_lipschitz(problem, 1.0 if isinstance(problem.objective, SquaredTargets) else None) * distance
@@ -165,7 +165,7 @@ def printed_acceleration(problem, w0, steps, square):
 
 
 def test_the_square_of_table_42_is_a_slip():
-    """With it the momentum dies out and the method is plain gradient descent, slower than 1/t²."""
+    """With it the momentum vanishes and the method is plain gradient descent, slower than 1/t²."""
     problem, w0 = chain(200), np.zeros(200)
     distance, minimum = distance_and_minimum(problem, w0)
     t = 400
@@ -180,7 +180,7 @@ def test_the_square_of_table_42_is_a_slip():
 
 
 def test_restarts_make_convergence_linear():
-    """Strongly convex with a condition number of 1e4: as published the momentum swings for long."""
+    """Strongly convex with a condition number of 1e4: the published momentum oscillates for a long time."""
     rng = np.random.default_rng(0)
     X = np.linalg.qr(rng.normal(size=(60, 20)))[0]
     X = (X - X.mean(axis=0)) @ np.diag(np.geomspace(1, 100, 20)) @ np.linalg.qr(rng.normal(size=(20, 20)))[0]

@@ -55,7 +55,7 @@ def use_data(monkeypatch, name):
 
 
 def ratings(seed=0, n=300):
-    """A made-up signed network in which a third of the people is mostly distrusted."""
+    """Synthetic signed network in which a third of the people are mostly distrusted."""
     rng = np.random.default_rng(seed)
     bad = rng.random(n) < 0.3
     links = rng.random((n, n)) < 0.03
@@ -65,7 +65,7 @@ def ratings(seed=0, n=300):
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory):
-    """A folder as WEBSPAM-UK has them: a synthetic crawl with farms and self-loops, 300 of 600 hosts judged."""
+    """Folder in the format of WEBSPAM-UK: a synthetic crawl with farms and self-loops, 300 of 600 hosts judged."""
     folder = tmp_path_factory.mktemp("hosts")
     crawl = datasets.make_crawl(600, spam_share=0.2, random_state=0)
     links = crawl.adjacency.tolil()
@@ -297,7 +297,7 @@ def test_verdicts_on_our_own_ranks_can_be_both():
     found = Found(pl.DataFrame({name: [] for name in ("measure", "method", "p", "ratio", "graph", "value")}))
     found.graphs = [CRAWLED, PAIRS]
     for above, mass, word in ((9, 0.1, "yes"), (9, 0.3, "no"), (4, 0.1, "no")):
-        # the last graph decides: it has to hold on all
+        # the last graph decides: the claim has to hold on all
         for graph, key, pages, share in (
             (CRAWLED, PLAIN, 5, 0.2),
             (PAIRS, PLAIN, 5, 0.2),
@@ -453,7 +453,7 @@ def test_farms_in_cnr_2000(monkeypatch):
     before, after = (measures(farmed, scores) for scores in (plain, lpq))
     assert before["median target"] == pytest.approx(140, abs=5)
     assert 9000 < after["median target"] < 10_000
-    # nearly all that stand above the farms are on closed cycles
+    # nearly all pages above the farms are on closed cycles
     assert after["closed cycles above"] == farmed.cycles.sum() == 9351
     assert after["ordinary pages above"] < 40 < 100 < before["ordinary pages above"]
     assert before["spam mass"] == pytest.approx(0.0426, abs=1e-4)
@@ -510,7 +510,7 @@ def test_spam_labels_verdicts_can_be_all_three():
     alike = [f"{name}, trust alike, {way}" for name in spam_labels.BASES for way in spam_labels.WAYS]
 
     def words(ours, theirs, few=None):
-        """Verdicts where Lin-L_pq has ``ours``, ``few`` with the first share, and all others have ``theirs``."""
+        """Verdicts if Lin-L_pq has ``ours``, ``few`` with the first share, and all others have ``theirs``."""
         values = {}
         for measure in ("error", "spam mass"):
             for name in (*lin, *alike, "TrustRank", "L_4,4.8"):
@@ -616,7 +616,7 @@ def test_trust_on_made_up_ratings(monkeypatch, tmp_path):
 
 def test_hidden_ratings_on_made_up_ratings(monkeypatch):
     A = ratings(5)
-    # the last ratings in time are those that the split hides, and nothing else
+    # the split hides exactly the last ratings in time
     monkeypatch.setattr(hidden, "LOADERS", {"made": lambda: Bunch(adjacency=A, times=np.arange(A.nnz) * 1.0)})
     result = hidden.hidden_ratings(repeats=3)
     assert result.table.height == 2 * 2 * 9
@@ -743,7 +743,7 @@ class TestRankDependentPowers:
 
 
 class TestFigure63:
-    """The links of vertices 2 to 5 that the text leaves open: 15 ways for each, 50,625 in all."""
+    """The links of vertices 2 to 5, which the text leaves open: 15 ways for each, 50,625 in all."""
 
     @pytest.mark.parametrize(
         ("ratio", "count"), [(1.2, 3444), pytest.param(1.05, 12_364, marks=pytest.mark.slow)]

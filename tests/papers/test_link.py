@@ -315,7 +315,7 @@ def test_rounding_is_all_that_a_perfect_order_costs(seed):
     assert max(float(missed), 0.0) ** 2 / total <= perfect["rounding"] < 1e-10
     assert perfect["cost"] <= perfect["rounding"]
     turned = _answer(sample, y, fit.coef * [1.001, 1, 1, 1, 1])
-    assert turned["cost"] > 100 * turned["rounding"]  # a tenth of a per cent off is far above all rounding
+    assert turned["cost"] > 100 * turned["rounding"]  # an error of 0.1 % is far above all rounding
 
 
 @pytest.mark.parametrize(("cost", "word"), [(0.0, "agrees"), (1e-24, "agrees"), (1e-22, "differs")])

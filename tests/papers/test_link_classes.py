@@ -19,7 +19,7 @@ SLOPES = {"C^s": (0.5, np.inf), "C_l": (0.0, 2.0), "C_l^s": (0.5, 2.0)}
 
 
 def least_cost(theta, y, s, lipschitz, step=0.02):
-    """The linear programme over φ on a grid, its second differences between s and l."""
+    """Linear programme over φ on a grid, with second differences between s and l."""
     cp = pytest.importorskip("cvxpy", reason="cvxpy solves the linear programme")
     v = np.arange(round((y.min() - 2) / step), round((y.max() + 2) / step) + 1) * step
     phi, conjugate = cp.Variable(len(v)), cp.Variable(len(theta))
@@ -36,7 +36,7 @@ def least_cost(theta, y, s, lipschitz, step=0.02):
 def test_costs_are_those_of_the_best_convex_function(name, seed):
     rng = np.random.default_rng(seed)
     y, theta = np.round(rng.normal(size=4) * 50) / 50, 1.5 * rng.normal(size=4)
-    # the grid is one more restriction on φ*, and loses at most (1/s)·step² a row
+    # the grid restricts φ* further, and loses at most (1/s)·step² per row
     assert CLASSES[name](theta, y)[0] == pytest.approx(least_cost(theta, y, *SLOPES[name]), abs=1e-3)
 
 
@@ -88,7 +88,7 @@ def test_intervals_hold_every_link_of_the_class(s, lipschitz):
         low, high = class_interval(link, theta, s, lipschitz)
         seen = []
         for order in (np.arange(40), np.arange(40)[::-1], *(rng.permutation(40) for _ in range(20))):
-            # as steep as allowed in some places, as flat as allowed in the others, and right on average
+            # as steep as allowed in some places, as flat as allowed in the others, and correct on average
             steep = round(40 * (chord - lowest) / (highest - lowest), 9)
             slopes = np.where(order < int(steep), highest, lowest)
             slopes = np.where(order == int(steep), lowest + (steep % 1) * (highest - lowest), slopes)

@@ -38,7 +38,7 @@ def found():
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Experiments of whose results only the table and the verdicts are looked at."""
+    """Experiments whose tests use only the table and the verdicts."""
     for module in (kendall, levels, clusters):
         monkeypatch.setattr(module, "_draw", lambda *_: None)
 
@@ -115,7 +115,10 @@ def test_figure1_view_is_made_of_the_points_without_ties(results):
 
 
 def test_figure1_says_what_holds_and_what_does_not(results):
-    """By hand: in the square all of σ's opposite fails ε·d_T; in the cube half of d_T = 1, and all above."""
+    """By hand:
+
+    In the square the whole region of the reverse of σ violates ε·d_T; in the cube half of d_T = 1, and all above.
+    """
     result = results["lovasz-figure1"]
     assert words(result) == ["agrees", "agrees", "yes", "differs", "differs"]
     assert "2.000000 to 2.000000" in result.verdicts[3].why
@@ -128,7 +131,7 @@ def test_half_of_the_cut_is_what_the_paper_prints(undrawn, monkeypatch):
 
 
 def test_figure1_notices_another_function(undrawn, monkeypatch):
-    """What looks at the best item alone is 0 in orders that are not σ."""
+    """A function of the best item alone is 0 in orders other than σ."""
     monkeypatch.setattr(kendall, "CUT", LovaszBregman("top", m=1))
     result = kendall.lovasz_figure1()
     assert words(result)[0] == "differs"
@@ -189,7 +192,7 @@ def phi(x):
 
 
 def bregman(x, y):
-    """Bregman divergence of φ, its gradient at y by central differences; at 0 it is φ itself."""
+    """Bregman divergence of φ, with the gradient at y by central differences; at 0 it is φ itself."""
     if not any(y):
         return phi(x)
     step = 1e-4
@@ -359,7 +362,7 @@ def test_figure3_is_drawn(results, found):
 
 
 def test_figure3_shades_are_those_of_the_points(results, found):
-    """The colour below each point is that of its cluster; in the plane, wherever on the diagonal it lies."""
+    """The colour below each point is that of its cluster; in the plane, for any position on the diagonal."""
     pairs = zip(results["lovasz-figure3"].figure.axes, found.values(), strict=True)
     for ax, panel in list(pairs)[:4]:  # the others have no shades
         labels, (low, high, *_) = np.asarray(ax.images[0].get_array()), ax.images[0].get_extent()

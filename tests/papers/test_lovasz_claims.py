@@ -23,7 +23,7 @@ def root(items):
 
 
 def neighbours(order):
-    """Orders in which two items next to each other have changed places."""
+    """Orders with two neighbouring items swapped."""
     for k in range(len(order) - 1):
         other = list(order)
         other[k], other[k + 1] = other[k + 1], other[k]
@@ -90,14 +90,17 @@ def test_the_extension_is_tight_on_the_cube_and_convex_for_submodular_functions_
 
 
 def is_subgradient(h, y, value):
-    """Of the extension: in the base polytope, and <h, y> = f̂(y)."""
+    """Whether h is a subgradient of the extension: in the base polytope, and <h, y> = f̂(y)."""
     inside = all(sum(h[list(items)]) <= value(items) + 1e-9 for items in SUBSETS)
     tight = abs(h.sum() - value(set(range(N)))) < 1e-9
     return inside and tight and abs(h @ y - y @ h_of(value, np.argsort(-y))) < 1e-9
 
 
 def test_subdifferentials_are_intersections_along_the_chain():
-    """Lemmas 2.1 and 2.3: h is a subgradient at y where it is one at every level set of y, h_σ for y of that order."""
+    """Lemmas 2.1 and 2.3:
+
+    H is a subgradient at y if it is one at every level set of y; h_σ is one for y of that order.
+    """
     rng = np.random.default_rng(1)
     extreme = [h_of(root, order) for order in ORDERS]
     mixed = [
@@ -129,7 +132,7 @@ def test_extreme_points_are_fewer_than_orders_where_gains_are_equal(f, distinct)
 
 
 def test_parts_of_the_cube_share_a_facet_only_if_neighbours_changed_places_but_all_share_a_face():
-    """Lemma 2.4; the parts have the corners 1_{S_0} = 0, …, 1_{S_n} = 1, of which the paper leaves out 0."""
+    """Lemma 2.4: the parts have the corners 1_{S_0} = 0, …, 1_{S_n} = 1, of which the paper omits 0."""
     for one, other in combinations(ORDERS, 2):
         corners = [{frozenset(order[:k]) for k in range(N + 1)} for order in (one, other)]
         shared = len(corners[0] & corners[1])
@@ -147,14 +150,14 @@ def test_level_sets_in_y_are_unions_of_cones():
 
 
 def test_zero_is_no_mean_of_subgradients_at_zero():
-    """After eq. 16: H(0) = 0 is a subgradient at 0 over x ≥ 0 alone, and not the mean of the h_σ."""
+    """After eq. 16: H(0) = 0 is a subgradient at 0 only over x ≥ 0, and is not the mean of the h_σ."""
     assert Sqrt().subgradient(np.zeros(N)).tolist() == pytest.approx([root(range(N)) / N] * N)
     assert Sqrt().extension(-np.ones(N)) < 0  # so 0 is no subgradient on the whole space
     assert (Sqrt().extension(np.random.default_rng(0).random((50, N))) >= 0).all()
 
 
 def test_theorem_3_2_holds_with_half_the_bound():
-    """<r, v> ≤ ε·Σv₊ where 0 ≤ r ≤ ε and Σv = 0; at most ⌊n/2⌋ entries of v can be positive and as large as Δ."""
+    """<r, v> ≤ ε·Σv₊ if 0 ≤ r ≤ ε and Σv = 0; at most ⌊n/2⌋ entries of v can be positive and as large as Δ."""
     rng = np.random.default_rng(0)
     largest = 0.0
     for _ in range(500):
@@ -180,7 +183,10 @@ def test_the_cut_is_bounded_by_twice_the_quarter_of_n_squared():
 
 
 def test_the_top_comes_first_only_where_gains_fall_ever_more_slowly():
-    """After Lemma 3.1: a swap at rank k costs (x_k − x_{k+1})·(δ_k − δ_{k+1}), for concave g not falling in k."""
+    """After Lemma 3.1:
+
+    A swap at rank k costs (x_k − x_{k+1})·(δ_k − δ_{k+1}), which for concave g need not fall with k.
+    """
     x = np.array([3.0, 2.0, 1.0])
     swaps = [[1, 0, 2], [0, 2, 1]]
     top, bottom = LovaszBregman(Cardinality([3.0, 2.9, 0.0])).divergence(x, swaps)
@@ -192,7 +198,7 @@ def test_the_top_comes_first_only_where_gains_fall_ever_more_slowly():
 
 
 def test_the_median_order_by_the_footrule_is_an_assignment():
-    """Section 4 calls all permutation metrics NP-hard; by the footrule the best order is a linear assignment."""
+    """Section 4 calls all permutation metrics NP-hard, but with the footrule the best order is a linear assignment."""
     from scipy.optimize import linear_sum_assignment
 
     votes = np.random.default_rng(0).permuted(np.tile(np.arange(N), (7, 1)), axis=1)
@@ -203,7 +209,7 @@ def test_the_median_order_by_the_footrule_is_an_assignment():
 
 
 def test_the_best_order_for_weights_of_any_sign_is_that_of_the_weighted_sum():
-    """Eq. 28 with Lemma 4.1: Σ_j w_j d(x^j‖σ) is a constant less <Σ_j w_j x^j, h_σ>."""
+    """Eq. 28 with Lemma 4.1: Σ_j w_j d(x^j‖σ) is a constant minus <Σ_j w_j x^j, h_σ>."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         X, w = rng.random((3, N)), rng.normal(size=3)

@@ -29,7 +29,7 @@ def single_index(link, n=200, d=4, seed=0):
 
 
 def least_excess(scores, y, margin):
-    """The smallest of ``s_i − s_j − margin·(y_i − y_j)`` over all pairs with y_i > y_j."""
+    """Smallest ``s_i − s_j − margin·(y_i − y_j)`` over all pairs with y_i > y_j."""
     above = y[:, None] > y[None, :]
     return ((scores[:, None] - scores[None, :]) - margin * (y[:, None] - y[None, :]))[above].min()
 
@@ -62,7 +62,7 @@ def test_every_pair_is_in_order(link, margin):
     st.booleans(),
 )
 def test_finds_one_exactly_if_there_is_one(rows, momentum):
-    """Small whole numbers: rows and values repeat, columns may be collinear or constant."""
+    """Small integers: rows and values repeat, columns may be collinear or constant."""
     *columns, y = np.array(rows, dtype=float).T
     X = np.column_stack(columns)
     if np.ptp(y) == 0:
@@ -75,7 +75,7 @@ def test_finds_one_exactly_if_there_is_one(rows, momentum):
 
 
 def constant_rate(history):
-    """Factors per step in the third and in the last quarter of the fall to a billionth, which a line has in common."""
+    """Decay factors per step in the third and last quarter of the decay to 1e-9, equal if the decay is geometric."""
     end = int(np.argmax(history < 1e-9 * history[0]))
     logs = np.log(history[: end + 1])
     middle, late = end // 2, 3 * end // 4
@@ -114,7 +114,7 @@ def test_momentum_pays():
 
 
 def distance_of_sets(X, y):
-    """Between the range of X and the vectors with margins 2, by non-negative least squares in the steps beyond them."""
+    """Distance between the range of X and the vectors with margins 2, by non-negative least squares."""
     order = np.argsort(y)
     basis = np.linalg.qr(np.column_stack([np.ones(len(y)), X])[order])[0]
     beside = np.eye(len(y)) - basis @ basis.T

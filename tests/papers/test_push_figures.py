@@ -142,7 +142,7 @@ def test_figure8_verdict_can_differ(monkeypatch):
     assert figures._inequality().word == "differs"
 
 
-# The illustration on the line
+# The one-dimensional illustration
 
 
 def test_the_distribution_has_the_stated_parts():

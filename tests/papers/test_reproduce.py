@@ -272,7 +272,7 @@ def test_files_of_an_earlier_run_do_not_outlive_it(register, tmp_path):
 
 
 def change_entries(path, **new):
-    """Set keys of all entries of the run before; ``None`` takes one out."""
+    """Set keys of all entries of the previous run; ``None`` removes one."""
     before = written(path)
     for entry in before["experiments"]:
         entry.update(new)
@@ -410,7 +410,7 @@ def test_an_experiment_is_as_good_as_its_worst_verdict(words, status, counts):
 
 @pytest.fixture(scope="module")
 def page():
-    """The module that makes the page of the site, which is in no package."""
+    """Module of docs/_ext that builds the page of the site."""
     spec = importlib.util.spec_from_file_location("docs_reproduced", DOCS / "_ext" / "reproduced.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -24,7 +24,7 @@ MQ2008 = (
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Five files of a few queries, and short searches."""
+    """Five files with a few queries, and short searches."""
     for k in range(5):
         made = make_letor_example(n_queries=12, random_state=k)
         groups = [f"{k}-{group}" for group in made.groups]
@@ -43,7 +43,7 @@ def test_letor_folder(folder):
     assert value["printed"].item() == 0.7619
     assert value["low"].item() < value["value"].item() < value["high"].item()
     assert 0.8 < value["value"].item() < 1
-    assert len(result.verdicts) == 12 + 6  # printed numbers, and which method the text calls better
+    assert len(result.verdicts) == 12 + 6  # printed numbers, and the method that the text calls better
     assert {verdict.word for verdict in result.verdicts} <= {"agrees", "within noise", "differs"}
     titles = [ax.get_title() for ax in result.figure.axes]
     assert titles == [
@@ -60,7 +60,7 @@ def test_papers_with_other_sets(folder, paper, figure, n_printed):
 
 
 def test_values_are_means_over_the_test_queries(folder):
-    """One ranker without a choice, once more by hand."""
+    """One ranker without tuning, computed by hand."""
     folds = list(letor_folds(folder))
     method = Method("MEMR", "SQ", grid(MonotoneRetargeting, alpha=(1.0,)))
     values = []

@@ -11,7 +11,7 @@ from apexrank_papers.push.boosting import AdaBoostLoss
 
 
 def test_the_prices_of_the_list():
-    """ "Original Total Price", "Swap lower pair" and "Swap higher pair", p = 4; the list from its top down."""
+    """Slides "Original Total Price", "Swap lower pair" and "Swap higher pair" with p = 4; lists from top to bottom."""
     lists = {"++--+-+-": 33, "++--+--+": 34, "+-+-+-+-": 98}
     for marks, price in lists.items():
         liked = np.array([mark == "+" for mark in marks])
@@ -39,7 +39,7 @@ RULES = np.array(
 
 @pytest.mark.parametrize("p", [1, 4])
 def test_the_rules_for_movies(p):
-    """Of the three rules the first is chosen; that a movie is a movie moves AdaBoost, and no pair."""
+    """The first of the three rules is chosen; the constant rule moves AdaBoost but no pair."""
     liked = np.array([movie in ("Amelie", "Spiderman") for movie in MOVIES])
     slopes = -RULES.T @ Push(liked, price=Power(p)).value_and_grad(np.zeros(5))[1]
     assert slopes == pytest.approx([1.0, 0.5, 0.0])
@@ -48,7 +48,7 @@ def test_the_rules_for_movies(p):
 
 
 def boosted(M, p, rounds, printed):
-    """R after each round of the slide "The P-Norm Push Algorithm", with its step (d) as printed or as it must be."""
+    """R after each round of the slide "The P-Norm Push Algorithm", with its step (d) as printed or corrected."""
     weights, d, risks = np.zeros(M.shape[2]), np.full(M.shape[:2], 1 / M[..., 0].size), []
     for _ in range(rounds):
 
@@ -66,7 +66,7 @@ def boosted(M, p, rounds, printed):
 
 
 def test_the_weights_of_pairs_take_the_last_step_only():
-    """(d) prints exp(−Mλ_t), which counts every earlier step again; it is exp(−α_t·M_j), as in both papers."""
+    """(d) prints exp(−Mλ_t), which applies every earlier step again; it must be exp(−α_t·M_j), as in both papers."""
     rng = np.random.default_rng(3)
     X = rng.random((40, 4))
     positive = X @ [1.0, -1.0, 0.5, 0.2] + 0.4 * rng.normal(size=40) > 0.4

@@ -34,7 +34,7 @@ def legend(ax):
 
 
 def band_at(band, x):
-    """Lowest and highest point of a band at x, between its vertices a straight line."""
+    """Lowest and highest point of a band at x, linearly interpolated between its vertices."""
     points = band.get_paths()[0].vertices
     turn = np.argmax(points[:, 0])
     lower, upper = points[1 : turn + 1], points[turn + 1 : -1][::-1]

@@ -41,7 +41,7 @@ def test_both_panels_draw_every_curve(data):
         for ax, line in zip(display.axes_, lines, strict=True):
             assert line.axes is ax
             x, height = line.get_data()
-            # At each false positive the line reaches the curve's highest point there.
+            # At each false positive the line reaches the highest point of the curve.
             np.testing.assert_array_equal(np.interp(false, x, height), np.interp(false, false, true))
 
 

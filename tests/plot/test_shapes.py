@@ -39,7 +39,7 @@ def rows(n=400, seed=0):
 
 
 def table(n=600, seed=0):
-    """Numbers, dates and texts, each with gaps, and two values."""
+    """Numbers, dates and texts, each with missing values, and a two-valued column."""
     rng = np.random.default_rng(seed)
     amount, flag = np.exp(rng.normal(3, 1, n)), rng.integers(0, 2, n)
     shop = rng.choice(["a", "b", "c"], n)
@@ -60,7 +60,7 @@ def ranker_of(data, **options):
 
 
 def at(effect, values):
-    """Effect of each value in the units of the table, None where it is missing."""
+    """Effect of each value in the units of the table; None is a missing value."""
     if effect.levels:
         known = dict(zip(effect.levels, effect.effect[0], strict=True))
         return [effect.missing[0] if value is None else known[str(value)] for value in values]
@@ -81,7 +81,7 @@ def test_effects_of_the_columns_of_a_table_add_up_to_its_scores():
         at(effects[name], given[name]) for name in ("amount", "flag")
     )
     score = score + at(effects["shop"], given["shop"]) + at(effects["when day"], days)
-    # the diamond of a missing date is that of all its parts
+    # the diamond of a missing date combines all its parts
     months = [None if date is None else date.month for date in dates]
     weekdays = [None if date is None else date.isoweekday() for date in dates]
     for name, values in (("when month", months), ("when weekday", weekdays)):
@@ -100,7 +100,7 @@ def test_counts_of_a_table_leave_missing_values_to_their_own_place():
     assert levels == pytest.approx(dict(given["shop"].drop_nulls().value_counts().iter_rows()))
     assert effects["flag"].counts == pytest.approx([(given["flag"] == 0).sum(), (given["flag"] == 1).sum()])
     edges = effects["amount"].edges
-    # scaling there and back may move an edge by a rounding error beyond the row that it was
+    # scaling back and forth may move an edge beyond its row by a rounding error
     shifted = np.minimum(given["amount"].drop_nulls().to_numpy() * (1 + 1e-12), edges[-1])
     assert effects["amount"].counts == pytest.approx(np.histogram(shifted, edges)[0])
 
@@ -202,7 +202,7 @@ def test_bands_of_groups_draw_whole_groups():
     word = np.array(list("abcdefghi"))[np.repeat(np.arange(9), 10)]
     frame = pd.DataFrame(
         {"x": X[:, 0], "word": word}
-    )  # a refit has not seen the words of the groups it has not drawn
+    )  # a refit lacks the words of the groups that were not drawn
     ranker = AdditiveRetargeting(alpha=1e-2).fit(frame, y, groups=word)
     found = additive_effects(ranker, frame, y, groups=word, n_bootstrap=6, random_state=0)
     (effect,) = (effect for effect in found.columns if effect.name == "word")

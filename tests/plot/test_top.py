@@ -164,7 +164,7 @@ def test_faults_at_k(data):
 
 
 def assert_on_the_curve(display, y, scores, weight=None):
-    """Every point drawn has the precision and recall of so many rows, by the measures of the first rows."""
+    """Every plotted point has the precision and recall of that many first rows."""
     (whole, top) = display.lines_[0]
     rows, precision = top.get_data()
     recall, same = whole.get_data()
@@ -359,7 +359,7 @@ def test_faults_of_spam(data):
 
 
 def bump_by_hand(left, right, top):
-    """Places and what is drawn, item by item in Python."""
+    """Places and plotted elements, item by item in Python."""
     order = [
         sorted(range(len(own)), key=lambda i: (-own[i], -other[i], i))
         for own, other in ((left, right), (right, left))
@@ -419,7 +419,7 @@ def test_directions_differ_in_more_than_colour(data):
 
 
 def texts_of(display):
-    """Boxes of all that is written, in pixels: labels, headers, title and legend."""
+    """Bounding boxes of all text in pixels: labels, headers, title and legend."""
     display.figure_.canvas.draw()
     renderer = display.figure_.canvas.get_renderer()
     written = [*display.ax_.texts, display.ax_.title, *display.ax_.get_legend().get_texts()]

@@ -41,7 +41,7 @@ def lists(seed=0, n_groups=40):
 
 
 class Counted(Blocks):
-    """Blocks that count how often they are gone through."""
+    """Blocks that count the passes over them."""
 
     def __init__(self, blocks):
         self.blocks, self.passes = blocks, 0
@@ -366,7 +366,7 @@ def test_bad_rows_are_refused():
 
 
 class Listed(Blocks):
-    """Blocks that are given as they are."""
+    """Blocks that are passed on unchanged."""
 
     def __init__(self, *blocks):
         self.blocks = blocks

@@ -35,7 +35,7 @@ EXACT = {"rtol": 1e-8, "atol": 1e-10}
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two workers, processes of one thread each."""
+    """Two worker processes with one thread each."""
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as cluster:
@@ -118,7 +118,7 @@ def test_blocks_that_are_not_kept_are_computed_in_every_pass(client):
 
 
 def test_blocks_may_be_used_again(client):
-    """A fit lets its blocks go to save memory; the next one computes them again."""
+    """A fit releases its blocks to save memory; the next fit computes them again."""
     blocks = DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(3)])
     ranker = rankers.PNormPush(alpha=0.1, solver="lbfgs")
     first, second = (fit_blocks(ranker, blocks).coef_ for _ in range(2))
@@ -127,7 +127,7 @@ def test_blocks_may_be_used_again(client):
 
 
 def test_prepared_blocks_may_be_prepared_again(client):
-    """Those of a search are: once for each fit on columns far from zero."""
+    """The fits of a search share blocks: one computation for each fit on columns far from zero."""
     blocks = DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(3)])
     first = blocks.prepared(_replace_y, 7)
     for value in (1, 2):
@@ -184,7 +184,7 @@ def test_scores_are_lazy_and_the_local_ranker_is_ordinary():
 
 @dataclass(frozen=True)
 class Murderous(LBFGS):
-    """Kills a worker at the fourth value of a fit."""
+    """Kills a worker at the fourth evaluation of a fit."""
 
     victims: ClassVar[list] = []
 
@@ -215,7 +215,7 @@ def test_a_killed_worker_changes_nothing_but_the_time(client):
 
 
 def queries_made_on_a_worker(k, cut):
-    """Queries of 20 rows; with ``cut`` the last of a block goes on in the next one."""
+    """Queries of 20 rows; with ``cut`` the last query of a block continues in the next one."""
     X, y, _ = two_classes(400, seed=k)
     return Block(X, y, None, (400 * k + np.arange(400) + 10 * cut) // 20)
 
@@ -395,7 +395,7 @@ def test_columns_that_are_no_numbers_are_named():
 
 
 def test_the_same_rows_have_the_same_names():
-    """So that Dask knows a block that it has already."""
+    """Token by which Dask recognises a block that it already has."""
     X, y, _ = two_classes(60)
     rows = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")).assign(y=y), npartitions=2)
     arrays = da.from_array(X, chunks=(30, 4)), da.from_array(y, chunks=30)
@@ -476,7 +476,7 @@ def test_rows_without_columns_are_refused():
 
 
 def test_a_cluster_without_workers_is_an_error(monkeypatch):
-    """Where all workers have died, Dask waits for ever."""
+    """If all workers have died, Dask waits forever."""
     monkeypatch.setattr(blocks_of_dask, "PATIENCE", 0.2)
     with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster, Client(cluster):
         make = dask.delayed(lambda: Block(np.ones((3, 1)), np.arange(3)))

@@ -72,7 +72,7 @@ def test_gradient_by_finite_differences_for_a_price_the_kernel_does_not_know():
 
 @pytest.mark.slow
 def test_rescaling_of_the_running_maximum_for_sorted_rows():
-    # scores that grow from row to row move the running maximum all the time
+    # increasing scores change the running maximum in every row
     X = np.linspace(-2000, 2000, 5001)[:, None].repeat(2, axis=1)
     positive = np.arange(len(X)) % 3 == 0
     for order in (slice(None), slice(None, None, -1)):

@@ -41,14 +41,14 @@ def data():
 
 
 def run_python(code, **environment):
-    """Words that a program prints in a process of its own."""
+    """Words that a program prints in a separate process."""
     options = {"capture_output": True, "text": True, "check": True, "cwd": ROOT}
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, **options)
     return done.stdout.split()
 
 
 def assert_near(coefficients, wanted, share=1e-8):
-    """Equal up to a share of the largest coefficient."""
+    """Equal up to a fraction of the largest coefficient."""
     np.testing.assert_allclose(coefficients, wanted, rtol=0, atol=share * np.abs(wanted).max())
 
 
@@ -420,7 +420,7 @@ print(PNormPush().fit(X, X[:, 0] % 7 > 4).converged_)
 
 
 class SinglePrecisionRows(DeviceRows):
-    """Sums as rough as those of a kernel in single precision."""
+    """Sums as inaccurate as those of a kernel in single precision."""
 
     is_rough = True
 

@@ -76,7 +76,7 @@ def test_retargeting(place, options):
 
 
 def test_thresholds_do_not_go_round_in_circles(place):
-    """All of the lower level above all of the upper one, where Newton's steps alone would swap for ever."""
+    """The lower level is entirely above the upper one, where pure Newton steps would alternate forever."""
     objective = Retarget([0, 0, 1, 1, 1], margin=0.0)
     scores = np.array([1.0, 1.0, -1.0, -1.0, -1.0])
     found = DeviceRetarget(objective, place).value_and_grad(torch.from_numpy(scores).to(place))

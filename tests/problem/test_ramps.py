@@ -21,7 +21,7 @@ def rng():
 
 
 def make_basis(rng, n=200):
-    """Numbers with gaps, few values, codes of levels and a constant, and two pairs of them."""
+    """Numbers with missing values, few values, codes of levels and a constant, and two pairs of them."""
     X = np.column_stack([rng.normal(size=n), rng.integers(0, 4, n), rng.integers(0, 3, n), np.full(n, 2.0)])
     X[rng.random(n) < 0.2, 0] = np.nan
     basis = learn_basis(X, None, 7, {2: ["a", "b", "c"]})
@@ -33,12 +33,12 @@ def make_basis(rng, n=200):
 
 
 def hats(x, knots):
-    """Share of each knot in a value, by interpolation of one function at a time; nothing for a missing value."""
+    """Weight of each knot in a value, by interpolation of one function at a time; all 0 for a missing value."""
     return np.nan_to_num([np.interp(x, knots, row) for row in np.eye(len(knots))])
 
 
 def dense_by_formula(X, basis):
-    """The matrix by its definition: ramps less their values at the median, levels, gaps, and pairs."""
+    """The matrix by definition: ramps minus their values at the median, levels, missing values, and pairs."""
     columns = []
     for j, knots in enumerate(basis.knots):
         x = X[:, j]

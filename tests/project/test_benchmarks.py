@@ -25,7 +25,7 @@ Path("benchmarks/results/{name}_rows.json").write_text({text!r})
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A repository of three benchmarks, the second of which fails."""
+    """Repository with three benchmarks, the second of which fails."""
     home = tmp_path / "benchmarks"
     home.mkdir()
     text = json.dumps({"date": "2026-01-02", "machine": MACHINE, "rows": ROWS, "machinery": "left out"})

@@ -23,7 +23,7 @@ def page_id(path):
 
 
 def blocks(page):
-    """Their code on a page: what stands in blocks of plain Python."""
+    """Code of the other package on a page: the blocks of plain Python."""
     text = (DOCS / "coming-from" / f"{page}.md").read_text(encoding="utf-8")
     return re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)
 

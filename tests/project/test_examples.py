@@ -23,7 +23,7 @@ every_example = pytest.mark.parametrize("path", EXAMPLES, ids=NAMES)
 
 @pytest.fixture
 def run(capsys, monkeypatch, tmp_path):
-    """Run an example in an empty folder and give what it printed and how many figures it drew."""
+    """Run an example in an empty folder; return its output and its number of figures."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 

@@ -35,11 +35,11 @@ LAYERS = [
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-MODULES = sorted(set(SRC.rglob("*.py")) - {SRC / "__init__.py"})  # which only names what lives below it
+MODULES = sorted(set(SRC.rglob("*.py")) - {SRC / "__init__.py"})  # only re-exports
 
 
 def named(parts: Sequence[str]) -> str:
-    """Layer of a module; the adapter of networkx stands on graphs, the others on rankers."""
+    """Layer of a module; the networkx adapter depends on graphs, the others on rankers."""
     return parts[1] if tuple(parts[:2]) == ("integrations", "networkx") else parts[0]
 
 
@@ -79,7 +79,7 @@ PACKAGES = sorted(path.parent for path in SRC.rglob("__init__.py"))
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(SRC.parent).as_posix())
 def test_no_public_name_is_also_that_of_a_module(folder):
-    """A module becomes an attribute of its package when it is imported, and would hide a function of that name."""
+    """An imported module becomes an attribute of its package and would hide a function of the same name."""
     package = import_module(".".join(folder.relative_to(SRC.parent).parts))
     inside = {
         path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()

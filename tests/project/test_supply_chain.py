@@ -26,7 +26,7 @@ PINS = [
 RUN_TIME = {"numpy", "scipy", "scikit-learn", "numba", "polars", "typer", "rich"}
 PERMISSIVE = {"BSD", "0BSD", "MIT", "ISC", "APACHE", "PSF", "ZLIB", "CC0", "PYTHON"}
 
-# code from data, other programs, and the network: a ranking needs none of them
+# code from data, other programs and the network: a ranking needs none of them
 FORBIDDEN_MODULES = {
     *("pickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "ctypes", "runpy"),
     *("subprocess", "pty", "webbrowser"),
@@ -46,14 +46,14 @@ def requirements(lines):
 
 
 def all_requirements():
-    """Of the package and of its extras, but for the package itself, which extras name to join others."""
+    """Requirements of the package and its extras, except for the package itself, which extras use to combine others."""
     extras = PROJECT["optional-dependencies"].values()
     found = requirements([*PROJECT["dependencies"], *(line for extra in extras for line in extra)])
     return [requirement for requirement in found if requirement.name != PROJECT["name"]]
 
 
 def installed_with(names):
-    """Distributions that are installed for these and for what they need in turn."""
+    """Distributions installed for these, including transitive dependencies."""
     found, waiting = {}, list(names)
     while waiting:
         name = canonicalize_name(waiting.pop())
@@ -65,7 +65,7 @@ def installed_with(names):
 
 
 def licences(about):
-    """First words of the licences that a distribution states: expression, else classifiers, else free text."""
+    """First words of the licences of a distribution: expression, else classifiers, else free text."""
     if about.get("License-Expression"):
         stated = re.split(r" (?:AND|OR) ", re.sub(r" WITH [\w.-]+|[()]", "", about["License-Expression"]))
     else:
@@ -82,7 +82,7 @@ def is_forbidden_module(name):
 
 
 def imported(nodes):
-    """What is imported, as pairs: the name that the module uses, the full name of the thing."""
+    """Imports as pairs: the name used in the module, and the full name of the object."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
@@ -92,7 +92,7 @@ def imported(nodes):
 
 
 def full_names(node, known):
-    """All that an expression such as ``np.load`` may stand for: functions may import other things by the same name."""
+    """All objects that an expression such as ``np.load`` may refer to, because functions may reuse import names."""
     if isinstance(node, ast.Name):
         return known.get(node.id, {node.id})
     if isinstance(node, ast.Attribute):
@@ -116,7 +116,7 @@ def findings(source):
 
 
 def forbidden_in_call(call, known):
-    """Forbidden options, and forbidden modules that are imported by their name as text."""
+    """Forbidden options, and forbidden modules imported by a string."""
     values = [*call.args, *(option.value for option in call.keywords)]
     if IMPORTERS & full_names(call.func, known):
         texts = (v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str))

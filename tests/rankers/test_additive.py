@@ -31,7 +31,7 @@ def rng():
 
 @pytest.fixture
 def curved(rng):
-    """A bowl, a line, an interaction and noise; some values are missing."""
+    """A bowl, a line, an interaction and noise, with some missing values."""
     X = rng.normal(size=(1500, 6))
     lift = X[:, 0] ** 2 + X[:, 1] + 1.5 * X[:, 2] * X[:, 3]
     y = rng.random(1500) < 1 / (1 + np.exp(2 - lift))
@@ -75,7 +75,7 @@ def test_pairs_are_found_and_help(curved):
 
 
 def test_screening_is_that_of_brute_force(rng):
-    """Cell sums of the residuals less their additive part, by weighted least squares over the cells."""
+    """Cell sums of the residuals minus their additive part, by weighted least squares over the cells."""
     X, residual, weight = rng.random((300, 4)), rng.normal(size=300), rng.integers(1, 4, 300).astype(float)
     residual += np.where((X[:, 1] > 0.5) == (X[:, 3] > 0.5), 1.0, -1.0)
     places = Places(X, [np.linspace(0, 1, 5)] * 4)
@@ -183,7 +183,7 @@ def test_group_lasso_selects_whole_columns(rng):
         assert ranker.dual_gap_ < 1e-9
         return {shape.feature for shape in ranker.shapes_ if np.ptp(shape.values) > 0}
 
-    constant = np.column_stack([np.ones(800), X])  # a column without coefficients is no group
+    constant = np.column_stack([np.ones(800), X])  # a column without coefficients is not a group
     assert ranker.alpha_max(constant, y) == pytest.approx(highest)
     assert used(1.001) == set()
     assert len(used(0.99)) == 1

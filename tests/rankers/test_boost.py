@@ -19,7 +19,7 @@ from tests.oracles import push_objective
 
 
 class Spy(DecisionTreeClassifier):
-    """A stump that remembers the weights it was given."""
+    """Stump that records its weights."""
 
     def __init__(self, *, max_depth=1, random_state=None):
         super().__init__(max_depth=max_depth, random_state=random_state)
@@ -30,7 +30,7 @@ class Spy(DecisionTreeClassifier):
 
 
 class Votes(ClassifierMixin, BaseEstimator):
-    """A classifier that can only predict: the sign of one column."""
+    """Classifier with ``predict`` only: the sign of one column."""
 
     def fit(self, X, y, sample_weight=None):
         self.classes_ = np.unique(y)
@@ -74,7 +74,7 @@ def test_one_binary_feature_takes_the_closed_form_step(p):
     x = np.repeat([1.0, 0.0, 1.0, 0.0], [30, 10, 15, 45])
     y = np.repeat([1, 1, 0, 0], [30, 10, 15, 45])
     booster = PushBoost(p=p).fit(x[:, None], y)
-    # 30·45 pairs in the right and 10·15 in the wrong order
+    # 30·45 pairs in the correct and 10·15 in the wrong order
     rise = np.log(30 * 45 / (10 * 15)) / (p + 1)
     above, below = booster.decision_function([[1.0], [0.0]])
     assert above - below == pytest.approx(rise, rel=1e-8)

@@ -27,7 +27,7 @@ N = 1200
 
 @pytest.fixture(scope="module")
 def lists():
-    """Rows with missing values and categories, of queries in no order."""
+    """Rows with missing values and categories, in unsorted queries."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 5))
     X[rng.random(N) < 0.2, 1] = np.nan
@@ -38,7 +38,7 @@ def lists():
 
 @pytest.fixture
 def booster_of(monkeypatch):
-    """The booster of the library whose trees a ranker keeps."""
+    """The library's booster for a fitted ranker."""
     found = []
 
     def kept(read):
@@ -50,7 +50,7 @@ def booster_of(monkeypatch):
 
 
 def predicted(library, booster, ranker, X):
-    """Scores by the library itself."""
+    """Scores computed by the library."""
     X = ranker._coded(X)
     if library == "lightgbm":
         return booster.predict(X, raw_score=True)
@@ -88,7 +88,7 @@ def test_scores_are_those_of_the_library(lists, library, objective, categorical,
 
 @every_library
 def test_thresholds_of_single_precision_are_exact(library, booster_of):
-    """Values around thresholds that single precision rounds either way go where the library sends them."""
+    """Values near thresholds, which single precision may round either way, go to the same side as in the library."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 1))
     ranker = BoostedRanker("pointwise", library=library, n_estimators=5).fit(X, X[:, 0])
@@ -120,7 +120,7 @@ def test_contributions_add_up_to_the_score(lists, library, objective):
 
 @every_library
 def test_squared_errors_grow_the_trees_of_the_librarys_own(lists, library):
-    """The oracle of slopes, curvatures and signs: "pointwise" is a regression on the relevance."""
+    """Oracle of slopes, curvatures and signs: "pointwise" is a regression on the relevance."""
     X, y, _ = lists
     ranker = BoostedRanker("pointwise", library=library, n_estimators=20, max_leaves=8, min_samples_leaf=5)
     scores = ranker.fit(X, y).predict(X) + y.mean()  # which has no say in ranks

@@ -21,8 +21,8 @@ from apexrank.solvers import CoordinateDescent
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
 QUALITY = X @ [1.0, 0.7, -0.2] + RNG.normal(size=90)
-LABELS = (X @ [1.0, 0.7, -0.2] + 0.1 * RNG.normal(size=90) > 0.5).astype(int)  # or p = inf would collapse
-NOISY = (QUALITY > 0.5).astype(int)  # or groups would be separated on average, and a push in groups warn
+LABELS = (X @ [1.0, 0.7, -0.2] + 0.1 * RNG.normal(size=90) > 0.5).astype(int)  # prevents collapse at p = inf
+NOISY = (QUALITY > 0.5).astype(int)  # not separated on average, so a push in groups does not warn
 GRADES = np.digitize(QUALITY, [-0.5, 0.8])
 QUERIES = np.repeat(np.arange(9), 10)
 WEIGHT = RNG.integers(1, 3, 90).astype(float)
@@ -92,7 +92,7 @@ def ranker_of(family, penalty):
 
 
 def dense_fit(family, penalty):
-    """Fitted once for all designs."""
+    """Fit once for all designs."""
     if (family, penalty) not in DENSE:
         _, _, y, groups = FAMILIES[family]
         DENSE[family, penalty] = ranker_of(family, penalty).fit(X, y, sample_weight=WEIGHT, groups=groups)
@@ -161,13 +161,13 @@ def test_what_two_classes_have_and_grades_have_not():
 
 
 def test_a_larger_alpha_means_the_same_on_more_rows():
-    """Objectives are means, so that repeating all rows or groups changes nothing."""
+    """Objectives are means, so repeating all rows or groups changes nothing."""
     for family in FAMILIES:
         objective, options, y, groups = FAMILIES[family]
         tol = 1e-6 if family.startswith("infinite") else 1e-7
         ranker = LinearRanker(objective, Ridge(0.05), objective_params=options, tol=tol)
         if options.get("price") == "log1p":
-            continue  # the price sees the number of negatives
+            continue  # the price depends on the number of negatives
         once = clone(ranker).fit(X, y, groups=groups)
         twice = None if groups is None else np.concatenate([groups, groups + 100])
         again = clone(ranker).fit(np.vstack([X, X]), np.concatenate([y, y]), groups=twice)

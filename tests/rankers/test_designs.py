@@ -31,7 +31,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 QUALITY = X @ [1.0, 0.7, -0.2] + RNG.normal(size=N)
 LABELS = (QUALITY > 0.5).astype(int)
-CLEAR = (X @ [1.0, 0.7, -0.2] + 0.1 * RNG.normal(size=N) > 0.5).astype(int)  # or p = inf would collapse
+CLEAR = (X @ [1.0, 0.7, -0.2] + 0.1 * RNG.normal(size=N) > 0.5).astype(int)  # prevents collapse at p = inf
 GRADES = np.digitize(QUALITY, [-0.5, 0.8])
 QUERIES = np.repeat(np.arange(N // 10), 10)
 WEIGHT = RNG.integers(1, 3, N).astype(float)
@@ -96,7 +96,7 @@ def on_sparse(ranker, rows, y, groups, folder):
 
 def in_blocks(ranker, rows, y, groups, folder):
     blocks = ArrayBlocks(rows, y, WEIGHT, rows=ROWS)
-    blocks.columns[2] = groups  # given to ArrayBlocks, they would not be cut
+    blocks.columns[2] = groups  # ArrayBlocks would not split them
     return fit_blocks(ranker, blocks)
 
 
@@ -121,7 +121,7 @@ def on_dask(ranker, rows, y, groups, folder):
 
 
 def kept_by_dask(ranker, rows, y, groups, folder):
-    """Partitions that stay in memory and cut no group: objectives that add up over groups are evaluated there."""
+    """Persisted partitions of whole groups: objectives that are sums over groups are evaluated there."""
     da = pytest.importorskip("dask.array")
     from apexrank.distributed import collection_blocks
 
@@ -160,7 +160,7 @@ MEMORY = {}
 
 
 def memory_fit(family):
-    """Fitted once for all designs."""
+    """Fit once for all designs."""
     if family not in MEMORY:
         ranker, y, groups = (FAMILIES | ROUGH)[family]
         MEMORY[family] = in_memory(clone(ranker), X, y, groups, None)
@@ -210,7 +210,7 @@ def test_single_precision(family, design, tmp_path):
 
 @pytest.mark.parametrize("family", ["retargeting, squared", "listwise, listnet", "crucial pairs"])
 def test_letor_files(family, tmp_path):
-    """Two files, of which the second has a feature less and the query ids of the first again."""
+    """Two files; the second has one feature less and repeats the query ids of the first."""
     ranker, _, _ = FAMILIES[family]
     rows = np.round(X, 3) * (np.arange(N) < 150)[:, None] ** [0, 0, 1]
     for name, part in (("a.txt", slice(0, 150)), ("b.txt.gz", slice(150, N))):
@@ -275,7 +275,7 @@ def test_logistic_regression_is_that_of_scikit_learn(alpha):
 
 
 def test_workers_evaluate_whole_groups_and_nothing_else(monkeypatch):
-    """A group that is cut, a single group and a form that does not add up are evaluated in the caller's memory."""
+    """A split group, a single group and a non-additive form are evaluated in the caller's memory."""
     da = pytest.importorskip("dask.array")
     from apexrank.distributed import collection_blocks
     from apexrank.problem.block_design import BlockDesign
@@ -307,7 +307,7 @@ def _scores(part, w):
 
 
 def test_group_weights_are_of_all_rows():
-    """They are no column of the blocks: the objective is evaluated where they are."""
+    """They are not a column of the blocks, so the objective is evaluated in the caller's memory."""
     da = pytest.importorskip("dask.array")
     from apexrank.distributed import collection_blocks
 

@@ -31,7 +31,7 @@ def angle(w, u):
 
 
 def lipschitz_fit(scores, y, slope):
-    """By bounded least squares in the first value and the steps."""
+    """Bounded least squares in the first value and the steps."""
     order, n = np.argsort(scores), len(y)
     widest = np.concatenate([[np.inf], slope * np.diff(scores[order])])
     bounds = np.concatenate([[-np.inf], np.zeros(n - 1)]), widest
@@ -104,7 +104,7 @@ def test_the_link_is_rising_and_no_steeper_than_asked(slope):
 
 
 def test_the_training_error_may_rise():
-    """Not a descent method: heavy tails, where one step overshoots."""
+    """Not a descent method: with heavy tails a step overshoots."""
     X, y, _ = single_index("cube", 2000)
     history = Isotron(max_iter=200).fit(X, y).history_
     assert (np.diff(history) > 0).any()
@@ -144,7 +144,7 @@ def test_a_constant_is_fitted_at_once():
 
 @pytest.mark.parametrize("slope", [None, 2.0], ids=str)
 def test_units_play_no_part(slope):
-    """X in other units turns the coefficients, y in other units the predictions, and nothing else."""
+    """Other units of X rescale the coefficients, other units of y the predictions, and nothing else changes."""
     X, y, _ = single_index("tanh", noise=0.3)
     model, other = Isotron(slope).fit(X, y), Isotron(slope).fit(8 * X, 4 * y + 1)
     np.testing.assert_allclose(other.coef_, model.coef_ / 2, rtol=1e-9)

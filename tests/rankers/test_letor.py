@@ -29,7 +29,7 @@ def fitted(queries):
 
 
 def seen(part, X, groups):
-    """Features of a part: standardised over all rows for the linear one, also inside queries for the others."""
+    """Features of a part: standardised over all rows for the linear part, also within queries for the others."""
     if part == "linear":
         return (X - X.mean(axis=0)) / X.std(axis=0)
     centred = X - np.column_stack([mean_of(column, groups) for column in X.T])
@@ -38,7 +38,7 @@ def seen(part, X, groups):
 
 
 def out_of_fold(ranker, X, y, groups):
-    """Scores of each part by the models that did not see the row's query, found from the folds alone."""
+    """Scores of each part by the models that did not see the row's query, from the folds alone."""
     lists = np.unique(groups, return_inverse=True)[1]
     fold = (np.random.RandomState(0).permutation(lists.max() + 1) % ranker.n_folds)[lists]
     columns = []
@@ -51,7 +51,7 @@ def out_of_fold(ranker, X, y, groups):
 
 
 def retargeting_loss(scores, y, groups):
-    """Half the squared distance of scores to targets ordered by grade with margins y, mean over mixed queries."""
+    """Half the squared distance of scores to targets ordered by grade with margins y, averaged over mixed queries."""
     values = []
     for group in np.unique(groups):
         own = groups == group
@@ -181,7 +181,7 @@ def test_the_time_budget_ends_after_two_folds(queries, monkeypatch):
     assert sum(ranker.weights_.values()) == pytest.approx(1)
     clock = iter(range(100))
     monkeypatch.setattr(letor, "perf_counter", lambda: float(next(clock)))
-    # at a second a fold the fourth would end after 4 s, with the second that passes before the first
+    # at one second per fold the fourth would end after 4 s, including the second before the first
     assert len(LetorRanker(LINEAR, time_budget=4.5).fit(X, y, groups=groups).models_) == 3
     assert len(LetorRanker(LINEAR, time_budget=60).fit(X, y, groups=groups).models_) == 5
 

@@ -22,7 +22,7 @@ LINK_FUNCTIONS = {
 
 
 def skew_rows(name, n=5000, d=20, noise=0.1, seed=0):
-    """Standardised gamma features, far from elliptic, and y = g(x·u) + noise."""
+    """Standardised gamma features, far from elliptical, and y = g(x·u) + noise."""
     rng = np.random.default_rng(seed)
     X = rng.gamma(0.5, size=(n, d))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -57,7 +57,7 @@ def test_direction_is_recovered(name, seed):
 
 
 def test_isotonic_links_predict_best_with_noise():
-    """The slope 1/s flattens the steepest places, and the cost's own link follows the noise."""
+    """The slope 1/s flattens the steepest places, and the link of the cost follows the noise."""
     X, y, _, signal = skew_rows("logistic", noise=1.0, seed=1)
     train, test = slice(0, 4000), slice(4000, None)
     errors = [
@@ -211,7 +211,7 @@ def test_a_link_through_knots():
 
 @pytest.mark.parametrize("slope", [0.8, 3.0, np.inf])
 def test_intervals_hold_every_link_through_the_knots(slope):
-    """Every knot bounds the link on both sides of itself; the nearest ones must bound it as much as all of them."""
+    """Every knot bounds the link on both sides; the nearest knots must bound it as tightly as all of them."""
     knots, values = np.array([0.0, 1.0, 3.0]), np.array([0.0, 0.5, 2.0])
     link = Link(knots, values, slope)
     theta = np.linspace(-2, 5, 141)
@@ -411,7 +411,7 @@ def test_bad_input_of_the_listwise_loss(data):
 
 
 def tied_rows(seed, n_different, n, d):
-    """Rows that occur many times, in columns so many that BLAS rounds equal rows differently, with a noisy y."""
+    """Repeated rows in so many columns that BLAS rounds equal rows differently, with a noisy y."""
     rng = np.random.default_rng(seed)
     base, rows = rng.normal(size=(n_different, d)), rng.integers(0, n_different, n)
     y = np.tanh(base @ np.linspace(-1, 1, d))[rows] + 0.5 * rng.normal(size=n)

@@ -63,7 +63,7 @@ def test_gradients_and_hessians_by_finite_differences(lists, kind, one_list):
 
 @pytest.mark.parametrize("kind", [SquaredTargets, SoftmaxTargets])
 def test_offsets_are_the_best(lists, kind):
-    """Value with the offset of each list found by a search over the divergence as it is written."""
+    """Value with the offset of each list found by a search over the divergence as defined."""
     targets, groups, weight, scores = lists
 
     def cost(beta):
@@ -164,7 +164,7 @@ def test_listnet_is_its_cross_entropy(data):
 
 def test_listnet_is_the_first_step_of_retargeting(data):
     X, y, groups = data
-    some = groups != 3  # a list of one relevance has a say in ListNet only
+    some = groups != 3  # a list with one relevance matters only in ListNet
     alpha = 1 / len(np.unique(groups[some]))
     listnet = ListwiseRanker("listnet", alpha=alpha, tol=1e-9).fit(X[some], y[some], groups=groups[some])
     first = PublishedRetargeting("kl", max_alternations=1, start=np.exp(y), tol=1e-9)

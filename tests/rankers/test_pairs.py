@@ -17,7 +17,7 @@ def graded():
     return X, np.digitize(quality, [-1, 0, 1, 2]), groups
 
 
-# the gradient jumps at the kinks of the hinge loss, by about 1e-3 with so few rows
+# the gradient jumps at the kinks of the hinge loss, by about 1e-3 for this few rows
 @pytest.mark.parametrize(
     ("loss", "tol"), [("exponential", 1e-6), ("logistic", 1e-6), ("squared_hinge", 1e-6), ("hinge", 3e-3)]
 )

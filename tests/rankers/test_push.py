@@ -54,7 +54,7 @@ def test_fitted_objective_is_the_oracle_plus_penalty(wdbc):
 def test_a_push_trades_the_whole_list_for_its_top(wdbc):
     X, y = wdbc
     soft, hard = (PNormPush(p=p).fit(X, y).decision_function(X) for p in (1, 64))
-    # on the training data each wins at its own exponential objective, and the top improves
+    # on the training data each has the lowest objective of its own, and the top improves
     assert push_objective(soft, y == 1, p=1) < push_objective(hard, y == 1, p=1)
     assert push_objective(hard, y == 1, p=64) < push_objective(soft, y == 1, p=64)
     assert metrics.r_max(y, hard) <= metrics.r_max(y, soft)
@@ -89,7 +89,7 @@ def test_groups_are_ranked_inside_themselves():
     groups = np.repeat(np.arange(40), 25)
     quality = rng.normal(size=1000)
     X = np.column_stack([quality + 0.3 * rng.normal(size=1000), rng.normal(size=1000)])
-    # a query's own level moves all its documents: without groups it drowns the signal
+    # a query-specific level moves all its documents, which hides the signal without groups
     level = 10 * rng.normal(size=40)[groups]
     y = quality + level > np.array([np.median((quality + level)[groups == q]) for q in range(40)])[groups]
     X[:, 0] += level
@@ -203,7 +203,7 @@ def test_choice_of_p_and_alpha(wdbc):
 
 
 def test_choice_of_p_and_alpha_weighs_the_held_out_rows(wdbc):
-    """Weights are repetitions in the scores of the folds, too: rows of weight 0 might not be there."""
+    """Weights are repetitions in the scores of the folds too: rows of weight 0 have no effect."""
     X, y = wdbc[0].to_numpy(), wdbc[1].to_numpy()
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     rows = np.repeat(np.arange(len(y)), weight.astype(int))
@@ -230,7 +230,7 @@ def grouped_rows(noise, n=200, seed=0):
 
 @pytest.mark.parametrize("ranker", [PNormPush, CrucialPairsPush])
 def test_groups_that_only_the_penalty_holds_warn(ranker):
-    """Groups are separated on average, not each: the coefficients are those of the penalty, of the order of 1/alpha."""
+    """Groups are separated on average but not individually: the coefficients are of the order of 1/alpha."""
     X, y, groups = grouped_rows(noise=0.3)
     sizes = []
     for alpha in (1e-4, 1e-2):
@@ -413,7 +413,7 @@ def test_groups_are_kept_whole_for_every_kind_of_cv(wdbc):
 
 
 def far_groups():
-    """Two columns; the first orders most pairs of every group, far apart."""
+    """Two columns; the first orders most pairs of every group, with large differences."""
     rng = np.random.default_rng(0)
     y = np.tile([1, 0, 0, 0], 60)
     X = rng.normal(size=(len(y), 2)) + np.outer(y, [6.0, 0.0])

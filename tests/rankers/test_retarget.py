@@ -37,7 +37,7 @@ def data():
 
 
 def n_lists(y, groups):
-    """Groups with rows of different relevance, which the objective is the mean of."""
+    """Number of groups with different relevances, over which the objective is a mean."""
     return sum(np.ptp(y[groups == q]) > 0 for q in np.unique(groups))
 
 
@@ -86,7 +86,7 @@ def fit_bounded_by_cvxpy(X, y, groups, offset, alpha, low, high):
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("far", [0.0, 30.0])
 def test_bounded_fit_is_the_joint_qp(data, solver, far):
-    """Rows far from zero and one of ones are not moved: with bounds a shift of the scores matters."""
+    """Rows far from zero, and a column of ones, are not shifted: with bounds a shift of the scores matters."""
     X, y, groups = (part[:60] for part in data)
     X, n = np.column_stack([X + far, np.ones(60)]), n_lists(y, groups)
     options = {"offsets": "linear", "alpha": 0.3 / n, "bounds": (1.0, 3.5)}
@@ -388,7 +388,7 @@ def test_alternations_collapse(data, divergence):
 
 
 def test_it_is_not_the_ridge_that_collapses(data):
-    """With hardly any penalty the scores shrink as well: it is the targets that give way."""
+    """With almost no penalty the scores shrink as well, because the targets do."""
     X, y, groups = data
     ranker = PublishedRetargeting(max_alternations=60, alpha=1e-12).fit(X, y, groups=groups)
     size = np.abs(ranker.coef_path_).max(axis=1)
@@ -494,7 +494,7 @@ def test_partial_fit_of_nothing_to_learn():
 
 
 def test_partial_fit_of_a_list_without_a_margin(data):
-    """Levels of equal offset are still to be ordered, and other lists have margins."""
+    """Levels with equal offsets still have to be ordered, and other lists have margins."""
     X, y, groups = data
     ranker = MonotoneRetargeting(offsets="binary").partial_fit(X, y, groups=groups)
     w = ranker.online_.w
@@ -642,7 +642,7 @@ def test_a_row_of_little_weight_has_little_say(lists, divergence):
     np.testing.assert_allclose(
         ranker.fit(X, y, groups=groups, sample_weight=little).coef_, whole, rtol=0.05, atol=0.005
     )
-    if divergence == "kl":  # a common factor of a list's weights is none to a distribution
+    if divergence == "kl":  # a common factor of a list's weights does not change a distribution
         tenth = np.where(groups == 0, 0.1, 1.0)
         np.testing.assert_allclose(
             ranker.fit(X, y, groups=groups, sample_weight=tenth).coef_, whole, rtol=1e-6
@@ -718,4 +718,4 @@ def test_a_score_without_the_groups_of_fit_warns(data, ranker):
         pooled = ranker.score(X, y)
     assert pooled == ndcg(y, ranker.predict(X))
     assert ranker.score(X, y, groups=groups) != pooled
-    assert ranker.fit(X, y).score(X, y) > 0  # one list in both: nothing to warn of
+    assert ranker.fit(X, y).score(X, y) > 0  # one list in both: nothing to warn about

@@ -28,7 +28,7 @@ GRID = {"ps": [1, 4, 16], "alphas": [1.0, 1e-2, 1e-4], "cv": 3}
 
 @pytest.fixture
 def joint(monkeypatch):
-    """Let small data take the way of large ones."""
+    """Use the code path of large data for small data."""
     monkeypatch.setattr(push_module, "SMALL", 0)
 
 
@@ -83,7 +83,7 @@ DESIGNS = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_joint_search_is_that_of_fits_one_by_one(design, weighted, joint, monkeypatch):
-    """Also with columns in different units, one of them far from zero, and weights of 0."""
+    """Columns in different units, one of them far from zero, and weights of 0."""
     rows = X.copy()
     if design in ("sparse", "single"):  # the former is never moved, the latter has too few digits
         rows[:, -1] -= 1e5
@@ -124,7 +124,7 @@ def test_a_joint_path_is_that_of_fits_one_by_one(design, alpha, joint):
 
 @pytest.mark.parametrize("design", ["dense", "blocks", "dask", "torch"])
 def test_what_cannot_be_fitted_together_is_fitted_one_by_one(design, joint):
-    """A limit of p, an L1 norm, and groups; on rows that are not in memory a fold is a weight of 0."""
+    """Infinite p, an L1 norm, and groups; for rows outside memory a fold is a weight of 0."""
     noise = np.random.default_rng(0).normal(size=300)  # of its own: the same rows whatever test ran before
     y = (X[:300, 0] + 0.3 * X[:300, 1] + 0.1 * noise > 1).astype(int)
     given, more = DESIGNS[design](X[:300], y, None)
@@ -146,7 +146,7 @@ def test_groups_are_compared_inside_and_kept_whole(design):
 
 
 def test_any_splitter_will_do(joint):
-    """Rows that are neither trained on nor held out, and rows that are drawn twice."""
+    """Rows that are neither in training nor held out, and rows that are drawn twice."""
     twice = [(np.r_[0:500, 0:300], np.arange(600, 900)), (np.arange(700, 1200), np.arange(100, 400))]
     for cv in (ShuffleSplit(3, train_size=0.5, test_size=0.2, random_state=0), twice):
         folds = list(cv.split(X)) if hasattr(cv, "split") else cv
@@ -158,7 +158,7 @@ def test_any_splitter_will_do(joint):
 
 
 def test_folds_with_many_different_rows(joint, monkeypatch):
-    """Rows differ in the folds that they are in, so that the folds are summed up some at a time."""
+    """Rows belong to different sets of folds, so folds are summed a few at a time."""
     monkeypatch.setattr("apexrank.problem.together.MOST_CELLS", 4)
     cv = ShuffleSplit(5, train_size=0.5, test_size=0.3, random_state=0)
     search = PNormPushCV([1, 8], [1e-2], cv=cv, tol=1e-8).fit(X, Y, sample_weight=WEIGHT)
@@ -213,7 +213,7 @@ def test_a_positive_class_that_sorts_first(joint):
 
 
 def test_separated_classes_warn_once_for_the_fit_that_is_kept(joint):
-    """Only a small ridge holds the coefficients back, which Newton's method has to follow for long."""
+    """The only regularisation is a small ridge, for which Newton's method needs many steps."""
     rows = X[:, :4].copy()
     rows[Y == 1, 0] += 8.0
     rows[Y == 0, 0] -= 8.0
@@ -250,7 +250,7 @@ def test_wide_rows_do_without_hessians(joint, monkeypatch):
 
 
 def test_an_interrupted_search_goes_on_to_the_same_bits(joint, tmp_path, monkeypatch):
-    """Also with another number of threads."""
+    """Also with a different number of threads."""
     whole = PNormPushCV(**GRID).fit(X, Y)
     monkeypatch.setattr(together, "n_threads", lambda: 3)
     passes = []
@@ -284,7 +284,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(joint, tmp_path, monkeyp
 
 
 def test_converged_fits_leave(joint, monkeypatch):
-    """The passes that the hardest fit takes last are over its own column."""
+    """The last passes, for the hardest fit, cover only its own column."""
     sizes = []
     answer = together.joint_rows.__globals__["JointRows"].answer
 

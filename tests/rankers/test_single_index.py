@@ -23,7 +23,7 @@ LINKS = {
 
 
 def skew(name, seed, n=2000, d=6, noise=0.1):
-    """Rows far from elliptic, y = g(x·u) + noise, and u; other links and seeds than those of the experiments."""
+    """Rows far from elliptical, y = g(x·u) + noise, and u; other links and seeds than in the experiments."""
     rng = np.random.default_rng([91, seed])
     X = rng.exponential(size=(n, d)) - 1
     u = rng.normal(size=d)
@@ -113,7 +113,7 @@ def test_the_refined_direction_beats_the_convex_one_and_isotron(name):
         assert model.refined_ == (not np.array_equal(model.coef_, model.convex_coef_))
     refined, convex, isotron = (np.mean(angles) for angles in found.values())
     assert refined <= isotron
-    assert refined <= (1.1 if name == "line" else 0.75) * convex  # a line leaves nothing to gain
+    assert refined <= (1.1 if name == "line" else 0.75) * convex  # a straight line leaves nothing to improve
 
 
 def test_certificates_are_those_of_the_convex_stage():
@@ -217,7 +217,7 @@ def test_intervals_of_the_direction_cover_the_truth_and_shrink_with_the_noise():
 
 
 def test_intervals_are_those_of_plain_refits():
-    """Each draw is a fit with repeated rows, whatever stage the fit took."""
+    """Each draw is a fit with repeated rows, whichever stage the fit used."""
     X, y, _ = skew("line", 0, n=60, d=2)
     for refine in (False, True):
         model = UnknownLinkRegressor(refine=refine, tol=1e-10).fit(X, y)

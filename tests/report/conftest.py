@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-# A sandbox needs rights that containers lack, and the pages are our own.
+# A sandbox needs privileges that containers lack, and the pages are our own.
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
@@ -17,7 +17,7 @@ def find_browser() -> str | None:
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium, or a skip of one line where there is none."""
+    """Chromium, or a one-line skip if there is none."""
     path = find_browser()
     if path is None:
         pytest.skip("no Chromium found: install Debian's package chromium, or set APEXRANK_CHROMIUM")

@@ -62,7 +62,7 @@ def built(request, tmp_path_factory):
 
 
 class Visit:
-    """A page that is open, and everything it did that it should not have done."""
+    """An open page, and everything it did that it should not have done."""
 
     def __init__(self, browser, path, *, viewport=None, scheme="light"):
         self.context = browser.new_context(viewport=viewport or DESKTOP, color_scheme=scheme, offline=True)
@@ -83,7 +83,7 @@ class Visit:
         self.context.close()
 
     def shown(self, selector):
-        """Texts (or drawings) of the elements that can be seen."""
+        """Texts (or drawings) of the visible elements."""
         return self.page.eval_on_selector_all(
             selector,
             "all => all.filter(e => e.getClientRects().length).map(e => e.getAttribute('points') || e.textContent)",

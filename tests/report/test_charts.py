@@ -138,7 +138,7 @@ class TestNames:
 
 
 def spans(drawing, font=FONT):
-    """Left and right ends of the texts of the horizontal axis, at least as wide as they are drawn."""
+    """Left and right ends of the texts on the horizontal axis, with a generous estimate of their widths."""
     ticks = [each for each in parsed(drawing).iter("text") if each.get("class") == "tick"]
     below = [each for each in ticks if each.get("text-anchor") == "middle"]
     half = [font * width_of(each.text) / 2 for each in below]
@@ -148,7 +148,7 @@ def spans(drawing, font=FONT):
 
 
 class TestTicks:
-    """Texts of ticks stand apart from each other and from the label of the axis, in the larger font of phones."""
+    """Tick labels do not overlap each other or the axis label, in the larger font of phones."""
 
     @pytest.mark.parametrize("low", [1, 1000, 9000])
     @pytest.mark.parametrize("n", [2, 6, 12, 40])
@@ -239,7 +239,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
 def test_contrast_of_text_and_lines(scheme):
-    """AA asks for 4.5 of text and 3 of lines (WCAG 2.2, 1.4.3 and 1.4.11)."""
+    """WCAG AA requires a contrast of 4.5 for text and 3 for lines (WCAG 2.2, 1.4.3 and 1.4.11)."""
     block = re.findall(r":root \{(.*?)\}", STYLE, flags=re.DOTALL)[scheme]
     colour = dict(re.findall(r"--(\w+): (#\w{6})", block))
     for text in ("ink", "muted", "accent", "good", "bad"):

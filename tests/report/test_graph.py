@@ -430,7 +430,7 @@ class TestResult:
 
 
 class Reader(HTMLParser):
-    """Text and tags of a page, and whether its tags close."""
+    """Text and tags of a page, and whether its tags are closed."""
 
     VOID = ("meta", "input")
 

@@ -54,7 +54,7 @@ RECIPE = Recipe(target="fraud", id="case")
 
 
 def text_of(html):
-    """Text of a page as it is read, without charts."""
+    """Visible text of a page, without charts."""
     body = html.split("<body>")[1].split("<script>")[0]
     body = re.sub(r"<svg.*?</svg>", "", body, flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
@@ -92,7 +92,7 @@ def test_how_it_was_measured(found, example):
 
 
 def test_no_interval_leaves_no_trace(found):
-    """Neither a dash nor a NaN stands where there is no interval."""
+    """Missing intervals appear neither as a dash nor as NaN."""
     html = build(replace(found, values=found.values[:, :1], gains=found.gains[:, :1]))
     assert f"{100 * found.values[0, 0, 0]:.1f} % </td>" in re.sub(r"\s*</td>", " </td>", html)
     assert not re.search(r"\bnan\b|\binf\b|∞|e\+\d|>[–\s]*–[–\s]*<", text_of(html))

@@ -38,7 +38,7 @@ def poll(seed=0, voters=60, gaps=0.0, **options):
 
 
 def orders(text, weights, **options):
-    """Ballots such as "abc bca", each so many times."""
+    """Ballots such as "abc bca", each cast the given number of times."""
     return aggregate([list(order) for order in text.split()], weights, kind="orders", **options)
 
 
@@ -243,7 +243,7 @@ class TestMajorities:
 
 
 def tau_with_support(method, *, signed=False, missing="ignore"):
-    """Mean rank correlation of an item's place with the number of voters who scored it, of scores that are noise."""
+    """Mean rank correlation of an item's place with its number of scores, for random scores."""
     taus = []
     for seed in range(25):
         rng = np.random.default_rng(seed)
@@ -255,12 +255,15 @@ def tau_with_support(method, *, signed=False, missing="ignore"):
 
 
 class TestGaps:
-    """Few have seen this film: some methods hold it against the film, and are no second opinion on the others."""
+    """Few voters have seen this film:
+
+    Some methods penalise it for that, so their orders are not comparable with the others.
+    """
 
     many, few = "seen by all", "seen by few"
 
     def films(self, **options):
-        """All twelve voters give one film 3 and another 2; a third has two voters, who like it best."""
+        """All twelve voters give one film 3 and another 2; a third film has two voters, who like it best."""
         scores = np.array([[3.0, 2.0, np.nan]] * 10 + [[3.0, 2.0, 5.0]] * 2)
         return aggregate(scores, items=[self.many, "worse", self.few], **options)
 
@@ -597,7 +600,7 @@ def test_bad_input_is_one_line(case):
 
 
 class Outline(HTMLParser):
-    """Tags, ids, and text outside of scripts and styles."""
+    """Tags, ids, and text outside scripts and styles."""
 
     def __init__(self, html):
         super().__init__()

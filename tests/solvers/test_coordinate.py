@@ -18,7 +18,7 @@ def never(step):
 
 
 class Counting:
-    """An objective that counts its evaluations."""
+    """Objective that counts its evaluations."""
 
     def __init__(self, objective):
         self.objective, self.calls = objective, 0

@@ -27,7 +27,7 @@ def wdbc():
 
 
 def tiny(seed=0, n=40, d=4):
-    """Not separable; the last column is noise, so that a penalty removes it."""
+    """Not separable; the last column is noise, which a penalty removes."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     return X, X[:, 0] + 0.5 * X[:, 1] + 1.5 * rng.normal(size=n) > 0.3
@@ -45,7 +45,7 @@ def classification_value(scores, positive, p, weight=None):
 
 
 def classification_count(positive, p):
-    """What the form is divided by: ``(I^p·K)^{1/(p+1)}``."""
+    """Divisor of the form: ``(I^p·K)^{1/(p+1)}``."""
     return (positive.sum() ** p * (~positive).sum()) ** (1 / (p + 1))
 
 

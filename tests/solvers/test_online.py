@@ -12,7 +12,7 @@ SIGMA = 0.5
 
 
 class Stream:
-    """Lists of five rows whose relevance is a noisy function of the features; lists of one relevance are left out."""
+    """Lists of five rows whose relevance is a noisy function of the features, without lists of one relevance."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
@@ -38,7 +38,7 @@ class Stream:
 
 
 def regret(stream, step=None):
-    """After few rounds and after many; with steps of our own if given."""
+    """Regret after few and after many rounds, optionally with custom steps."""
     player, total, found = OnlineGradient(SIGMA, np.zeros(3)), 0.0, []
     for t in range(LONG):
         if step is None:
@@ -58,7 +58,7 @@ def streams():
 
 
 def test_regret_is_logarithmic(streams):
-    """log T makes 16 times as many rounds cost 1.5 times as much here, √T would make it 4 times, T 16 times."""
+    """With log T, 16 times as many rounds cost 1.5 times as much here; with √T 4 times, with T 16 times."""
     found = np.array([regret(stream) for stream in streams])
     assert (found > 0).all()
     short, long = found.mean(axis=0)
@@ -71,13 +71,13 @@ def test_regret_is_logarithmic(streams):
 )
 @pytest.mark.slow
 def test_other_steps_have_more_regret(streams, step):
-    """What the test above asks for is not had for nothing."""
+    """The test above is able to fail."""
     short, long = np.mean([regret(stream, step) for stream in streams], axis=0)
     assert long > 2.5 * short
 
 
 def test_steps_are_one_over_sigma_t():
-    """With losses ``−x_t·w`` and σ = 1 the point after t rounds is the mean of the x so far."""
+    """With losses ``−x_t·w`` and σ = 1 the point after t rounds is the mean of the x seen."""
     player = OnlineGradient(1.0, np.zeros(1))
     for t, x in enumerate([4.0, 2.0, 9.0], 1):
         before = player.w.copy()

@@ -27,10 +27,10 @@ def wdbc():
 )
 def test_lbfgs_and_coordinate_descent_agree_on_the_scores(wdbc, price, side):
     X, positive = wdbc
-    # the columns of wdbc are nearly collinear, which greedy coordinate descent dislikes: three of them are kept
+    # the columns of wdbc are nearly collinear, which slows down greedy coordinate descent: three of them are kept
     X = X[:, [1, 2, 4]]
     problem = Problem(X, Push(positive, price=price, side=side), penalty=0.0)
-    # its line search sees values, whose rounding hides slopes of less than about sqrt(eps) = 1.5e-8 of them
+    # its line search uses values, whose rounding hides slopes below about sqrt(eps) = 1.5e-8 of them
     fast = LBFGS(tol=2e-8).solve(problem, np.zeros(3))
     papers = CoordinateDescent(t_max=5000, tol=1e-10).solve(problem, np.zeros(3))
     assert fast.converged
@@ -137,7 +137,7 @@ def test_hessian_by_finite_differences(wdbc, price, side, weighted):
 def test_newton_and_lbfgs_find_the_same_minimum(wdbc, p, alpha):
     X, positive = wdbc
     problem = Problem(X, Push(positive, price=Power(p)), alpha)
-    # a gradient of 1e-7 is about what double precision lets a line search on values reach
+    # a gradient of 1e-7 is about the limit of a line search on values in double precision
     fast, newton = (solver.solve(problem, np.zeros(6)) for solver in (LBFGS(tol=1e-7), Newton(tol=1e-7)))
     assert fast.converged
     assert newton.converged
@@ -146,7 +146,7 @@ def test_newton_and_lbfgs_find_the_same_minimum(wdbc, p, alpha):
 
 @pytest.mark.slow
 def test_newton_solves_stiff_problems():
-    # separable with a tiny penalty and unscaled columns: L-BFGS does not get there in 1000 iterations
+    # separable with a tiny penalty and unscaled columns: L-BFGS does not converge in 1000 iterations
     X, y = load_breast_cancer(return_X_y=True)
     problem = Problem(X, Push(y == 0, price=Power(64)), penalty=1e-6)
     assert not LBFGS().solve(problem, np.zeros(30)).converged
@@ -206,5 +206,5 @@ def test_newton_that_keeps_its_hessian_needs_fewer_of_them(keep):
 
 
 def test_a_newton_step_where_nothing_changes_is_zero():
-    """Flat objectives have neither slope nor curvature, and no ridge in their units makes a factor of them."""
+    """Flat objectives have no slope or curvature, so no ridge in their units makes the Hessian positive definite."""
     assert not newton_step(np.zeros((2, 2)), np.zeros(2), np.ones(2), 1e-6).any()

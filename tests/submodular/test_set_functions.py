@@ -239,7 +239,7 @@ def test_gains_of_long_lists_keep_their_digits():
 
 def test_rounding_of_a_users_g_is_repaired():
     def g(k):
-        return np.sqrt(k + 1e12)  # so flat that differences of its rounded values rise and fall
+        return np.sqrt(k + 1e12)  # so flat that differences of its rounded values are not monotone
 
     assert (np.diff(np.diff(g(np.arange(1001.0)))) > 0).any()
     assert (np.diff(Cardinality(g).deltas(1000)) <= 0).all()

@@ -6,5 +6,5 @@ NEEDS = {"apexrank.integrations.torch": "torch", "apexrank.problem.triton_rows":
 
 
 def can_import(module: str) -> bool:
-    """Whether the package that a module of the library is for is installed."""
+    """Whether the optional package of a module is installed."""
     return module not in NEEDS or find_spec(NEEDS[module]) is not None

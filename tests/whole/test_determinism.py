@@ -69,7 +69,7 @@ def crawl():
 
 # ----------------------------------------------------------------------------------------------- random_state
 
-# everything public that takes a random_state, as a function of it that depends on what was drawn
+# every public object with a random_state, as a function whose result depends on it
 SEEDED = {
     "LovaszBregmanKMeans": lambda seed: (
         LovaszBregmanKMeans(4, n_init=1, init="random", max_iter=1, random_state=seed).fit(BALLOTS).labels_
@@ -144,7 +144,7 @@ SEEDED = {
 
 
 def plain(value):
-    """Anything as text that can be compared, all digits of all numbers in it."""
+    """Any object as comparable text, with all digits of all its numbers."""
     if sparse.issparse(value):
         return plain(value.toarray())
     if isinstance(value, np.ndarray | np.generic):
@@ -202,7 +202,7 @@ KINDS = {
 
 
 def kinds_of(name):
-    """What the documentation says a random_state may be; the same as for its neighbours where it says nothing."""
+    """Documented types of a random_state; if undocumented, those of its neighbours."""
     documented = re.search(r"random_state : (.*)", inspect.getdoc(takers_of("random_state")[name]) or "")
     text = documented[1] if documented else "int, Generator or None"
     return [kind for kind in KINDS if kind in text]
@@ -215,7 +215,10 @@ def test_everything_with_a_random_state_is_tested():
 @pytest.mark.parametrize("name", SEEDED)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_seed_decides_everything(name, counted):
-    """Equal seeds of any documented kind: equal answers; other seeds: others. numpy's own state is left alone."""
+    """Equal seeds of any documented kind give equal results, other seeds other results
+
+    Numpy's global state is unchanged.
+    """
     before = plain(list(np.random.get_state()))  # noqa: NPY002
     for kind in kinds_of(name):
         first, second = (plain(SEEDED[name](KINDS[kind](7))) for _ in range(2))
@@ -228,7 +231,7 @@ def test_a_seed_decides_everything(name, counted):
 
 
 def test_a_seed_decides_a_comparison():
-    """`compare_rankers` hands its options on, so that its signature does not tell of a seed."""
+    """`compare_rankers` forwards its options, so its signature does not show a seed."""
     rankers = [Logistic(alphas=(1e-2,))]
     first, second, other = (
         plain(compare_rankers(X, Y, candidates=rankers, folds=2, repeats=1, random_state=seed))
@@ -241,7 +244,7 @@ def test_a_seed_decides_a_comparison():
 
 
 def with_threads(number, compute):
-    """Of BLAS, and of our own loops over links."""
+    """Numbers of threads of BLAS and of our own loops over links."""
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(number):
         patch.setattr("numba.config.NUMBA_NUM_THREADS", number)
         patch.setattr(csr, "LINKS_A_THREAD", 10)
@@ -262,7 +265,7 @@ GRAPH_RANKS += [FairnessGoodness(), ModifiedPageRank()]
 
 @pytest.mark.parametrize("rank", GRAPH_RANKS, ids=str)
 def test_threads_do_not_change_a_graph_rank(rank):
-    """Bit for bit: threads share out rows, and a row is summed by one of them."""
+    """Bit-identical: threads divide the rows, and each row is summed by one thread."""
     weights = np.random.default_rng(2).random(150)
     one, two, three = (
         with_threads(number, lambda: rank.fit((*LINKS, weights)).scores_.copy()) for number in (1, 2, 3)
@@ -293,7 +296,7 @@ def test_threads_of_blas_do_not_change_a_ranking(ranker):
 
 
 def test_workers_do_not_change_a_search():
-    """Folds in threads of one process: the same scores, p and coefficients as one after the other."""
+    """Folds in threads of one process give the same scores, p and coefficients as sequential folds."""
     found = []
     for jobs in (1, 2):
         with parallel_backend("threading"):

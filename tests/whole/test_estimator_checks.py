@@ -68,7 +68,7 @@ from apexrank.rankers.base import BinaryRanker, GivenScores, GradedRanker, Linea
 from apexrank.rankers.kernel import KernelFit
 from apexrank_papers.retargeting.published import PublishedRetargeting
 
-# say how to fit, not what
+# control how to fit, not what
 BASES = {
     AdditiveFit,
     BinaryRanker,
@@ -107,7 +107,7 @@ class DemotingTheFirst(DemotedRank):
 
 
 class OneLayer(ConsensusRank):
-    """The tags of ConsensusRank say that it takes no table, which leaves nothing to check; a layer is one."""
+    """ConsensusRank's tags exclude tables, which would leave nothing to check; a layer is accepted here."""
 
     def __sklearn_tags__(self):
         return GraphRank.__sklearn_tags__(self)
@@ -232,7 +232,7 @@ OF_GRAPHS = [
     OneLayer(),
 ]
 
-# one of each family for the quick run
+# one per family for the quick run
 REPRESENTATIVE = [
     PNormPush,
     CrucialPairsPush,
@@ -257,9 +257,9 @@ ESTIMATORS = PUSHES + OF_GRADES + REGRESSORS + OF_VOTERS + TRANSFORMERS + OF_GRA
 
 
 def beyond_orders(estimator):
-    """The one expected failure: of all points in the plane, orders of two items tell the two sides of a line.
+    """The one expected failure: an order of two items only says on which side of a line a point lies.
 
-    Three blobs are to be found there. With ``euclidean`` above 0 places count too, and they are found.
+    The check expects three blobs. With ``euclidean`` above 0 positions count too, and they are found.
     """
     if isinstance(estimator, LovaszBregmanKMeans) and estimator.euclidean == 0:
         return {
@@ -270,14 +270,14 @@ def beyond_orders(estimator):
 
 @pytest.fixture
 def array_api(monkeypatch):
-    """One check turns on scikit-learn's array API, for NumPy's own arrays, and is left out without this variable."""
+    """One check enables scikit-learn's array API, for NumPy arrays, and is skipped without this variable."""
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
 def every_check():
-    """Parametrise with all checks; those of all but the first setting of a few classes only in the full run.
+    """Parametrise with all checks; for a few classes, only the first setting runs in the quick tier.
 
-    scikit-learn's own ids write each estimator's name anew for every check, which takes a while.
+    scikit-learn's own ids repeat the estimator's name for every check, which takes a while.
     """
     made = parametrize_with_checks(ESTIMATORS, expected_failed_checks=beyond_orders)
     quick = [
@@ -300,7 +300,7 @@ def test_scikit_learn_checks(estimator, check, array_api, counted):
 
 
 def modules():
-    """All modules of the package, but those of optional packages that are not installed."""
+    """All modules of the package, except those of optional packages that are not installed."""
     for module in pkgutil.walk_packages(apexrank.__path__, "apexrank."):
         if not module.name.endswith("__main__"):
             with suppress(ImportError):
@@ -326,7 +326,7 @@ def test_every_estimator_is_checked(counted):
 
 
 def test_two_orders_are_all_that_the_plane_has():
-    """Why the check of clusters cannot pass: labels say on which side of the diagonal a row is."""
+    """Reason why the clustering check cannot pass: labels state on which side of the diagonal a row is."""
     X = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.warns(UserWarning, match="too few different orders"):
         labels = LovaszBregmanKMeans(3, random_state=0).fit(X).labels_

@@ -94,7 +94,7 @@ def scores_of(ranker, X):
 
 
 def fitted(make, X, y, **arguments):
-    """The scores of the rows, checked to be finite as everything that was fitted is."""
+    """Scores of the rows; all fitted values and scores must be finite."""
     ranker = make()
     scores = scores_of(ranker.fit(X, y, **arguments), X)
     assert np.isfinite(scores).all()
@@ -103,12 +103,12 @@ def fitted(make, X, y, **arguments):
     return scores
 
 
-# what trees of scikit-learn say of numbers beyond single precision, and of long indices
+# errors of scikit-learn's trees about numbers beyond single precision, and about long indices
 TREES = "too large for dtype('float32')", "int64 index based sparse matrices"
 
 
 def fitted_or_refused(make, X, y, **arguments):
-    """The scores of the rows; None after a line of refusal, which is an InputError unless trees say it."""
+    """Scores of the rows, or None after a one-line error, which must be an InputError unless trees raise it."""
     try:
         return fitted(make, X, y, **arguments)
     except ValueError as error:
@@ -124,13 +124,13 @@ def check_one_line(error):
 
 
 def ranks_first_column(X, scores):
-    """Whether scores rise with the first column more than by chance."""
+    """Whether scores increase with the first column more than by chance."""
     order = np.argsort(np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)[:, 0])
     return np.corrcoef(np.argsort(np.argsort(scores)), np.argsort(order))[0, 1] > 0.3
 
 
 def is_by_trees(make):
-    """Trees compute in single precision: they refuse what is beyond it, or constant in it."""
+    """Trees compute in single precision and reject values that overflow it or are constant in it."""
     return isinstance(make(), PushBoost)
 
 
@@ -147,7 +147,7 @@ MAY_REFUSE = [(size, size) for size in (5e-322, 1e-300, 1e150, 1e300)] + [(1e-15
 @DOCUMENTED
 @every_ranker
 def test_features_of_any_size(make, counted):
-    """Dense and sparse, all columns alike or one against the other: ranked or refused, never overflowing."""
+    """Dense and sparse, all columns alike or one against the other: ranked or rejected, never overflowing."""
     X, y = table()
     for size in FIT:
         for rows in (X / 4 * size, sparse.csr_array(X / 4 * size)):
@@ -165,7 +165,7 @@ def test_features_of_any_size(make, counted):
 
 @DOCUMENTED
 def test_a_column_too_small_to_see_changes_nothing():
-    """Likelihoods, kernels of far rows: their coefficient is 0, whatever else there is."""
+    """Likelihoods and kernels of distant rows: their coefficient is 0, whatever the other rows."""
     X, y = table()
     tiny = np.random.default_rng(0).random((len(X), 2)) * 1e-120
     plain = PNormPush(4).fit(X, y)
@@ -364,7 +364,7 @@ def with_index(X, kind):
 
 
 def in_halves(X):
-    """Every entry given as two halves, which belong together."""
+    """Every entry stored as two halves, which must be added."""
     n, d = X.shape
     columns = np.tile(np.repeat(np.arange(d), 2), n)
     return sparse.csr_array(
@@ -373,7 +373,7 @@ def in_halves(X):
 
 
 def with_zeros(X):
-    """A third column whose every entry is a zero that is written down."""
+    """A third column of explicitly stored zeros."""
     wide = sparse.csr_array(np.column_stack([X, np.ones(len(X))]))
     wide.data[2::3] = 0.0
     return wide
@@ -390,13 +390,13 @@ def locked_sparse(X):
 @every_ranker
 @pytest.mark.slow
 def test_tables_of_any_make(make, counted):
-    """All of them hold the column that ranks, so all are ranked by it."""
+    """All of them contain the informative column, so all are ranked by it."""
     X, y = table()
     for name, change in SHAPES.items():
         rows = change(X)
         before = rows.copy()
         scores = fitted_or_refused(make, rows, y)
-        if scores is None:  # trees of scikit-learn take indices of four bytes only
+        if scores is None:  # scikit-learn's trees accept only four-byte indices
             assert isinstance(make(), PushBoost)
             assert rows.indices.dtype == np.int64
         elif name != "bool":
@@ -475,7 +475,7 @@ def test_an_impossible_p_is_refused_in_one_line(make, p):
 
 
 def slow_push(X, y, w, p, alpha):
-    """Value and gradient of the P-Norm Push in extended precision, one row after the other."""
+    """Value and gradient of the P-Norm Push in extended precision, row by row."""
     X, w = X.astype(np.longdouble), w.astype(np.longdouble)
     up, down = -(X[y == 1] @ w), X[y == 0] @ w * p
     shares = [np.exp(part - part.max()) for part in (up, down)]
@@ -490,7 +490,7 @@ def slow_push(X, y, w, p, alpha):
 @pytest.mark.parametrize("p", [1, 1 + 1e-12, 4, 64, 1e3])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_certificates_agree_with_extended_precision(p, size):
-    """The gap that is reported is that of a slow computation: |gradient|²/(2·alpha), and no more than asked for."""
+    """The reported gap equals that of a slow computation, |gradient|²/(2·alpha), and is at most the requested one."""
     X, y = table()
     X, alpha = X * size, 1e-2 * size**2
     ranker = PNormPush(p, alpha=alpha).fit(X, y)
@@ -505,7 +505,7 @@ def test_certificates_agree_with_extended_precision(p, size):
 @DOCUMENTED
 @pytest.mark.parametrize("p", [1e6, np.inf])
 def test_the_limit_of_p_is_approached(p):
-    """The objective differs from its limit by no more than log(number of negatives)/p, at the minimum too."""
+    """The objective differs from its limit by at most log(number of negatives)/p, also at the minimum."""
     X, y = table()
     ranker = PNormPush(p, alpha=1e-2, tol=1e-7).fit(X, y)
     limit = PNormPush(np.inf, alpha=1e-2, tol=1e-7).fit(X, y)
@@ -552,7 +552,7 @@ GRAPH_RANKS = [
 @pytest.mark.parametrize("rank", GRAPH_RANKS, ids=str)
 @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-150, 1e150, 1e300])
 def test_weights_of_links_of_any_size(rank, size):
-    """Shares of a vertex's weights are what counts: the unit of all weights changes nothing."""
+    """Only shares of a vertex's weights count: the unit of all weights does not matter."""
     plain = rank.fit((*EDGES, np.ones(5))).scores_
     scaled = rank.fit((*EDGES, np.full(5, size))).scores_
     assert np.isfinite(scaled).all()
@@ -577,7 +577,7 @@ METHODS = ["lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum",
 
 @pytest.mark.parametrize("size", [5e-322, 1e-300, 1e-150, 1e150, 1e300])
 def test_ballots_of_any_size(size):
-    """One voter's order, given three times, is the answer whatever the unit of the scores."""
+    """A single voter's order, given three times, is the result for any unit of the scores."""
     ballots = np.tile([3.0, 1.0, 2.0, 0.0], (3, 1)) * size
     for method in METHODS:
         result = aggregate(ballots, method=method)
@@ -608,7 +608,7 @@ RARE = np.float32([[1.25], [0.75], [0.5]])
 
 @pytest.fixture(scope="module")
 def lopsided():
-    """Ten million rows of one class, of fifteen kinds, before three of the other; and how many there are of each."""
+    """Ten million rows of one class, in fifteen kinds, and three of the other class; with the count of each kind."""
     grid = np.float32(np.arange(15) / 14)[:, None]
     X = np.resize(grid, (MANY + 3, 1))
     X[MANY:] = RARE
@@ -621,7 +621,7 @@ def lopsided():
 )
 @pytest.mark.slow
 def test_ten_million_rows_against_three(lopsided, rare, solver, counted):
-    """Fit, threshold and measures are those of the fifteen kinds of rows, weighted, in little more than a pass."""
+    """Fit, threshold and measures equal those of the fifteen weighted kinds of rows, at little more than one pass."""
     X, kinds, times = lopsided
     y = np.full(len(X), 1 - rare, dtype=np.int8)
     y[MANY:] = rare
@@ -645,7 +645,7 @@ def test_ten_million_rows_against_three(lopsided, rare, solver, counted):
 
 
 def test_overflow_is_an_error_here():
-    """The tests above can fail: a warning of numpy is an error in this suite, a documented one is let through."""
+    """The tests above can fail: a numpy warning is an error in this suite, a documented one is allowed."""
     with pytest.raises(RuntimeWarning, match="overflow"):
         np.float64(1e308) * 10
     with warnings.catch_warnings():
@@ -655,7 +655,7 @@ def test_overflow_is_an_error_here():
 
 
 def test_rows_at_an_odd_address():
-    """As Dask sends them: some BLAS kernels crash on them unless they are aligned first."""
+    """Arrays as Dask sends them: some BLAS kernels crash unless they are aligned first."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = X[:, 0] + rng.normal(size=200) > 1

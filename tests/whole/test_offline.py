@@ -54,7 +54,7 @@ OPTIONAL = (
 
 
 def listen():
-    """Note and refuse whatever would leave the machine; sockets of this machine's file system may be used."""
+    """Record and reject every connection that would leave the machine; local sockets are allowed."""
     tried = []
 
     def hook(event, arguments):
@@ -67,7 +67,7 @@ def listen():
 
 
 def import_everything():
-    """Import all modules of both packages, but for those whose optional package is not installed."""
+    """Import all modules of both packages, except those whose optional package is not installed."""
     import apexrank
     import apexrank_papers
 
@@ -117,7 +117,7 @@ def run_verbs():
 
 
 def program():
-    """What runs in a process of its own: with "connect" one that does what it must not."""
+    """Program of the child process; with "connect" it opens a connection, which must be detected."""
     tried = listen()
     found = {}
     if sys.argv[1:] == ["connect"]:

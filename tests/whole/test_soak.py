@@ -92,7 +92,7 @@ FRAME = pl.DataFrame({"x": X[:, 0], "kind": ["red", "blue"] * 10, "fraud": Y})
 TABLE = Table(FRAME)
 MODEL = TableRanker.fit(TABLE, Recipe("fraud", categorical=["kind"]), PNormPush(2, alpha=0.1))
 
-# every public estimator, and what it is fitted on
+# every public estimator and its training data
 ESTIMATORS = {
     PNormPush: (PNormPush(4, alpha=0.1), (X, Y)),
     PNormPushCV: (PNormPushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
@@ -148,7 +148,7 @@ def fitted(kind):
 
 
 def answer(estimator, rows=None):
-    """What a fitted estimator says of its training data, or of other rows of the same groups, as bytes."""
+    """Results of a fitted estimator on its training data, or on other rows of the same groups, as bytes."""
     _, data, *options = ESTIMATORS[type(estimator)]
     groups = options[0] if options and "groups" in options[0] else {}
     for name in ("decision_function", "predict", "transform"):
@@ -176,7 +176,7 @@ def test_every_public_estimator_is_here():
 
 
 def memory():
-    """Bytes that this process occupies now; where the system does not say, the most it ever did."""
+    """Current memory of this process in bytes, or its peak if the system does not report it."""
     gc.collect()
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -185,7 +185,7 @@ def memory():
 
 
 def growth(steps, number):
-    """Bytes and objects of Python by which the process grows in the last two thirds of so many steps."""
+    """Growth in bytes and Python objects during the last two thirds of the given steps."""
     run = islice(cycle(steps), number)
     for step in islice(run, number // 3):
         step()
@@ -196,7 +196,7 @@ def growth(steps, number):
 
 
 def steps_of(folder):
-    """About three hundred things to do, from everything the library does, the quicker ones more often."""
+    """About three hundred actions from the whole library, quicker ones more often."""
     rankers = [
         fitted(kind) for kind in (PNormPush, RankBoost, ListwiseRanker, MonotoneRetargeting, CrucialPairsPush)
     ]
@@ -248,7 +248,7 @@ def steps_of(folder):
 def test_ten_thousand_fits_and_ranks_do_not_grow_the_process(tmp_path, counted):
     steps, number = steps_of(tmp_path), 10_000
     each = list(dict.fromkeys(steps))
-    for step in each * 20:  # whatever is loaded, compiled and kept is there before the count begins
+    for step in each * 20:  # load, compile and cache everything before counting
         step()
     grown, objects = growth(steps, number)
     assert grown < 1_000_000
@@ -268,9 +268,9 @@ print(*growth([lambda: kept.append((np.ones(40_000), [object() for _ in range(9)
 
 @pytest.mark.slow
 def test_a_leak_would_be_seen():
-    """The measure itself: what every step keeps is far beyond both bounds.
+    """Test of the measurement: a leak in every step is far above both limits.
 
-    In a process of its own, as what earlier tests hand back to the system would count against it.
+    Runs in a separate process, because memory freed by earlier tests would count against it.
     """
     run = subprocess.run([sys.executable, "-c", LEAK], cwd=ROOT, capture_output=True, text=True, check=True)
     grown, objects, kept = map(int, run.stdout.split())
@@ -314,7 +314,7 @@ def test_eight_threads_rank_tables_and_files(tmp_path):
 
 @pytest.mark.slow
 def test_eight_threads_share_a_large_graph():
-    """Large enough that each of the eight starts threads of its own."""
+    """Large enough that each of the eight starts its own threads."""
     links = np.random.default_rng(0).integers(0, 20_000, (2, 450_000))
     alone = PageRank().fit(tuple(links)).scores_.tobytes()
     assert set(in_eight_threads(lambda _: PageRank().fit(tuple(links)).scores_.tobytes(), 8)) == {alone}
@@ -326,7 +326,7 @@ def test_eight_threads_share_a_large_graph():
 @quiet
 @every_estimator
 def test_copies_answer_as_the_original(kind, counted):
-    """Pickled by every protocol, copied, and written by joblib; unfitted ones come back with their parameters."""
+    """Pickled with every protocol, copied, and written by joblib; unfitted estimators keep their parameters."""
     model = fitted(kind)
     file = io.BytesIO()
     joblib.dump(model, file)
@@ -346,7 +346,7 @@ def test_copies_answer_as_the_original(kind, counted):
 
 
 def numbers_of_text(folder):
-    """Everything that gives numbers to text ids, and tables of measures: what a worker is likely to do."""
+    """Everything that indexes text ids, and tables of measures: typical work of a worker."""
     (Path(folder) / "edges.csv").write_text("source,target\na,b\nb,c\nc,a\n")
     (Path(folder) / "edges.txt").write_text("1000000 2\n2 3\n3 1000000\n")
     return [
@@ -379,12 +379,12 @@ def fitted_on_frame(kind):
 
 @cache
 def models_of_frames():
-    """Fitted before the fork, so that what a worker does with them is seen."""
+    """Fitted before the fork, so that the test sees only the work of the worker."""
     return {kind: fitted_on_frame(kind) for kind in OF_TABLES}
 
 
 def tables(folder):
-    """What needs threads of polars: the answer, or the line of refusal."""
+    """Functions that need polars threads: the result, or the one-line error."""
     answers = []
     for compute in (
         lambda: len(read_table(Path(folder) / "edges.csv")),
@@ -408,7 +408,7 @@ def _report(connection, compute, folder):
 
 
 def in_child(method, compute, folder, patience=100):
-    """What a child process answers; a child that hangs is ended, and fails the test."""
+    """Result of a child process; a child that hangs is killed and fails the test."""
     FRAME.sort("x")  # polars has its threads
     context = multiprocessing.get_context(method)
     ours, theirs = context.Pipe(duplex=False)
@@ -451,7 +451,7 @@ def sleeping(folder):
 
 @pytest.mark.slow
 def test_a_hang_would_be_seen(tmp_path):
-    """The measure itself: a child that never answers is ended."""
+    """Test of the helper: a child that never answers is killed."""
     with pytest.raises(AssertionError, match="the child hangs"):
         in_child(METHODS[0], sleeping, tmp_path, patience=0.5)
     left = multiprocessing.active_children()
