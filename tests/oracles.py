@@ -50,7 +50,7 @@ def push_objective(
     side="top",
     balance=1.0,
 ):
-    """What a ranker minimises, group by group and pair by pair."""
+    """Objective of a ranker, group by group and pair by pair."""
     forms = WITH_EXPONENTIAL_LOSS if loss == "exponential" else WITH_OTHER_LOSSES
     scores, positive = np.asarray(scores, float), np.asarray(positive, bool)
     groups = np.zeros(len(scores)) if groups is None else np.asarray(groups)
@@ -87,7 +87,7 @@ def numerical_gradient(function, x, step=1e-5):
 
 
 def papers_coordinate_descent(M, p, rounds, minimise):
-    """JMLR 2009, Fig. 2, word by word: M has shape (I, K, n); pair weights d_ik are stored and updated."""
+    """JMLR 2009, Fig. 2, literally: M has shape (I, K, n); pair weights d_ik are stored and updated."""
     I, K, n = M.shape
     lam, d = np.zeros(n), np.full((I, K), 1 / (I * K))
     for _ in range(rounds):

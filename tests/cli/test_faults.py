@@ -43,7 +43,7 @@ PRINTING = [
     "graph inspect edges.txt",
 ]
 
-WHOLE = PRINTING[2:4]  # much and little: when the interpreter ends it may say what it could not print
+WHOLE = PRINTING[2:4]  # much and little output: at exit the interpreter may report what it could not print
 
 
 def some_quick(cases, quick=("fit.apex", "rank.csv", "votes.svg", *PRINTING[:3])):
@@ -77,7 +77,7 @@ def folder():
 
 @pytest.fixture(scope="module")
 def warm(folder):
-    """Runs command lines in the folder, where there is a model."""
+    """Runner of command lines in the folder, which contains a model."""
     if not hasattr(signal, "sigtimedwait"):
         pytest.skip("no sigtimedwait: this system cannot wait for signals so")
     warm = WarmCli(folder)
@@ -88,7 +88,7 @@ def warm(folder):
 
 @pytest.fixture
 def cli(warm, folder):
-    """Runs one command; what it leaves in the folder is removed after the test."""
+    """Runner of one command; files that it leaves in the folder are removed after the test."""
     before = set(folder.iterdir())
     yield lambda command, **faults: warm.run(*shlex.split(command), **faults)
     for path in set(folder.iterdir()) - before:
@@ -101,7 +101,7 @@ def cli(warm, folder):
 
 @pytest.fixture
 def here(cli, folder, monkeypatch):
-    """Runs one command in this process, which is quicker, where nothing can happen to it."""
+    """Runner of one command in this process, which is quicker, for cases without faults."""
     monkeypatch.chdir(folder)
 
     def run(command):
@@ -121,14 +121,14 @@ def assert_one_line(ended, code, *words):
 
 
 def other_user():
-    """Who may do less than root, for whom nothing is read-only."""
+    """User with fewer rights than root, for whom nothing is read-only."""
     return {"uid": NOBODY} if os.geteuid() == 0 else {}
 
 
 class TestFullDisk:
     """Writes fail at a limit on the file size, which stands for a full disk because root has no quota."""
 
-    # a scorecard is shorter than the line about it, and the demo, which is slow, writes as the others do
+    # a scorecard is shorter than the line about it, and the slow demo uses the same writer as the others
     @pytest.mark.parametrize(
         "name", some_quick([name for name in OUTPUTS if name not in ("card.md", "demo/train.csv")])
     )
@@ -245,7 +245,7 @@ class TestStandardStreams:
         assert (folder / "roc.png").read_bytes().startswith(b"\x89PNG")
 
     def test_streams_of_the_caller_stay_as_they_were(self, monkeypatch):
-        """Where a program calls the command: its errors, its stderr and its descriptors."""
+        """Commands called from a program: errors, stderr and file descriptors."""
         with open(os.devnull, "w", errors="strict") as stdout:
             monkeypatch.setattr(sys, "stdout", stdout)
             with pytest.raises(SystemExit):
@@ -260,7 +260,7 @@ class TestStandardStreams:
                 assert spare.fileno() == free
 
     def test_an_encoding_that_the_user_chose_is_kept(self):
-        """Latin-1 has no long dash, which is to become a question mark."""
+        """Latin-1 has no em dash, which becomes a question mark."""
         found = subprocess.run(
             [sys.executable, "-c", "from apexrank.cli.app import app; app()", "reproduce", "--list"],
             env=os.environ | {"PYTHONIOENCODING": "latin-1:replace"},
@@ -281,7 +281,7 @@ class TestStandardStreams:
     @pytest.mark.parametrize("closed", [["stdin"], ["stdout"], ["stderr"], ["stdin", "stdout", "stderr"]])
     @pytest.mark.slow
     def test_closed_streams(self, cli, folder, closed):
-        """A file that gets the number of a closed stream must not get what is printed as well."""
+        """A file that gets the descriptor of a closed stream must not receive printed output."""
         assert cli(OUTPUTS["rank.csv"]).code == 0
         wanted = (folder / "rank.csv").read_bytes()
         (folder / "rank.csv").unlink()
@@ -306,7 +306,7 @@ class TestStandardStreams:
 
 
 class TestOutputsThatCannotBe:
-    """They are refused before any work: the inputs of these commands do not even exist."""
+    """They raise an error before any work: the inputs of these commands do not even exist."""
 
     @pytest.mark.parametrize(
         ("name", "words"),
@@ -361,7 +361,7 @@ class TestOutputsThatCannotBe:
         assert_one_line(cli(command, **other_user()), 2, "locked", "ermission")
 
     def test_read_only_file_is_not_replaced(self, cli, folder):
-        """As a shell's ``>`` and editors have it: who makes a file read-only means it."""
+        """A read-only file is not replaced, as with a shell's ``>`` and in editors."""
         shared = folder / "shared"
         shared.mkdir()
         shared.chmod(0o777)
@@ -432,7 +432,7 @@ class TestSignals:
         assert OLD in contents
 
     def test_one_that_is_ignored_stays_so(self):
-        """Under nohup a closed terminal must not stop the work; afterwards the handlers are the caller's again."""
+        """Under nohup a closed terminal must not stop the work; afterwards the caller's handlers are restored."""
         handlers = []
         earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN), signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
@@ -477,7 +477,7 @@ class TestInputs:
 
     @pytest.mark.parametrize("command", ["rank model.apex pipe.csv", "fit pipe.csv --target a"])
     def test_a_pipe_is_not_read_half(self, cli, folder, command):
-        os.mkfifo(folder / "pipe.csv")  # nobody writes into it: a reader would wait for ever
+        os.mkfifo(folder / "pipe.csv")  # nobody writes to it, so a reader would wait forever
         ended = cli(command, kill={"after": 60.0})
         assert_one_line(ended, 2, "'pipe.csv'", "read twice; save the stream to a file first")
 
@@ -491,7 +491,7 @@ class TestInputs:
     @pytest.mark.parametrize("change", ["removed", "emptied", "cut short", "replaced"])
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     def test_a_table_that_changes_while_it_is_read(self, folder, tmp_path, monkeypatch, suffix, change):
-        """After it has been looked at, and before its rows are read: a value, or one line."""
+        """Changed after its inspection and before its rows are read: a value, or a one-line error."""
         path, reader = tmp_path / f"a.{suffix}", getattr(pl, f"read_{suffix}")
         frame = pl.read_csv(folder / "train.csv")
         getattr(frame, f"write_{suffix}")(path)
@@ -521,7 +521,7 @@ class TestInputs:
         assert_one_line(here(f"rank model.apex {name}"), 2, "its name is not UTF-8 text; rename it")
 
 
-# What may write without atomic.py, and why.
+# Places that may write without atomic.py, and the reasons.
 DIRECT = {
     "atomic.py": "the one place",
     "io/tables.py": "polars, into the temporary file of atomic.py",

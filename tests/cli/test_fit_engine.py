@@ -275,7 +275,7 @@ def test_dask_workers_read_the_files(folder, tmp_path):
     "engine", ["blocks", pytest.param("dask", marks=pytest.mark.slow)], ids=["blocks", "dask"]
 )
 def test_parameters_are_chosen_as_in_memory(folder, tmp_path, engine):
-    """All fits of a search go through the blocks together; folds and choice are those of the table in memory."""
+    """All fits of a search share each pass over the blocks; folds and choice equal those of the table in memory."""
     options = [
         "--target",
         "fraud",
@@ -485,7 +485,7 @@ def test_small_files_share_a_block(tmp_path):
 
 @pytest.mark.slow
 def test_dask_names_the_first_bad_row_and_nothing_else(folder, tmp_path):
-    """Two files have a bad value, the later one in fewer rows, so that its task ends first."""
+    """Two files have a bad value; the later one has fewer rows, so its task ends first."""
     frame = claims().with_columns(pl.col("age").cast(pl.String), pl.col("times").cast(pl.Float64))
     bad = frame.with_columns(
         pl.when(pl.col("id") % 200 == 150).then(pl.lit("old")).otherwise(pl.col("age")).alias("age")
@@ -564,7 +564,7 @@ def test_columns_that_only_later_files_have_are_noted(folder, tmp_path):
         UserWarning, match=r"7\.parquet has columns that .*0\.parquet lacks; they are ignored: 'extra'$"
     ):
         read_blocks(folder, "fraud")
-    read_blocks(folder, "fraud", features=["age"])  # no word, as those were asked for
+    read_blocks(folder, "fraud", features=["age"])  # no note, because they were requested
     code, text = run(folder, "--target", "fraud", "--drop", "amount,city", "-o", tmp_path / "m.apex")
     assert code == 0
     (note,) = [line for line in text.splitlines() if line.startswith("note:") and "left out" not in line]

@@ -382,7 +382,7 @@ def test_the_order_of_layers_permutes_the_layer_weights(method, seed):
     assert theirs.scores_ == pytest.approx(ours.scores_, abs=1e-7)
 
 
-# ---------------------------------------------------------------- what a fit leaves behind
+# ---------------------------------------------------------------- fitted attributes
 
 
 @pytest.mark.parametrize(("method", "parameters"), STATIONARY)

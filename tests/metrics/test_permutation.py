@@ -292,7 +292,7 @@ def test_a_penalty_of_a_half_makes_a_metric_on_ties(penalty, tables):
     assert distance(scores=(a, c)) <= distance(scores=(a, b)) + distance(scores=(b, c))
 
 
-# ---------------------------------------------------------------------------------- what the lists hold
+# ---------------------------------------------------------------------------------- contents of the lists
 
 
 @every_measure

@@ -268,7 +268,7 @@ def test_every_objective_is_among_the_cases():
     assert {getattr(objectives, name) for name in objectives.__all__} - {form_of} == written_out
 
 
-# ---------------------------------------------------------------- what the numbers must agree with
+# ---------------------------------------------------------------- agreement of the numbers
 
 
 def close(found: tuple[float, np.ndarray], expected: tuple[float, np.ndarray], rtol: float = 1e-9) -> None:
@@ -529,7 +529,7 @@ def test_a_linear_model_sees_every_layout_alike(case, lists, seed):
             np.testing.assert_allclose(other.hessian(w), expected, rtol=0, atol=1e-9 * scale)
 
 
-# ---------------------------------------------------------------- what these properties have found
+# ---------------------------------------------------------------- bugs found by these properties
 
 
 def test_a_row_of_weight_0_does_not_hide_the_others_of_its_list():

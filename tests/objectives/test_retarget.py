@@ -116,7 +116,7 @@ def test_pav_without_the_weights_of_the_margins_is_not_the_kl_projection():
 
 @pytest.mark.parametrize("divergence", ["i-divergence", "shifted-i-divergence"])
 def test_i_divergence_with_the_best_offset(data, divergence):
-    """Targets of a fixed sum, and the offset that makes the divergence least, found by a line search."""
+    """Targets with a fixed sum, and the offset that minimises the divergence, found by a line search."""
     relevance, groups, theta, weight = data
     objective = Retarget(relevance, groups=groups, divergence=divergence, sample_weight=weight)
     primal = objective.targets(theta).primal
@@ -346,7 +346,7 @@ small = st.integers(2, 12).flatmap(
 
 
 def made(relevance, groups, **options):
-    """The objective, or None where there is nothing to rank, which it must say."""
+    """The objective, or None if there is nothing to rank, in which case it must raise an error."""
     if any(len(set(relevance[groups == g])) > 1 for g in groups):
         return Retarget(relevance, groups=groups, **options)
     with pytest.raises(InputError, match="no pair to rank"):
@@ -376,7 +376,7 @@ def test_invariances(drawn, divergence, order):
     np.testing.assert_allclose(slopes, grad, atol=1e-8)
     higher = Retarget(
         relevance + 5, groups=groups, **options
-    )  # linear offsets do not see the zero of the scale
+    )  # linear offsets do not depend on the zero of the scale
     assert higher.value_and_grad(theta)[0] == pytest.approx(value, rel=1e-9, abs=1e-10)
     for i, j in combinations(range(len(theta)), 2):
         if groups[i] == groups[j] and relevance[i] != relevance[j]:
@@ -403,7 +403,7 @@ def least_eigenvalue(objective, scores):
     return np.linalg.eigvalsh(factor * (np.diag(diagonal) + (U @ S @ U.T).toarray()))[0]
 
 
-# two pairs, each the wrong way round, are two pooled blocks of equal targets; the softmax sees the third row only
+# two reversed pairs form two pooled blocks of equal targets; the softmax has weight on the third row only
 TWO_BLOCKS = np.array([0.0, 1.0, 2.0, 3.0]), np.array([10.0, -10.0, 30.0, -29.9])
 
 
@@ -421,7 +421,7 @@ def test_lemma_8_is_needed():
 
 
 def test_lemma_8_is_tight_on_the_simplex():
-    """Targets of (nearly) 1/2 and 1/2 in two blocks, while the softmax sees the first row only."""
+    """Targets of (nearly) 1/2 and 1/2 in two blocks, while the softmax has weight on the first row only."""
     y = 2.0
     scores = np.array([(1 + np.exp(8)) * y + 8 * np.exp(8), 0.0, 8 + y + 1e-3])
     for penalty, convex in ((0.245, False), (0.25, True)):

@@ -367,7 +367,7 @@ def test_shares_of_rows_and_columns_depend_on_the_seed_alone(lists, library):
     assert not np.allclose(first, other)
 
 
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])

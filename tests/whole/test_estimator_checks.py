@@ -83,7 +83,7 @@ BASES = {
 }
 
 
-# ---------------------------------------------------------------- what fit needs and no check gives
+# ---------------------------------------------------------------- arguments of fit that the checks do not pass
 
 
 class TrustingTheFirst(TrustRank):
