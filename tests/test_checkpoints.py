@@ -160,7 +160,7 @@ def test_the_point_is_part_of_the_question(tmp_path):
     journal.recall(problem, "value", np.zeros(2), lambda: (np.ones(2),))
     journal.close(done=False)
     journal = checkpoints.Journal(tmp_path / "c")
-    with pytest.raises(InputError, match="of another fit"):
+    with pytest.raises(InputError, match="belongs to another fit"):
         journal.recall(problem, "value", np.array([0.0, 1e-300]), lambda: (np.ones(2),))
     journal.close(done=False)
 
@@ -225,7 +225,7 @@ def test_a_refusal_that_somebody_catches_is_not_lost(tmp_path, stop_after, monke
             with suppress(InputError):
                 PNormPush(p=2).fit(X + 1e-6, Y)
 
-    with pytest.raises(InputError, match="is of another fit"), checkpoint(path):
+    with pytest.raises(InputError, match="belongs to another fit"), checkpoint(path):
         fit_ten_times()
     assert path.read_bytes() == kept
 
@@ -248,7 +248,7 @@ def test_every_fit_is_recognised(tmp_path, computed, stop_after, monkeypatch):
     done.clear()
     other = X.copy()
     other[55, 0] += 1e-9
-    with pytest.raises(InputError, match="is of another fit"), checkpoint(tmp_path / "c"):
+    with pytest.raises(InputError, match="belongs to another fit"), checkpoint(tmp_path / "c"):
         fit_parts(other)
     assert len(done) == 1
 
@@ -298,7 +298,7 @@ def test_a_checkpoint_of_another_fit_is_refused(change, tmp_path, stop_after, mo
         y[3] = 1 - y[3]
     ranker = PNormPush(p=2 if change == "p" else 8, alpha=1e-2 if change == "alpha" else 1e-3)
     kept = path.read_bytes()
-    with pytest.raises(InputError, match="is of another fit"), checkpoint(path):
+    with pytest.raises(InputError, match="belongs to another fit"), checkpoint(path):
         ranker.fit(other, y)
     assert path.read_bytes() == kept
 
@@ -389,7 +389,7 @@ def test_a_full_disk_ends_the_checkpoint_not_the_fit(tmp_path):
     with checkpoint(tmp_path / "c", every=0) as journal:
         full = FullFile(journal._file)
         journal._file = full
-        with pytest.warns(UserWarning, match="is kept no longer: No space left on device"):
+        with pytest.warns(UserWarning, match="is no longer kept: No space left on device"):
             again = FITS["newton"]()()
     assert fitted(again) == whole
     assert full.tries == 1

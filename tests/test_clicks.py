@@ -112,7 +112,7 @@ def test_regressed_propensities_of_one_ranker():
     order = np.lexsort((-(X[:, 0] + X[:, 2]), groups))  # the logging ranker
     attraction, truth = np.exp(X @ [0.5, 0.5, 0.0] - 3), np.arange(1, 7.0) ** -1.5
     found = clicks.Clicks(order, place, np.full(600, 1e3), 1e3 * truth[place - 1] * attraction[order])
-    with pytest.raises(InputError, match="shown at one position only"):
+    with pytest.raises(InputError, match="shown at only one position"):
         clicks.harvest_propensities(found)
     p = clicks.regress_propensities(found, X, groups, alpha=0.0, smoothing=0.0)
     np.testing.assert_allclose(p, truth, rtol=1e-2)
@@ -367,7 +367,7 @@ COUNTS = clicks.count_clicks([0, 1], [1, 2], [1, 0])
         (lambda: make_clicks([-1], [1]), "one finite grade of at least 0"),
         (lambda: make_clicks([1], [1, 2]), "scores needs 1 rows"),
         (lambda: make_clicks([1], [1], model="random"), "unknown `model` 'random'"),
-        (lambda: make_clicks([1], [1], noise=2), "`noise` must be a chance"),
+        (lambda: make_clicks([1], [1], noise=2), "`noise` must be a probability"),
         (lambda: make_clicks([2], [1], max_grade=1), "`max_grade` must be a finite number of at least 2"),
         (lambda: make_clicks([2], [1], n_sessions=0), "`n_sessions` must be a whole number"),
         (lambda: clicks.count_clicks([0], [0], [1]), "`position` must be whole numbers of at least 1"),
@@ -381,7 +381,7 @@ COUNTS = clicks.count_clicks([0, 1], [1, 2], [1, 0])
         (lambda: clicks.regress_propensities(COUNTS, [[1.0]], [0]), "a row for each of the 2 documents"),
         (
             lambda: clicks.regress_propensities(COUNTS._replace(clicked=np.zeros(2)), [[1.0], [2.0]], [0, 0]),
-            "no click from which",
+            "no clicks to learn propensities from",
         ),
         (
             lambda: metrics.counterfactual_dcg([2], [1], [1], [1], sessions=[0]),
@@ -398,7 +398,7 @@ COUNTS = clicks.count_clicks([0, 1], [1, 2], [1, 0])
             lambda: metrics.counterfactual_dcg(
                 [1], [1], [1], [1], sessions=[0], estimator="doubly-robust", relevance=[2]
             ),
-            "relevance must be a chance",
+            "relevance must be a probability",
         ),
         (
             lambda: metrics.counterfactual_dcg([0], [1], [1], [1], sessions=[0], estimator="self-normalised"),

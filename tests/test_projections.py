@@ -344,7 +344,7 @@ def test_stored_projections_onto_ordered_levels():
         (lambda: onto_simplex("kl", [-np.inf, -np.inf]), "finite largest value"),
         (lambda: onto_simplex(Squared(weight=(1, 2)), [1.0, 2.0], weight=[1.0, 1.0]), "already has weights"),
         (lambda: onto_simplex("shifted-i-divergence", [1.0, 2.0]), "does not cross the domain's interior"),
-        (lambda: onto_ordered_simplex(Squared(weight=(1, 2)), [1.0, 2.0]), "without own weights"),
+        (lambda: onto_ordered_simplex(Squared(weight=(1, 2)), [1.0, 2.0]), "without weights"),
         (lambda: onto_hyperplane("squared", [1.0, 2.0], [0.0, 0.0], 1.0), "must not be all zeros"),
         (lambda: onto_hyperplane("squared", [1.0, 2.0], [1.0], 1.0), "2 finite numbers"),
         (lambda: onto_hyperplane("logistic", [1.0, 2.0], [1.0, 1.0], 2.5), "<a, x> = 2.5 does not cross"),

@@ -429,7 +429,7 @@ def link_stability(X: Any, y: ArrayLike, y_changed: ArrayLike, alpha: float) -> 
         )
     change = after - before
     if not np.isfinite(change).all():
-        raise InputError("X, y and y_changed must be finite numbers: fill or drop what is missing")
+        raise InputError("X, y and y_changed must be finite numbers: fill or drop missing values")
     whole = _spectral_norm(rows) * float(np.linalg.norm(change))
     return 2 * unit * min(whole, _radius(rows) * float(np.abs(change).sum())) / (len(before) * alpha)
 
@@ -486,7 +486,7 @@ def _checked_rows(X: Any, alpha: float) -> tuple[Any, float]:
         raise InputError(f"X needs two dimensions and at least one row, got shape {rows.shape}")
     entries = np.asarray(rows.data if sparse.issparse(rows) else rows)
     if not np.isfinite(entries).all():
-        raise InputError("the entries of X must be finite numbers: fill or drop what is missing")
+        raise InputError("the entries of X must be finite numbers: fill or drop missing values")
     unit = float(np.abs(entries).max(initial=0.0)) or 1.0
     return rows / unit, unit
 

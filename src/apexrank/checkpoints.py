@@ -86,7 +86,7 @@ class Journal:
         self._checked = weakref.ref(owner)
         if record[:_KEY] != key or (to_check and record[_KEY:] != _pack(compute())):
             self.refusal = self._error(
-                "is of another fit, or its rows have changed, or this computer adds up in another order: "
+                "belongs to another fit, or its rows have changed, or this computer sums in another order: "
                 "delete it to start over, or give another name"
             )
             raise self.refusal
@@ -134,7 +134,7 @@ class Journal:
             raise self._error("is not a checkpoint of apexrank: give another name")
         if start and not cut and start != self._header:
             raise self._error(
-                "is of a fit with other options, or of another version: delete it, or give another name"
+                "belongs to a fit with other options, or to another version: delete it, or give another name"
             )
         found, end = 0, len(self._header)
         while start == self._header and _next_record(file) is not None:
@@ -176,7 +176,7 @@ class Journal:
             os.fsync(self._file.fileno())
         except OSError as error:
             self._writes = False
-            warnings.warn(f"checkpoint {str(self.path)!r} is kept no longer: {error.strerror}", stacklevel=2)
+            warnings.warn(f"checkpoint {str(self.path)!r} is no longer kept: {error.strerror}", stacklevel=2)
 
     def _unwritable(self, error: OSError) -> InputError:
         return self._error(f"cannot be written: {write_failure(error, 'choose another place')}")

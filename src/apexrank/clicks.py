@@ -113,7 +113,7 @@ def harvest_propensities(clicks: Clicks, *, smoothing: float = 1.0) -> np.ndarra
     often = np.bincount(clicks.row)[clicks.row] > 1
     if not often.any():
         raise InputError(
-            "every document was shown at one position only: use the logs of several rankers, or regress_propensities"
+            "every document was shown at only one position: use the logs of several rankers, or regress_propensities"
         )
     own = Clicks(*(column[often] for column in clicks))
     _warn_of_islands(clicks)
@@ -191,7 +191,7 @@ def _propensities(
     check_finite("smoothing", smoothing, 0)
     total = float(clicks.clicked.sum())
     if not total:
-        raise InputError("there is no click from which propensities could be learnt")
+        raise InputError("there are no clicks to learn propensities from")
     design = sparse.csr_array(
         (np.ones(len(lists)), (np.arange(len(lists)), clicks.position - 1)), shape=(len(lists), last)
     )

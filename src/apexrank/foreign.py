@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 HEAD = 1 << 13  # bytes to inspect
-BINARY = "binary data: give the text file that it was made of"
+BINARY = "binary data: give the text file that it was made from"
 _UNPACK = "unpack it"
 _TABLE = "export its table as CSV or Parquet"
 
@@ -32,10 +32,10 @@ _FOREIGN = (
         rb"\x89HDF|ORC[\0-\x08]|Obj\x01|<stata_dta>|\$FL[23]|RD[AX]\d\n",
         f"another program's data file: {_TABLE}",
     ),
-    (rb"\x1f\x8b", f"packed by gzip twice: {_UNPACK} once"),
+    (rb"\x1f\x8b", f"compressed by gzip twice: {_UNPACK} once"),
     (
         rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd|7z\xbc\xaf|x[\x01\x9c\xda]|Rar!",
-        f"packed by another program than gzip: {_UNPACK}",
+        f"compressed by a program other than gzip: {_UNPACK}",
     ),
     (rb"[\0-\xff]{257}ustar", f"a tar archive: {_UNPACK}"),
     (rb"%PDF-|\{\\rtf", "a document (PDF or RTF): export its table as CSV"),
@@ -49,7 +49,7 @@ _FOREIGN = (
         "UTF-16 or UTF-32 text: save the file as UTF-8",
     ),
     (rb"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
-    (rb"apexrank model \d", "a model file of apexrank: give it where a model is asked for"),
+    (rb"apexrank model \d", "a model file of apexrank: give it where a model is expected"),
     (rb"apexrank checkpoint \d", "a checkpoint of apexrank: give it as `checkpoint`"),
     (
         rb"\s*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_][^\n]*\.\s",

@@ -137,7 +137,7 @@ class ZeroOne(Loss):
         return (np.asarray(z) <= 0).astype(float)
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        raise InputError("the zero-one loss has no useful slope: it evaluates rankings, it cannot fit them")
+        raise InputError("the zero-one loss has no useful slope: it evaluates rankings but cannot fit them")
 
 
 LOSSES: Registry[Loss] = Registry("`loss`", Loss, (Exponential, Logistic, Hinge, SquaredHinge, ZeroOne))

@@ -134,7 +134,7 @@ def onto_ordered_simplex(
     """
     atom = DIVERGENCES.get(divergence)
     if getattr(atom, "weight", None) is not None:
-        raise InputError("onto_ordered_simplex needs a divergence without own weights: pass weight instead")
+        raise InputError("onto_ordered_simplex needs a divergence without weights: pass `weight` instead")
     fitted = pav(natural_parameters(atom, theta, natural), indptr, weight, increasing=increasing)
     return onto_simplex(atom, fitted, indptr, weight)
 

@@ -18,7 +18,7 @@ else:
     Figure = Any  # matplotlib is an extra
 
 
-FINDINGS = {1: "agrees", 0: "within noise", -1: "differs"}  # by the sign of what was seen
+FINDINGS = {1: "agrees", 0: "within noise", -1: "differs"}  # by the sign of the observed effect
 ANSWERS = {1: "yes", 0: "cannot tell", -1: "no"}
 
 

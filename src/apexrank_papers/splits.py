@@ -31,7 +31,7 @@ def check_repeated(name: str, number: int) -> None:
     --------
     >>> check_repeated("draws", 1)
     Traceback (most recent call last):
-    apexrank.errors.InputError: draws must be at least 2 to tell an effect from noise, got 1
+    apexrank.errors.InputError: `draws` must be at least 2 to tell an effect from noise, got 1
     """
     if number < 2:
         raise InputError(f"`{name}` must be at least 2 to tell an effect from noise, got {number}")
@@ -131,7 +131,7 @@ def mq2008_folds(hint: str = "") -> list[Fold]:
     folder = data_path("letor", "MQ2008")
     if folder is None:
         raise MissingDataError(
-            f"MQ2008 is not there: put S1.txt to S5.txt (or .gz) into a folder letor/MQ2008 below {DATA_VARIABLE}{hint}"
+            f"MQ2008 is missing: put S1.txt to S5.txt (or .gz) into a folder letor/MQ2008 below {DATA_VARIABLE}{hint}"
         )
     return list(letor_folds(folder))
 

@@ -64,9 +64,9 @@ def stopped(experiment: Experiment, seconds: float, error: Exception) -> dict[st
     --------
     >>> import apexrank_papers as papers
     >>> from apexrank.errors import MissingDataError
-    >>> entry = stopped(papers.get("mq2008"), 0.1, MissingDataError("MQ2008 is not there"))
+    >>> entry = stopped(papers.get("mq2008"), 0.1, MissingDataError("MQ2008 is missing"))
     >>> entry["status"], entry["why"]
-    ('skipped', 'MQ2008 is not there')
+    ('skipped', 'MQ2008 is missing')
     """
     absent = isinstance(error, MissingDataError | MissingExtraError)
     what = str(error) if isinstance(error, ApexrankError) else f"{type(error).__name__}: {error}"

@@ -110,7 +110,7 @@ def test_what_blocks_refuse():
     ):
         aggregate(blocks, method="borda").bootstrap(2 * 10**7)
     for ask in (lambda r: r.voter_ranks(), lambda r: r.plot()):
-        with pytest.raises(InputError, match="blocks of voters keep sums alone"):
+        with pytest.raises(InputError, match="blocks of voters keep only sums"):
             ask(aggregate(blocks))
     with pytest.raises(InputError, match="give them as `sample_weight` of the blocks"):
         aggregate(blocks, [1, 2])

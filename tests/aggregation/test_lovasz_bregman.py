@@ -514,7 +514,7 @@ def test_no_pairs_ask_for_nothing(pairs, weights):
             "scores and orders must have the same items, got 2 and 3",
         ),
         (lambda lb: lb.divergence([1.0, np.nan, 0.0], [0, 1, 2]), "scores must be finite numbers, got nan"),
-        (lambda lb: lb.divergence([1.0, 2.0, 0.0], [0, 1, 1]), "item 1 comes twice"),
+        (lambda lb: lb.divergence([1.0, 2.0, 0.0], [0, 1, 1]), "item 1 occurs twice"),
         (lambda lb: lb.divergence([1.0, 2.0, 0.0], [0, 1, 3]), "there is no item 3"),
         (lambda lb: lb.divergence(np.ones((2, 2, 2)), [0, 1]), "must be vectors or tables of them"),
         (

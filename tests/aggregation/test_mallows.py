@@ -255,7 +255,7 @@ def test_bad_arguments_of_the_posterior():
     posterior = OrderPosterior(X5)
     with pytest.raises(InputError, match="unknown `method` 'gibbs': use one of auto, exact, metropolis"):
         posterior.sample(3, method="gibbs")
-    with pytest.raises(InputError, match="item 0 comes twice"):
+    with pytest.raises(InputError, match="item 0 occurs twice"):
         posterior.probability([0, 0, 1, 2, 3])
 
 

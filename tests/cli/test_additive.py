@@ -108,7 +108,7 @@ def test_columns_of_no_use_are_named(folder):
     refused = run(f"{FIT} --features constant", code=2).stderr
     assert "no column left to use as a feature" in refused
     refused = run(f"{FIT} --drop query --monotone constant=+", code=2).stderr
-    assert "and 'constant' is no feature of the model: leave it out" in refused
+    assert "but 'constant' is not a feature of the model: leave it out" in refused
 
 
 def test_infinite_numbers_are_refused(folder):
@@ -144,10 +144,10 @@ def test_values_that_training_had_not(folder):
         ("--model additive --monotone age=+,age=-", "got 'age=-'"),
         (
             "--model additive --monotone city=+",
-            "only columns of numbers can be monotone, and 'city' is a category",
+            "only columns of numbers can be monotone, but 'city' is a category",
         ),
-        ("--model additive --monotone nope=+", "'nope' is no feature of the model"),
-        ("--model additive --monotone fraud=+", "'fraud' is no feature of the model"),
+        ("--model additive --monotone nope=+", "'nope' is not a feature of the model"),
+        ("--model additive --monotone fraud=+", "'fraud' is not a feature of the model"),
         (
             "--model additive --engine blocks",
             "--engine fits linear models only: other models need the table in memory",
@@ -163,7 +163,7 @@ def test_values_that_training_had_not(folder):
         ),
         ("--model additive --cv --alpha 0.1", "--cv chooses alpha"),
         ("--model additive --cv --engine blocks", "--engine fits linear models only"),
-        ("--model additive --l1-ratio 0.5 --monotone age=+", "cannot be had together"),
+        ("--model additive --l1-ratio 0.5 --monotone age=+", "cannot be combined"),
         ("--model additive --leaves 5", "--model additive has no --leaves: leave it out"),
         ("--model additive --knots 1", "--knots"),
         ("--model additive --pairs -1", "--pairs"),

@@ -243,12 +243,12 @@ class TestAdvice:
         Path("few.soi").write_text(f"{names}2: 1,2\n1: 2,1\n")
         advice = {
             "wide.csv": "leave it out (--drop b)",
-            "long.csv --long v,i,s": "take its rows out",
-            "rows.csv --items-in rows": "take the row out",
-            "few.soi --missing ignore": "take it out of the file",
+            "long.csv --long v,i,s": "drop its rows",
+            "rows.csv --items-in rows": "drop the row",
+            "few.soi --missing ignore": "remove it from the file",
         }
         for command, words in advice.items():
-            told = f"no voter has a score for 'b': {words}, or take --missing last"
+            told = f"no voter has a score for 'b': {words}, or use --missing last"
             assert told in run(f"aggregate {command}", code=2).output
 
 

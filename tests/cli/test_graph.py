@@ -477,7 +477,7 @@ RANK = "graph rank edges.csv"
         ("graph rank gap.csv", "gap.csv line 3: the source of the edge is missing"),
         (
             "graph rank repeated.csv --repeated error",
-            "'a' to 'b' is there already (repeated.csv line 2); take one out, or use --repeated sum",
+            "'a' to 'b' occurs already (repeated.csv line 2); remove one, or use --repeated sum",
         ),
         ("graph rank empty.csv", "empty.csv has no edges"),
         ("graph rank header.csv", "header.csv has column names but no edges"),
@@ -512,7 +512,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --teleport-as outside --ratio 1", "a teleport outside the norm needs a ratio above 1"),
         (
             f"{RANK} --teleport-as outside --explain hub",
-            "outside the norm is no link and cannot be explained",
+            "outside the norm is not a link and cannot be explained",
         ),
         (f"{RANK} --method indegree --max-iter 3", "--method indegree has no --max-iter"),
         (f"{RANK} --method indegree --explain hub", "--method indegree has no --explain"),
@@ -738,7 +738,7 @@ class TestShards:
                 "--workers must be at least 1 and needs --engine dask",
             ),
             ("rank edges.shards --method hits", "use one of guarded, pagerank,"),
-            ("rank edges.shards --undirected", "give columns and rules where it is packed"),
+            ("rank edges.shards --undirected", "give columns and rules when packing it"),
             ("rank edges.shards --distrusted bad.txt", "distrust along the links only"),
             ("inspect edges.shards", "which only graph rank reads"),
             ("compare edges.shards", "which only graph rank reads|takes a graph in memory"),

@@ -430,7 +430,7 @@ def test_missing_values_are_kept_for_boosted_trees(tmp_path, monkeypatch):
     refused = run(f"{command} retarget --impute keep", code=2).stderr
     assert "only boosted trees of grades keep missing values: use --impute median" in refused
     refused = run("compare gaps.csv --target stars --impute keep", code=2).stderr
-    assert "take no missing values: use --impute median" in refused
+    assert "do not accept missing values: use --impute median" in refused
 
 
 @pytest.mark.parametrize("model", ["retarget", "additive-retarget", "boosted", "pairs", "listwise"])

@@ -35,15 +35,15 @@ def folder(tmp_path, monkeypatch):
 FIT = "fit {} --target y --id {} -o new.apex"
 GUESSES = [
     (FIT.format("semi.csv", "name"), "the columns are separated by ';' (--sep names another)", "--sep ;"),
-    (FIT.format("odd.csv", "index"), "the first column has no name: it is taken for an id", None),
+    (FIT.format("odd.csv", "index"), "the first column has no name: it is used as an id", None),
     (FIT.format("semi.csv", "name") + " --engine blocks", "the columns are separated by ';'", None),
     ("rank model.apex semi.csv", "separated by ';'", "--sep ;"),
     ("convert semi.csv new.parquet", "separated by ';'", "--sep ;"),
     ("rank model.apex far.csv", "values are far outside the training range", None),
     ("evaluate model.apex far.csv --measures auc", "values are far outside the training range", None),
     ("fit t.csv --target y -o new.apex", "left out: 'name'", "--id name"),
-    ("graph rank links.csv", "line 1 is taken for the names of columns", "--source left --target right"),
-    ("graph pack links.csv -o new.apex", "line 1 is taken for", "--source left --target right"),
+    ("graph rank links.csv", "line 1 is read as column names", "--source left --target right"),
+    ("graph pack links.csv -o new.apex", "line 1 is read as", "--source left --target right"),
     ("aggregate votes.csv", "votes.csv: ", "--id voter"),
 ]
 

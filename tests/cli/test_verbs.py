@@ -461,7 +461,7 @@ TRAIN = "--target fraud --id case --categorical city"
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (f"fit one-class.csv {TRAIN}", "'fraud' has one value only ('0' (2 rows))"),
+        (f"fit one-class.csv {TRAIN}", "'fraud' has only one value ('0' (2 rows))"),
         (f"fit gap.csv {TRAIN} --impute none", "gap.csv line 8, column 'amount': the value is missing"),
         (f"fit nan.csv {TRAIN} --impute none", "nan.csv line 8, column 'amount': the value is missing"),
         (f"fit inf.csv {TRAIN}", "inf.csv line 8, column 'amount': the value is infinite"),
@@ -539,7 +539,7 @@ TRAIN = "--target fraud --id case --categorical city"
         ("rank model.apex good.csv -o top.docx", "cannot tell the format of 'top.docx'"),
         ("rank model.apex good.csv -o no/top.csv", "there is no folder"),
         ("rank model.apex good.csv -o good.csv", "is also an input"),
-        ("evaluate model.apex one-class.csv", "one value only"),
+        ("evaluate model.apex one-class.csv", "only one value"),
         ("evaluate model.apex no-amount.csv", "no column 'fraud'"),
         ("evaluate model.apex good.csv --roc roc.gif", "cannot tell the format of 'roc.gif'"),
         ("evaluate model.apex", "give a model and a table (MODEL TEST), a table with --scores"),

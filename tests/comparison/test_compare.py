@@ -125,7 +125,9 @@ def test_what_can_be_told_depends_on_the_rows_and_not_on_the_size_of_their_weigh
     said = []
     options = {"candidates": [Logistic()], "repeats": 1, "folds": 2, "top": "10%", "tell": said.append}
     compare_rankers(*line(), sample_weight=weight, **options)
-    assert said == [f"differences of less than about {points} points at the top cannot be told from chance"]
+    assert said == [
+        f"differences of less than about {points} points at the top cannot be distinguished from chance"
+    ]
 
 
 def test_any_classifier_can_be_a_candidate():

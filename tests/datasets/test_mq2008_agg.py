@@ -69,7 +69,7 @@ def test_what_is_no_rank(folder, value):
 
 def test_missing_folder_and_files(tmp_path, folder, monkeypatch):
     monkeypatch.setenv("APEXRANK_DATA", str(tmp_path))
-    with pytest.raises(InputError, match="MQ2008-agg is not there"):
+    with pytest.raises(InputError, match="MQ2008-agg is missing"):
         mq2008_agg_folds()
     (folder / "A4.txt.gz").unlink()
     with pytest.raises(InputError, match=r"lacks A4\.txt"):

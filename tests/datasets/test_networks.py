@@ -102,7 +102,7 @@ def test_a_missing_file_is_named_with_where_to_get_it(monkeypatch, tmp_path, nam
         else:
             monkeypatch.setenv("APEXRANK_DATA", folder)
         with pytest.raises(
-            InputError, match=rf"{re.escape(file)} is not here: get it from .*APEXRANK_DATA"
+            InputError, match=rf"{re.escape(file)} is missing: get it from .*APEXRANK_DATA"
         ) as error:
             loader(name)()
         assert "\n" not in str(error.value)

@@ -118,8 +118,8 @@ def test_a_profile_refuses_counts_that_do_not_fit():
 # change to CURRENT (a .toi file), expected message, and the line it names
 FAULTS = {
     "unknown": ("2: 4", "2: 5", "alternative 5 has no name", 12),
-    "twice": ("2: 4", "2: 4,1,4", "alternative 4 stands twice", 12),
-    "twice tied": ("2: 4", "2: 4,{1,4}", "alternative 4 stands twice", 12),
+    "twice": ("2: 4", "2: 4,1,4", "alternative 4 occurs twice", 12),
+    "twice tied": ("2: 4", "2: 4,{1,4}", "alternative 4 occurs twice", 12),
     "open brace": ("{1,4},3", "{1,4,3", "braces", 11),
     "closed brace": ("{1,4},3", "1,4},3", "braces", 11),
     "nested braces": ("{1,4},3", "{1,{4}},3", "braces", 11),
@@ -147,7 +147,7 @@ FAULTS = {
     "voters": ("VOTERS: 6", "VOTERS: 7", "'7', but 6 is the sum", 5),
     "orders": ("ORDERS: 3", "ORDERS: 4", "'4', but 3 different", 6),
     "total in words": ("VOTERS: 6", "VOTERS: six", "'six', but 6", 5),
-    "name twice": ("NAME 4", "NAME 3", "alternative 3 stands there twice", 10),
+    "name twice": ("NAME 4", "NAME 3", "alternative 3 occurs twice", 10),
     "data type": ("TYPE: toi", "TYPE: soc", "data type is 'soc'", 3),
 }
 
@@ -164,10 +164,10 @@ def test_faults_name_file_and_line(tmp_path, fault):
 
 
 OLD_FAULTS = {
-    "no number": ("4\n1,tea", "four\n1,tea", "no number of alternatives", 1),
+    "no number": ("4\n1,tea", "four\n1,tea", "nor a number of alternatives", 1),
     # the totals are read as a fifth name, and the first order as the totals
-    "too few names": ("4\n1,tea", "5\n1,tea", "'3,2,{1,4},3' is no line of totals", 7),
-    "too many names": ("4\n1,tea", "3\n1,tea", "'4,rum' is no line of totals", 5),
+    "too few names": ("4\n1,tea", "5\n1,tea", "'3,2,{1,4},3' is not a line of totals", 7),
+    "too many names": ("4\n1,tea", "3\n1,tea", "'4,rum' is not a line of totals", 5),
     "no comma": ("4,rum", "rum", "'rum' is not an alternative", 5),
     "voters": ("6,6,3", "7,6,3", "number voters is '7', but 6", 6),
     "sum": ("6,6,3", "6,7,3", "sum of counts is '7', but 6", 6),
@@ -266,7 +266,7 @@ def test_load_by_name(tmp_path):
 def test_the_folder_is_found_by_the_variable(tmp_path, monkeypatch):
     folder = tmp_path / "aggregation" / "preflib"
     monkeypatch.setenv("APEXRANK_DATA", str(tmp_path))
-    with pytest.raises(InputError, match="the PrefLib files are not there"):
+    with pytest.raises(InputError, match="the PrefLib files are missing"):
         preflib_names()
     folder.mkdir(parents=True)
     written(folder, OLD)

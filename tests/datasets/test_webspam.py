@@ -149,9 +149,9 @@ GOOD = {"hostgraph_txt": GRAPH_2007, "labels_txt": "0 spam\n"}
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"hostgraph_txt": ""}, r"hostgraph.txt line 1: this is no host graph"),
-        ({"hostgraph_txt": "\n1:2\n"}, r"hostgraph.txt line 2: this is no host graph"),
-        ({"hostgraph_txt": "0\n"}, r"hostgraph.txt line 1: this is no host graph"),
+        ({"hostgraph_txt": ""}, r"hostgraph.txt line 1: this is not a host graph"),
+        ({"hostgraph_txt": "\n1:2\n"}, r"hostgraph.txt line 2: this is not a host graph"),
+        ({"hostgraph_txt": "0\n"}, r"hostgraph.txt line 1: this is not a host graph"),
         ({"hostgraph_txt": "3\n1:2\n"}, r"hostgraph.txt ends after 1 of the 3 hosts"),
         ({"hostgraph_txt": "1\n0:2\n0:1\n"}, r"hostgraph.txt line 3: the file continues after the 1 hosts"),
         ({"hostgraph_txt": "2\n1:2\n2:1\n"}, r"hostgraph.txt line 3: host 2 is beyond the 2 hosts"),

@@ -278,7 +278,7 @@ class TestWeights:
     def test_those_of_the_fit_are_missed(self, weighted):
         model, frame = weighted
         with pytest.warns(
-            UserWarning, match=r"if the model was fitted with weights, give them here, too"
+            UserWarning, match=r"if the model was fitted with weights, give them here too"
         ) as caught:
             round_scorecard(model, frame)
         assert "\n" not in str(caught[0].message)
@@ -418,7 +418,7 @@ class TestLoss:
     def test_answers_without_rows(self, given):
         X, y = small_problem(0)
         card = round_scorecard(PNormPush(p=2, alpha=0.1).fit(X, y), X, y)
-        with pytest.raises(InputError, match="give these as X, too"):
+        with pytest.raises(InputError, match="give X too"):
             card.loss(**{given: y})
 
     @pytest.mark.slow

@@ -287,7 +287,9 @@ class TestPipelines:
     def test_two_kinds_of_gaps_are_refused(self):
         frame = pd.DataFrame({"kind": ["a", None, np.nan, "a", None, "b"]}, dtype=object)
         model = make_pipeline(OneHotEncoder(), PNormPush(alpha=0.1)).fit(frame, [1, 0, 1, 1, 0, 0])
-        with pytest.raises(InputError, match="OneHotEncoder cannot be exported: it tells None from NaN"):
+        with pytest.raises(
+            InputError, match="OneHotEncoder cannot be exported: it treats None and NaN as different"
+        ):
             to_sql(model)
 
     def test_what_the_model_refuses_is_null(self, database):

@@ -504,7 +504,7 @@ class TestLists:
         names = "".join(f"# ALTERNATIVE NAME {i}: x\n" for i in range(1, n + 1))
         order = ",".join(map(str, [*range(1, n + 1), n]))
         refused(
-            read_preflib, tmp_path / "v.soi", f"{names}1: {order}\n".encode(), f"alternative {n} stands twice"
+            read_preflib, tmp_path / "v.soi", f"{names}1: {order}\n".encode(), f"alternative {n} occurs twice"
         )
 
     def test_short_lists_of_many_voters_are_fine(self):

@@ -249,10 +249,10 @@ class TestFaults:
             (
                 "# x\n\n5 6\n6 5\n5 6\n",
                 {"repeated": "error"},
-                "line 5: the link from 5 to 6 is there already (",
+                "line 5: the link from 5 to 6 occurs already (",
             ),
             ("source target\n1 2\n", {"weight": "w"}, "has no column 'w'; it has 'source', 'target'"),
-            ("alone\n", {}, "line 1: 'alone' is no edge; write source and target"),
+            ("alone\n", {}, "line 1: 'alone' is not an edge; write source and target"),
             ("2 qid:10 1:0.5\n0 qid:10 1:0.1\n", {}, "seems to be a LETOR file of rows to rank"),
             ("# only\n# comments\n", {}, "has no edges"),
             ("", {}, "has no edges"),
@@ -290,7 +290,7 @@ class TestFaults:
         assert "is not a Parquet file" in message_of(as_graph, path)
         pl.DataFrame({"source": ["a", None], "target": ["b", "c"]}).write_parquet(path)
         assert message_of(as_graph, path) == f"{path} row 2: the source of the edge is missing; " + (
-            "fill it in or take the edge out"
+            "fill it in or drop the edge"
         )
 
 
@@ -302,9 +302,7 @@ def test_a_padded_number_is_another_id(tmp_path):
 
 def test_an_edge_is_not_taken_for_names_of_columns(tmp_path):
     (tmp_path / "nohead.csv").write_text("alice,bob\nbob,carol\n")
-    with pytest.raises(
-        InputError, match=r"line 1 was taken for names of columns, but 'bob' is also a vertex"
-    ):
+    with pytest.raises(InputError, match=r"line 1 was read as column names, but 'bob' is also a vertex"):
         edges_of_file(tmp_path / "nohead.csv")
 
 

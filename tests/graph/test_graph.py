@@ -360,7 +360,7 @@ class TestSigned:
         edges = (["a", "b", "a"], ["b", "a", "b"], [1, 1, -1])
         assert as_graph(edges, signed=True, repeated="once").negative.n_edges == 1
         text = message_of(as_graph, edges, signed=True, repeated="error")
-        assert text.startswith("position 2: the link from 'a' to 'b' is there already (position 0)")
+        assert text.startswith("position 2: the link from 'a' to 'b' occurs already (position 0)")
 
     def test_without_weights(self):
         assert "weight=" in message_of(as_graph, ([0], [1]), signed=True)
@@ -522,18 +522,16 @@ class TestErrors:
 
     def test_repeated(self):
         text = message_of(as_graph, (["b", "a", "b"], ["c", "b", "c"]), repeated="error")
-        assert text.startswith(
-            "position 2: the link from 'b' to 'c' is there already (position 0); take one out"
-        )
+        assert text.startswith("position 2: the link from 'b' to 'c' occurs already (position 0); remove one")
         text = message_of(as_graph, (["b", "c"], ["c", "b"]), repeated="error", directed=False)
-        assert text.startswith("position 1: the link from 'c' to 'b' is there already (position 0)")
+        assert text.startswith("position 1: the link from 'c' to 'b' occurs already (position 0)")
         assert as_graph((["b", "c"], ["c", "b"]), repeated="error").n_edges == 2
         # an edge of weight 0 is none, and a dropped loop neither
         assert as_graph(([0, 0], [1, 1], [0, 2]), repeated="error").n_edges == 1
         assert as_graph(([0, 0, 0], [0, 0, 1]), repeated="error", self_loops="drop").n_edges == 1
         multi = nx.MultiDiGraph([("a", "b"), ("a", "b")])
         assert message_of(as_graph, multi, repeated="error").startswith(
-            "the link from 'a' to 'b' is there already;"
+            "the link from 'a' to 'b' occurs already;"
         )
 
     def test_attributes(self):

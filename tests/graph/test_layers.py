@@ -27,9 +27,7 @@ def test_files_of_numbers_and_of_text_share_their_vertices(folder):
 
 def test_frames_of_numbers_and_of_text_are_refused(folder):
     frames = {name: pd.read_csv(f"{name}.csv") for name in ("numbers", "text")}
-    with pytest.raises(
-        InputError, match="'text' names a vertex by the text '1', layer 'numbers' by a number"
-    ):
+    with pytest.raises(InputError, match="'text' names a vertex by text '1', layer 'numbers' by a number"):
         as_layers(frames)
 
 

@@ -174,7 +174,7 @@ BROKEN = {
     "lost edge": (
         "a.csv",
         "x,y\n" + "a,b\n" * 50 + "a,x\n",
-        "line 1 was taken for names of columns, but 'x'",
+        "line 1 was read as column names, but 'x'",
     ),
     "broken JSON": ("a.jsonl", JSON + '{"source": 1,\n', "a.jsonl line 91: "),
     "JSON without id": ("a.jsonl", JSON + '{"source": 1, "target": null}\n', "line 91: the target"),
@@ -206,7 +206,7 @@ def test_a_repeated_link_is_named_with_both_of_its_lines(tmp_path, ids, directed
     path.write_text("".join(f"{a} {b}\n" if ids == "whole" else f"v{a} v{b}\n" for a, b in edges))
     messages = []
     for read in (as_graph, lambda *a, **b: pack_graph(*a, tmp_path / "out", memory=TINY, **b)):
-        with pytest.raises(InputError, match="is there already") as refused:
+        with pytest.raises(InputError, match="occurs already") as refused:
             read(path, repeated="error", directed=directed)
         messages.append(str(refused.value))
     assert messages[0] == messages[1]

@@ -409,7 +409,7 @@ def test_a_column_that_is_not_there():
 
 
 def test_explain_is_for_the_teleport_inside():
-    with pytest.raises(InputError, match="outside the norm is no link and cannot be explained"):
+    with pytest.raises(InputError, match="outside the norm is not a link and cannot be explained"):
         LpqRank(teleport="outside").fit(([0, 1], [1, 0])).explain(0)
 
 

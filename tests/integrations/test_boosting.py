@@ -483,7 +483,7 @@ def test_nothing_is_imported_before_it_is_needed():
         (lambda: PushObjective()([1, 0], [0.0, 0.0], [1.0, 1.0, 1.0]), "3 weights for 2 rows"),
         (lambda: PushObjective()([1, 0], np.zeros((2, 3))), "6 scores for 2 labels"),
         (lambda: BoosterMetric("ndgc"), "unknown measure 'ndgc'"),
-        (lambda: BoosterMetric(PushObjective(), {"ties": "given"}), "options are those of a measure"),
+        (lambda: BoosterMetric(PushObjective(), {"ties": "given"}), "options apply only to a measure"),
         (lambda: PushObjective().value([1, 0], [0.0, 0.0], [2.0], [2]), "no weights of queries"),
         (lambda: PushObjective(side="left"), "unknown `side` 'left'"),
         (lambda: PushObjective(loss="cubic"), "unknown `loss` 'cubic'"),
@@ -594,7 +594,7 @@ def test_the_experiment_says_what_is_missing(monkeypatch):
     with pytest.raises(InputError, match="unknown `library` 'catboost'"):
         boosted_letor.boosted_letor(library="catboost")
     monkeypatch.delenv("APEXRANK_DATA", raising=False)
-    with pytest.raises(InputError, match="MQ2008 is not there"):
+    with pytest.raises(InputError, match="MQ2008 is missing"):
         boosted_letor.boosted_letor()
 
 

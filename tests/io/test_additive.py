@@ -84,14 +84,14 @@ def test_monotone_columns_are_those_of_the_table(table, sign):
     [
         ("city", "'city' is a category"),
         ("since", "'since' is a date"),
-        ("nope", "'nope' is no feature of the model"),
-        ("fraud", "'fraud' is no feature of the model"),
+        ("nope", "'nope' is not a feature of the model"),
+        ("fraud", "'fraud' is not a feature of the model"),
     ],
 )
 def test_other_columns_cannot_be_monotone(table, name, words):
     estimator = AdditivePush(alpha=0.1, monotonic_cst={name: 1})
     with pytest.raises(
-        InputError, match=f"^only columns of numbers can be monotone, and {words}: leave it out$"
+        InputError, match=f"^only columns of numbers can be monotone, but {words}: leave it out$"
     ):
         TableRanker.fit(table, Recipe(target="fraud"), estimator)
     assert estimator.monotonic_cst == {name: 1}

@@ -50,7 +50,10 @@ def test_tables_of_other_origin(tmp_path):
     [
         ({"qid": [1], "a": [1]}, "has no column 'relevance', which a LETOR file needs"),
         ({"relevance": [1], "a": [1]}, "has no column 'qid'"),
-        ({"relevance": [1], "qid": [1], "city": ["Rome"]}, "column 'city' of .* is not of numbers: drop it"),
+        (
+            {"relevance": [1], "qid": [1], "city": ["Rome"]},
+            "column 'city' of .* does not hold numbers: drop it",
+        ),
     ],
 )
 def test_faults(tmp_path, frame, what):

@@ -88,8 +88,8 @@ FILES = {  # content, and words of the error that every reader gives unless the 
     "page in gzip": (gzip.compress(PAGE), "HTML page"),
     "gzip twice": (gzip.compress(gzip.compress(CSV)), "gzip twice"),
     "truncated gzip": (gzip.compress(CSV * 50)[:-20], "gzip data end early"),
-    "bzip2": (bz2.compress(CSV), "packed by another program"),
-    "xz": (lzma.compress(CSV), "packed by another program"),
+    "bzip2": (bz2.compress(CSV), "compressed by a program other than gzip"),
+    "xz": (lzma.compress(CSV), "compressed by a program other than gzip"),
     "PDF": (b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n", "document"),
     "RTF": (b"{\\rtf1\\ansi a, b\\par\nc, d}\n", "document"),
     "PNG": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(40), "image"),
@@ -219,7 +219,7 @@ def test_edges_whose_columns_have_one_name_are_refused(tmp_path):
 def test_comments_that_could_be_edges_are_told(tmp_path):
     (tmp_path / "tags.txt").write_bytes(b"#cats #dogs\ncats dogs\n#dogs #birds\n")
     assert (
-        "'#' are taken for comments, among them '#cats #dogs'" in edges_of_file(tmp_path / "tags.txt").assumed
+        "'#' are read as comments, among them '#cats #dogs'" in edges_of_file(tmp_path / "tags.txt").assumed
     )
     (tmp_path / "snap.txt").write_bytes(b"# FromNodeId ToNodeId\n1 2\n")
     assert edges_of_file(tmp_path / "snap.txt").assumed is None

@@ -244,7 +244,7 @@ def test_every_changed_byte_is_refused(saved):
         (b"apexrank model 0\nsha256 0\n", "has format 0"),
         (b"PK\x03\x04" + b"\0" * 60, "not an apexrank model file"),
         (b"apexrank model x\nsha256 0\n", "is not a number"),
-        (b"apexrank model 1\nsha256 0\nheader 2\n{}\n", "damaged or cut short"),
+        (b"apexrank model 1\nsha256 0\nheader 2\n{}\n", "damaged or truncated"),
     ],
 )
 def test_other_files_are_refused(tmp_path, data, message):

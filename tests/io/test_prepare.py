@@ -77,7 +77,7 @@ class TestKinds:
         [
             (["1,234", "2,500"] * 5, ";", "may be numbers"),  # thousands or thousandths
             (["1,5", "2,5", "3,25"] * 4, ",", "may be numbers"),
-            ([f"1/{k}/2023" for k in range(1, 11)], None, "day and month cannot be told"),
+            ([f"1/{k}/2023" for k in range(1, 11)], None, "day and month are ambiguous"),
             ([f"person {k}" for k in range(60)], None, "hardly repeats"),
             ([None] * 10, None, "no values"),
             (["same"] * 10, None, "one value only"),

@@ -236,7 +236,7 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("values", "positive", "message"),
         [
-            (["a", "a"], None, "one value only"),
+            (["a", "a"], None, "only one value"),
             (["a", "b"], "c", r"no value 'c'; it has 'a' \(1 row\), 'b' \(1 row\)"),
             (["a", None], None, "row 2, column 'y': the target is missing"),
         ],
@@ -390,7 +390,7 @@ class TestRanking:
             ({"top": 1, "fpr": 0.1}, "give one of them"),
             ({"top": 0}, "at least 1"),
             ({"id": "nobody"}, "no column 'nobody'"),
-            ({"keep": True}, "a column 'score' of its own"),
+            ({"keep": True}, "a column 'score' already"),
         ],
     )
     def test_bad_options(self, payments, options, message):

@@ -318,7 +318,7 @@ class TestWriting:
             ((["q"], ["a"], 1), "run column 'score' needs one value a row"),
             (
                 (["q", "p", "q"], ["a", "a", "a"], [1, 2, 3]),
-                "run row 3: document 'a' is there twice in its query",
+                "run row 3: document 'a' occurs twice in its query",
             ),
         ],
     )
@@ -462,8 +462,8 @@ class TestJudged:
     def test_refusals(self):
         good = (["q"], ["a"], [1])
         twice = (["q", "q"], ["a", "a"], [1, 2])
-        assert "run row 2: document 'a' is there twice" in message_of(judged, twice, good)
-        assert "qrels row 2: document 'a' is there twice" in message_of(judged, good, twice)
+        assert "run row 2: document 'a' occurs twice" in message_of(judged, twice, good)
+        assert "qrels row 2: document 'a' occurs twice" in message_of(judged, good, twice)
         assert "run row 1: score nan" in message_of(judged, (["q"], ["a"], [math.nan]), good)
         assert "qrels row 1: relevance inf" in message_of(judged, good, (["q"], ["a"], [math.inf]))
         assert "no query of the run is judged" in message_of(judged, good, (["other"], ["a"], [1]))

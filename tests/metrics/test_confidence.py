@@ -271,7 +271,7 @@ def test_compare_with_one_group_that_counts():
         ({}, {}, "nothing to compare"),
         ({"a": [1, 2]}, {"baseline": "b"}, "baseline 'b' is not among the rankers: 'a'"),
         ({"a": LogisticRegression()}, {}, "X is None"),
-        ({"a": [[1, 2]]}, {}, "list is no ranker"),
+        ({"a": [[1, 2]]}, {}, "list is not a ranker"),
         ({"a": [1, 2]}, {"correction": "magic"}, "unknown `correction`"),
         ({"a": [1, 2]}, {"test": "magic"}, "unknown `test`"),
         ({"a": [1, 2], "b": [1, np.nan]}, {}, "b: scores is NaN in row 1"),

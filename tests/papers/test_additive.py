@@ -177,7 +177,7 @@ def test_nothing_runs_without_tables(folder):
         study.additive_study()
     with pytest.raises(InputError, match="'iris' is no table"):
         run(folder, tables=("iris", "heart"))
-    with pytest.raises(MissingDataError, match=r"saheart\.parquet' is not there: write the tables with"):
+    with pytest.raises(MissingDataError, match=r"saheart\.parquet' does not exist: write the tables with"):
         run(folder, tables=("heart", "saheart"))
 
 

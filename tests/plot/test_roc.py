@@ -142,7 +142,7 @@ def test_faults(data):
     with pytest.raises(InputError, match="no curve to draw"):
         RocTopDisplay.from_scores({}, y)
     with pytest.raises(
-        InputError, match="object is no ranker: give scores, or an estimator with decision_function"
+        InputError, match="object is not a ranker: give scores, or an estimator with decision_function"
     ):
         RocTopDisplay.from_estimator(object(), None, y)
 

@@ -327,11 +327,11 @@ def test_bad_input_is_refused_in_one_line():
         (lambda: PNormPush().fit(rows, labels[:-1]), "1200 rows, y has 1199"),
         (lambda: PNormPush().fit(rows[:, 0], labels), "two dimensions"),
         (lambda: PNormPush(solver="simplex").fit(rows, labels), "unknown `solver`"),
-        (lambda: PNormPush().fit(frame[["a"]], frame["y"]), "not of numbers"),
+        (lambda: PNormPush().fit(frame[["a"]], frame["y"]), "does not hold numbers"),
         (lambda: PNormPush().fit(rows[rows[:, 0] > 0], labels), "of another column"),
         (
             lambda: PNormPush().fit(rows.astype(object).map_blocks(np.full_like, "x"), labels),
-            "not of numbers",
+            "does not hold numbers",
         ),
         (
             lambda: PNormPush().fit(frame[["y"]], frame["y"], sample_weight=frame["a"]),

@@ -181,7 +181,7 @@ def test_a_share_of_the_rows_is_held_out(wdbc):
     assert np.isfinite(booster.validation_scores_).all()
     with pytest.raises(InputError, match="not both"):
         booster.fit(X, y, eval_set=(X, y))
-    with pytest.raises(InputError, match="labels that y has not"):
+    with pytest.raises(InputError, match="labels that y does not have"):
         PushBoost().fit(X, y, eval_set=(X, y + 1))
 
 

@@ -382,7 +382,7 @@ def test_a_library_that_is_missing_is_named(lists, library, monkeypatch):
     [
         ({"objective": "ndcg"}, "unknown `objective` 'ndcg': use one of retarget, pairs, push"),
         ({"objective": "rank_xendcg", "library": "xgboost"}, "unknown `objective` 'rank_xendcg'"),
-        ({"objective": PairsObjective(groups=[1, 2])}, "the objective has groups of its own"),
+        ({"objective": PairsObjective(groups=[1, 2])}, "the objective already has groups"),
         ({"library": "sklearn"}, "unknown `library` 'sklearn': use one of lightgbm, xgboost, catboost"),
         ({"eval_metric": "accuracies"}, "accuracies"),
         ({"n_estimators": 0}, "`n_estimators` must be a whole number of at least 1"),

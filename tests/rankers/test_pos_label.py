@@ -75,7 +75,7 @@ def test_numbers_and_blocks(rows):
 def test_a_label_that_is_not_there_is_refused(rows):
     X, y = rows
     with pytest.raises(
-        InputError, match=r"`pos_label='theft'` is no label of y, which has \['fraud', 'legit'\]"
+        InputError, match=r"`pos_label='theft'` is not a label of y, which has \['fraud', 'legit'\]"
     ):
         PNormPush(pos_label="theft").fit(X, y)
     with pytest.raises(InputError, match="two classes"):

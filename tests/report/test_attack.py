@@ -18,7 +18,7 @@ def test_page(tmp_path):
     assert "<b>degree" not in html
     assert "&lt;b&gt;degree" in html
     assert study.verdict in html
-    assert "boosters, each of which links to the target only" in html
+    assert "boosters, each of which links only to the target" in html
     shown = re.findall(r'%, var\(--paper\)\)">([\d,]+) <span aria-hidden="true">([✓✗])', html)
     expected = [(f"{round(each.after):,}", "✓" if each.holds else "✗") for each in study.results]
     assert shown == expected

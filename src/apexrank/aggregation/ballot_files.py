@@ -42,7 +42,7 @@ _MOST_LONG_COLUMNS = 5  # voter, item, score, and perhaps a time and a weight
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, or increasing
 _FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # voters × items: 0.8 and 2 gigabytes
 _BLOCK_CELLS = 2**22  # cells in a block of voters, for long tables and orders
-_SILENT_ROW = "gives no score at all; take the row out"
+_SILENT_ROW = "gives no score at all; drop the row"
 _CURE_OF_LISTS = "leave out `missing='ignore'`, so that it is last"
 
 
@@ -198,7 +198,7 @@ def read_preflib_ballots(path: Path) -> BallotFile:
         return f"{path} order {voter + 1}"
 
     ballots = str(path), profile.ranks(), items, voters, weights, where, "ranks", True, profile.title
-    return BallotFile(*ballots, cure=_CURE_OF_LISTS, without="take it out of the file")
+    return BallotFile(*ballots, cure=_CURE_OF_LISTS, without="remove it from the file")
 
 
 def check_ballot_table(path: Path) -> None:
@@ -307,7 +307,7 @@ chooses)",))
         voters = pl.DataFrame({"voter": names})
         weights = None if self.weights is None else _weights_by_name(table, self.weights, names)
         ballots = table.source, values, items, voters, weights, where, self.kind
-        return BallotFile(*ballots, notes=tuple(notes), without="take the row out")
+        return BallotFile(*ballots, notes=tuple(notes), without="drop the row")
 
     def _read_long(self, table: Table, voter: str, item: str, score: str) -> BallotFile:
         """Read a table with one row per voter and item; both keep the order of first appearance."""
@@ -333,7 +333,7 @@ chooses)",))
 
         cure = "add a row with it, or put it last (`missing='last'`)"
         ballots = table.source, values, items.names, told, weights, where, self.kind
-        return BallotFile(*ballots, cure=cure, without="take its rows out")
+        return BallotFile(*ballots, cure=cure, without="drop its rows")
 
     def _read_scores(self, table: Table, names: list[str]) -> np.ndarray:
         guess = long_guess(table.names)
@@ -495,7 +495,7 @@ def _read_columns(table: Table, names: list[str], kind: str, advice: str | None)
     if kind == "ranks":
         place = int((values < 1).any(axis=0).argmax())
         low = values[:, place] < 1
-        told = f"{values[low.argmax(), place]:g} is no rank, as 1 is the best; use `kind='scores'` for scores"
+        told = f"{values[low.argmax(), place]:g} is not a rank: the best rank is 1; use `kind='scores'` for scores"
         columns.refuse_row(table, names[place], low, told)
     return values
 
@@ -574,7 +574,7 @@ def _item_names(table: Table, column: str) -> list[str]:
     names = _named(table, column, "item")
     again = (~names.is_first_distinct()).to_numpy()
     name = names[int(again.argmax())]
-    columns.refuse_row(table, column, again, f"the item {name!r} is there twice; keep one")
+    columns.refuse_row(table, column, again, f"the item {name!r} occurs twice; keep one")
     return names.to_list()
 
 

@@ -290,7 +290,7 @@ class BallotStream(Profile):
     def __getattr__(self, name: str) -> Any:
         if name in ("scores", "weights", "weight", "read", "ordered", "sort", "columns"):
             raise InputError(
-                "this needs the ballots of single voters, and blocks of voters keep sums alone: aggregate an array or "
+                "this needs the ballots of single voters, and blocks of voters keep only sums: aggregate an array or "
                 "a data frame, perhaps of some of the voters"
             )
         raise AttributeError(name)

@@ -108,7 +108,7 @@ class KendallMallows:
         theta = maximum_likelihood(normaliser, central.cost / ballots.total)
         doubts = {
             "the central order is not proven to be the best": not central.optimal,
-            "theta is 0: these orders are no nearer to each other than random ones": theta == 0,
+            "theta is 0: these orders agree no more than random ones": theta == 0,
             "all voters agree, so the likelihood grows with theta without end": theta
             == normaliser.largest_theta,
         }

@@ -372,7 +372,7 @@ def _check_weights(weight: np.ndarray) -> None:
 
 def _refuse_weights(sample_weight: Any) -> None:
     if sample_weight is not None:
-        raise InputError("blocks have weights of their own: give `sample_weight` to the blocks")
+        raise InputError("blocks have their own weights: give `sample_weight` to the blocks")
 
 
 def _block_weight(block: Block) -> np.ndarray:

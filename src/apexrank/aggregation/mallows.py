@@ -272,7 +272,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         for normaliser, theta in fitted if self.theta is None else ():
             if theta == 0:
                 doubts.append(
-                    "theta is 0: these scores are no nearer to their order than random ones, so any order would do"
+                    "theta is 0: these scores agree with their order no more than random ones, so any order will do"
                 )
             elif theta == normaliser.largest_theta:
                 doubts.append(

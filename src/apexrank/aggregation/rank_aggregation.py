@@ -162,7 +162,7 @@ def aggregate(
     ballots: Profile
     if isinstance(scores, Blocks):
         if weights is not None:
-            raise InputError("blocks have weights of their own: give them as `sample_weight` of the blocks")
+            raise InputError("blocks have their own weights: give them as `sample_weight` of the blocks")
         ballots = BallotStream(scores, kind=kind, missing=missing, items=items)
     else:
         ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)

@@ -402,7 +402,7 @@ def _foretell(top: trials.Top, y: np.ndarray, weight: np.ndarray, options: Optio
     shares = counted / (counted.sum() or 1.0)
     least = min(1.0, float(np.sqrt((shares @ shares or 1.0) / (top.share or 1.0))))
     points = f"{100 * least:.0f} points at the top"
-    sentence = f"differences of less than about {points} cannot be told from chance"
+    sentence = f"differences of less than about {points} cannot be distinguished from chance"
     if few is not None:
         sentence = f"too few to tell rankers apart ({few}): treat the results as hints"
         notes.append(sentence)

@@ -152,7 +152,7 @@ def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
     splits = [Split(np.sort(order[:start]), np.sort(order[start:end]), 0) for start, end in pairwise(edges)]
     splits = [s for s in splits if all(part.any() and not part.all() for part in (y[s.train], y[s.test]))]
     if len(splits) < 2:
-        raise InputError("the later half of the rows has too few times, or one class only: leave out time")
+        raise InputError("the later half of the rows has too few times, or only one class: leave out time")
     return splits
 
 

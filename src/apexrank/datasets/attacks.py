@@ -271,7 +271,7 @@ class AttackKind(NamedTuple):
 
 
 KINDS = {
-    "farm": AttackKind(_farm, "boosters, each of which links to the target only"),
+    "farm": AttackKind(_farm, "boosters, each of which links only to the target"),
     "linked-back": AttackKind(_linked_back, "a farm whose target links to its boosters and to nobody else"),
     "site": AttackKind(_site, "linked-back boosters that also link to the next 29, as honest pages do"),
     "shared": AttackKind(_shared, "all farms share their boosters, each of which links to all targets"),
@@ -281,20 +281,22 @@ KINDS = {
         least=3,
     ),
     "deep-funnel": AttackKind(partial(_funnel, depth=6), "a funnel with a chain of six pages", least=7),
-    "whirl": AttackKind(_whirl, "a funnel whose target links to the chain only: a cycle of three", least=3),
+    "whirl": AttackKind(_whirl, "a funnel whose target links only to the chain: a cycle of three", least=3),
     "triangles": AttackKind(
         _triangles,
         "the target links to boosters, each of them to a helper of its own, helpers to the target",
         least=2,
     ),
-    "cycle-2": AttackKind(partial(_cycle, length=2), "the target and one page link to each other only", None),
+    "cycle-2": AttackKind(partial(_cycle, length=2), "the target and one page link only to each other", None),
     "cycle-3": AttackKind(partial(_cycle, length=3), "the target and two pages form a cycle", None),
     "chain": AttackKind(_chain, "pages in a line that ends in the target", pages=5),
     "clique": AttackKind(_clique, "target and pages link to one another and to nobody else", pages=20),
     "hijacked": AttackKind(_hijacked, "honest pages that are made to link to the target as well", "hijacked"),
     "hijacked-farm": AttackKind(_hijacked_farm, "hijacked and linked-back together"),
     "exchange": AttackKind(_exchange, "farms whose targets link only to the next one, in a ring", targets=2),
-    "expired": AttackKind(_expired, "old pages taken over with in-links link to the target only", "hijacked"),
+    "expired": AttackKind(
+        _expired, "old pages taken over with their in-links link only to the target", "hijacked"
+    ),
 }
 if attack.__doc__:  # removed by python -OO
     _ABOUT = "\n    ".join(f"- ``{name}``: {kind.about};" for name, kind in KINDS.items())

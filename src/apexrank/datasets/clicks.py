@@ -129,5 +129,5 @@ def make_clicks(
 def _by_position(noise: float | ArrayLike, place: np.ndarray) -> np.ndarray:
     chances = np.atleast_1d(np.asarray(noise, dtype=np.float64))
     if chances.ndim != 1 or not len(chances) or not ((chances >= 0) & (chances <= 1)).all():
-        raise InputError(f"`noise` must be a chance between 0 and 1, or one for each position, got {noise!r}")
+        raise InputError(f"`noise` must be a probability, or one for each position, got {noise!r}")
     return chances[np.minimum(place, len(chances) - 1)]

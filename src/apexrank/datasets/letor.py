@@ -428,7 +428,7 @@ def _fault(line: bytes) -> str:
         if not _is(float, value.replace(b"NULL", b"nan")):
             return f"the value of feature {int(name)} is {_shown(value)}; write a number or NULL"
         if int(name) in seen:
-            return f"feature {int(name)} stands there twice; take one of them out"
+            return f"feature {int(name)} occurs twice; remove one of them"
         seen.add(int(name))
     return "it cannot be read; write relevance qid:ID number:value ..."
 
@@ -541,7 +541,7 @@ def _checked_ids(name: str, ids: ArrayLike, n: int, forbidden: str = "") -> list
     texts = [str(id_) for id_ in found.tolist()]
     for row, text in enumerate(texts):
         if is_missing(found[row]):
-            raise InputError(f"{name} row {row}: the id is missing; fill it in or take the row out")
+            raise InputError(f"{name} row {row}: the id is missing; fill it in or drop the row")
         if not text or any(
             c.isspace() or c in forbidden or "\ud800" <= c <= "\udfff" or c == "\0" for c in text
         ):

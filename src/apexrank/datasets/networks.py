@@ -297,7 +297,7 @@ def _file(path: str | Path | None, name: str, where: str) -> Path:
     found = data_path("graphs", name) or data_path("graphs", name.removesuffix(".gz"))
     if found is None:
         raise MissingDataError(
-            f"{name} is not here: get it from {where}, put it into a folder graphs, and set the environment variable "
+            f"{name} is missing: get it from {where}, put it into a folder graphs, and set the environment variable "
             f"{DATA_VARIABLE} to the folder that holds graphs"
         )
     return found

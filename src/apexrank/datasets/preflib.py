@@ -194,7 +194,7 @@ def _folder(folder: str | Path | None) -> Path:
     found = data_path("aggregation", "preflib") if folder is None else Path(folder)
     if found is None or not found.is_dir():
         raise MissingDataError(
-            "the PrefLib files are not there: put them into a folder aggregation/preflib below "
+            "the PrefLib files are missing: put them into a folder aggregation/preflib below "
             f"{DATA_VARIABLE}, or name their folder"
         )
     return found
@@ -289,12 +289,12 @@ class _VoteFile:
         """Raise InputError if the header states a different total."""
         number, value = self.claims.get(key, (0, str(true)))
         if parse_whole(value) != true:
-            told = f"{key.lower()} is {value!r}, but {true} {what}; the file is cut off or wrong"
+            told = f"{key.lower()} is {value!r}, but {true} {what}; the file is truncated or wrong"
             raise self._error(number, told)
 
     def _name(self, number: int, item: int, name: str) -> None:
         if item in self.names:
-            raise self._error(number, f"alternative {item} stands there twice; number each one once")
+            raise self._error(number, f"alternative {item} occurs twice; number each one once")
         self.names[item] = name
 
     def _read_current(self, lines: list[tuple[int, str]]) -> None:
@@ -315,7 +315,9 @@ class _VoteFile:
         number, text = lines[0]
         n = parse_whole(text)
         if n is None:
-            raise self._error(number, f"{shown(text)} is no header '# ...' and no number of alternatives")
+            raise self._error(
+                number, f"{shown(text)} is neither a header '# ...' nor a number of alternatives"
+            )
         for number, text in lines[1 : n + 1]:
             id_, comma, name = text.partition(",")
             item = parse_whole(id_)
@@ -330,7 +332,7 @@ class _VoteFile:
         totals = text.split(",")
         if len(totals) != len(OLD_TOTALS):
             raise self._error(
-                number, f"{shown(text)} is no line of totals; write voters,sum of counts,orders"
+                number, f"{shown(text)} is not a line of totals; write voters,sum of counts,orders"
             )
         self.claims.update(zip(OLD_TOTALS, ((number, total.strip()) for total in totals), strict=True))
         self.votes += [(number, *text.partition(",")[::2]) for number, text in lines[n + 2 :]]
@@ -362,7 +364,7 @@ def parse_order(text: str, index: dict[int, int], kind: str) -> Order:
         raise ValueError(f"alternative {unknown} has no name in the header; name it or correct the order")
     if len(set(ids)) < len(ids):
         twice = next(item for item, count in Counter(ids).items() if count > 1)
-        raise ValueError(f"alternative {twice} stands twice in the order; take one of them out")
+        raise ValueError(f"alternative {twice} occurs twice in the order; remove one of them")
     if kind[0] == "s" and len(groups) < len(ids):
         raise ValueError(f"a .{kind} file holds strict orders, but this one has ties; name it .to{kind[2]}")
     if kind[2] == "c" and len(ids) < len(index):

@@ -100,7 +100,7 @@ def load_webspam(
         n = 1 + max(max(links.sources), max(links.targets), max(known.values(), default=0))
     if n > _FEW_HOSTS + 100 * (len(links.sources) + len(known)):
         raise InputError(
-            f"{graph_file} goes up to host {n - 1}, but has {len(links.sources)} links only: correct it"
+            f"{graph_file} goes up to host {n - 1}, but has {len(links.sources)} links: correct it"
         )
     values, sets = _read_labels(label_files, known, n)
     return Bunch(
@@ -147,8 +147,8 @@ def _read_graph(file: Path) -> _Links:
     n = None if has_arrows else _whole(first.strip(), _MOST)
     if not (has_arrows or n):
         raise InputError(
-            f"{file} line {number or 1}: this is no host graph; it starts with the number of hosts, or with source -> "
-            "dest:nlinks"
+            f"{file} line {number or 1}: this is not a host graph, which starts with the number of hosts, "
+            "or with source -> dest:nlinks"
         )
     links = _Links(array("i"), array("i"), array("i"), n)
     if n is None:
@@ -228,7 +228,7 @@ def _read_labels(files: list[Path], known: dict[str, int], n: int) -> tuple[np.n
                 )
             if value >= 0 and values[host] == 1 - value:
                 raise InputError(
-                    f"{file} line {number}: host {fields[0].decode()} is both spam and not spam; take one out"
+                    f"{file} line {number}: host {fields[0].decode()} is both spam and not spam; remove one"
                 )
             values[host] = max(value, values[host])
             sets[host] = part

@@ -171,7 +171,7 @@ def round_bins(
         )
     values = read_columns(model, form.effects, X)
     if len(values[0]) != len(judged.y):
-        raise InputError(f"X has {len(values[0])} rows, y {len(judged.y)}: they must be of the same rows")
+        raise InputError(f"X has {len(values[0])} rows, y {len(judged.y)}: give X and y for the same rows")
     weight = np.ones(len(judged.y)) if judged.weight is None else judged.weight
     ranker = last_step(model)
     importance = _importance(ranker, judged, weight)

@@ -94,7 +94,7 @@ class Card:
         """
         if X is None:
             if any(given is not None for given in (y, groups, sample_weight)):
-                raise InputError("`y`, `groups` and `sample_weight` belong to rows: give these as X, too")
+                raise InputError("`y`, `groups` and `sample_weight` belong to rows: give X too")
             judged, points = self.training
         else:
             points, judged = self.score(X), judge_rows(self.model, X, y, groups, sample_weight)
@@ -149,7 +149,7 @@ def check_training(model: Any, own: float, judged: Judged) -> None:
     if trained is not None and abs(own - trained) > _SAME * max(1.0, abs(trained)):
         warnings.warn(
             f"the model's objective is {own:.6g} on these rows, {trained:.6g} in training on the same number "
-            "of rows: if the model was fitted with weights, give them here, too (`sample_weight`)",
+            "of rows: if the model was fitted with weights, give them here too (`sample_weight`)",
             stacklevel=3,
         )
 

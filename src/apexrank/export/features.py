@@ -433,7 +433,7 @@ def check_categories(step: OneHotEncoder) -> None:
     if rare is not None and any(values is not None for values in rare):
         raise refusal(step, "min_frequency and max_categories are not supported; fit it without")
     if any(sum(map(is_missing, values.tolist())) > 1 for values in step.categories_):
-        raise refusal(step, "it tells None from NaN, which both are missing values; use one of them")
+        raise refusal(step, "it treats None and NaN as different missing values; use one of them")
 
 
 def _identity(step: FunctionTransformer, features: Sequence[Feature]) -> list[Feature]:

@@ -152,7 +152,7 @@ def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
 def check_linear(ranker: Any) -> None:
     """Raise InputError unless ``ranker`` is a linear ranker of this library."""
     if not isinstance(ranker, LINEAR):
-        raise refusal(ranker, "it is no linear ranker of this library")
+        raise refusal(ranker, "it is not a linear ranker of this library")
 
 
 def _intercept(ranker: Any) -> float:

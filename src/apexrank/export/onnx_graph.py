@@ -69,7 +69,7 @@ def table_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto
             value is not None and not isinstance(value, str) for value in column.values
         ):
             raise InputError(
-                f"column {column.name!r} has categories that are no text: export the card as SQL"
+                f"column {column.name!r} has categories that are not text: export the card as SQL"
             )
     schema = {} if X is None else features.as_table(X).frame.schema
     inputs = []

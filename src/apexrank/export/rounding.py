@@ -59,8 +59,8 @@ class CardObjective:
     ) -> None:
         if not hasattr(ranker, "_objective") or getattr(ranker, "truth", None) is not None:
             raise InputError(
-                f"{type(ranker).__name__} cannot become a scorecard: it was fitted without an objective of labels to "
-                "round by"
+                f"{type(ranker).__name__} cannot become a scorecard: it has no objective of labels that rounding "
+                "could minimise"
             )
         labels = judged.y if judged.graded else judged.y > 0
         self.objective = ranker._objective(labels, judged.weight, judged.groups)

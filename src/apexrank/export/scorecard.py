@@ -167,7 +167,7 @@ def round_scorecard(
     U = _indicators(form, raw)
     judged = judge_rows(model, X, y, groups, sample_weight)
     if len(U) != len(judged.y):
-        raise InputError(f"X has {len(U)} rows, y {len(judged.y)}: they must be of the same rows")
+        raise InputError(f"X has {len(U)} rows, y {len(judged.y)}: give X and y for the same rows")
     counted = U if judged.weight is None else U[judged.weight > 0]
     present = np.array([np.isin(column, (0.0, 1.0)).all() for column in counted.T])
     deviations = (U - np.average(U, axis=0, weights=judged.weight)) ** 2

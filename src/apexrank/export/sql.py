@@ -131,7 +131,7 @@ def to_sql(
         other = seen.setdefault(name.lower(), name)
         if other != name:
             raise InputError(
-                f"columns {other!r} and {name!r} differ only by case, and most databases cannot tell: rename one"
+                f"columns {other!r} and {name!r} differ only by case, which most databases ignore: rename one"
             )
     expression = writer.expression(form)
     if table is None:

@@ -42,7 +42,7 @@ KINDS = {
     "itakura-saito": kernels.ITAKURA_SAITO,
     "logistic": kernels.LOGISTIC,
 }
-MOST_STEPS = 10_000  # of the power method, which stops much earlier by its error bound
+MOST_STEPS = 10_000  # steps of the power method, whose error bound stops it much earlier
 ARMIJO = 1e-4  # share of the predicted descent that a step must achieve
 SHORTEST, LONGEST = 2.0**-30, 2.0**20
 FLAT = 1e-11  # descents below this, relative to V, are lost in rounding

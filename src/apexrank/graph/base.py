@@ -178,7 +178,7 @@ class IteratedRank(GraphRank):
     def _explained_vertex(self, vertex: Any) -> int:
         check_is_fitted(self)
         if self._teleport.ndim > 1:
-            raise InputError("explain is for one teleport vector: fit with that one alone")
+            raise InputError("explain needs a single teleport vector: fit with only that one")
         return self.graph_.number(vertex)
 
     def _reasons(self, vertex: int) -> tuple[Walk, np.ndarray]:
@@ -290,7 +290,7 @@ def plain_graph(graph: Any) -> Graph:
 def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.ndarray:
     """Return teleport distributions over the vertices: one vector, or a column for each of several.
 
-    None is uniform; an array has one weight per vertex; a mapping of names to weights, or names only, give 0 to all
+    None is uniform; an array has one weight per vertex; a mapping of names to weights, or just names, gives 0 to all
     other vertices; a list or tuple of such mappings or arrays gives columns.
     """
     if teleport is None:
@@ -325,7 +325,7 @@ def as_shares(weights: np.ndarray) -> np.ndarray:
 def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
     """Read vertex weights from floats for all vertices, a mapping from names, or the names of those with weight 1."""
     if hasattr(seeds, "columns"):
-        raise InputError(f"{what} must be one column: give the names alone, or a mapping of names to weights")
+        raise InputError(f"{what} must be one column: give only the names, or a mapping of names to weights")
     # a pandas series of floats maps names to weights, any other is a column of names
     holds_weights = hasattr(seeds, "items") and getattr(getattr(seeds, "dtype", None), "kind", "O") in "fb"
     if isinstance(seeds, Mapping) or holds_weights:

@@ -40,7 +40,7 @@ INSIDE = 1e-3
 NEAR, NEAR_STEPS, FEW = 1e-5, 20, 10_000
 _LEAST = 1e-100  # smallest weight of a layer by age
 KEPT = 1e-6  # tolerated violation of an order of ranks, in units of the mean rank
-MOST_CORNERS = 500  # of a hull after a cut
+MOST_CORNERS = 500  # maximum number of corners of a hull after a cut
 ROUNDING = 1e-13
 # required reduction of the violation per round, rounds without it, and the factor by which stiffness then grows
 GAIN, PATIENCE, STIFFER = 0.7, 5, 4.0
@@ -553,7 +553,7 @@ def _corners(
         if not len(corners):
             raise InputError(
                 f"no mix of its layers lets vertex {graph.label(i)!r} put {graph.label(a)!r} at or above "
-                f"{graph.label(b)!r}: take that order out"
+                f"{graph.label(b)!r}: remove that order"
             )
         if len(corners) > MOST_CORNERS:
             raise InputError(f"vertex {graph.label(i)!r} has too many orders to keep at once: give fewer")

@@ -84,7 +84,7 @@ class RobustPageRank(PageRank):
         if self.cap == 0:
             raise InputError("`cap` must be above 0: nothing contributes otherwise")
         if teleport.ndim > 1:
-            raise InputError("RobustPageRank takes one teleport vector: fit others on their own")
+            raise InputError("RobustPageRank takes one teleport vector: fit the others separately")
         # capped sums total at least the contributions of vertices to themselves
         share = min(self.cap, 1 - self.damping)
         plain = super()._rank(graph, teleport, start, 0.1 * self.tol * share)

@@ -258,7 +258,7 @@ def _plain_objects(ids: list[Any], role: str, place: Place) -> Any:
 def _refuse_missing(missing: np.ndarray, role: str, place: Place) -> None:
     if missing.any():
         raise InputError(
-            f"{place(int(missing.argmax()))}: the {role} of the edge is missing; fill it in or take the edge out"
+            f"{place(int(missing.argmax()))}: the {role} of the edge is missing; fill it in or drop the edge"
         )
 
 

@@ -262,7 +262,7 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
     """Describe columns chosen by position from several, and comments that look like edges; None if there are none."""
     if table.dubious is not None:
         mark, shown = table.dubious[0], table.dubious.strip()[:40]
-        return f"{table.file}: lines that begin with {mark!r} are taken for comments, among them {shown!r}"
+        return f"{table.file}: lines that begin with {mark!r} are read as comments, among them {shown!r}"
     names, used = table.names, table.at
     known = [name for several in KNOWN_COLUMNS.values() for name in several]
     left = [name for i, name in enumerate(names) if i not in used]
@@ -270,7 +270,7 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
     if None not in given[:2] or not by_position:
         return None
     if not left:
-        took = f"{table.file}: line 1 is taken for the names of columns, {names[used[0]]!r} and {names[used[1]]!r}"
+        took = f"{table.file}: line 1 is read as column names, {names[used[0]]!r} and {names[used[1]]!r}"
         return took if table.has_header else None
     shown = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
     return f"{table.file}: links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown}"
@@ -376,7 +376,9 @@ def _tables_of_json_lines(
                 first = table
                 columns = (table.names[at[0]], table.names[at[1]], columns[2])
             elif (table.at[2] is None) != (first.at[2] is None):
-                raise InputError(f"{table.place(0)}: weights begin or end here; give all edges one, or none")
+                raise InputError(
+                    f"{table.place(0)}: weights begin or end here; give every edge a weight, or none"
+                )
             yield replace(table, names=first.names, at=first.at)
 
 
@@ -395,7 +397,7 @@ def _refuse_broken_json(file: File, before: int) -> None:
         if not isinstance(found, dict):
             shown = repr(line.strip()[:40])
             raise InputError(
-                f'{file} line {before + number}: {shown} is no JSON object such as {{"source": 0, "target": 1}}'
+                f'{file} line {before + number}: {shown} is not a JSON object such as {{"source": 0, "target": 1}}'
             )
 
 
@@ -412,7 +414,7 @@ def refuse_lost_edge(table: EdgeTable, is_vertex: Callable[[str], bool]) -> None
     ends = [table.names[i] for i in table.at[:2]] if table.has_header else []
     for end in filter(is_vertex, ends):
         raise InputError(
-            f"{table.file} line 1 was taken for names of columns, but {end!r} is also a vertex: "
+            f"{table.file} line 1 was read as column names, but {end!r} is also a vertex: "
             "start the file with a header such as source,target"
         )
 
@@ -455,7 +457,9 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
     separator = _separator(line)
     fields = [fields_of(text, separator) for _, text in lines[:2]]
     if len(fields[0]) < 2:
-        raise InputError(f"{path} line {number}: {line.strip()[:40]!r} is no edge; write source and target")
+        raise InputError(
+            f"{path} line {number}: {line.strip()[:40]!r} is not an edge; write source and target"
+        )
     named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
     has_header = named or _is_header(path, *fields)
     if has_header and len(lines) == 1:
@@ -628,7 +632,7 @@ def _fault(layout: _Layout, fields: list[str]) -> str | None:
         return f"the line has {has}, {like} {len(layout.names)}; correct it"
     if not fields[i] or not fields[j]:
         role = "target" if fields[i] else "source"
-        return f"the {role} of the edge is missing; fill it in or take the line out"
+        return f"the {role} of the edge is missing; fill it in or drop the line"
     if k is not None and not _NUMBER.fullmatch(fields[k]):
         return f"the weight {fields[k]!r} is not a number; correct it"
     return None

@@ -188,7 +188,9 @@ def _pajek(file: File) -> Edges:
         except (ValueError, IndexError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{file} line {number}: {line.strip()[:40]!r} is no line of {section}") from None
+            raise InputError(
+                f"{file} line {number}: {line.strip()[:40]!r} is not a line of {section}"
+            ) from None
     if len(kinds) > 1:
         raise InputError(f"{file} has both *Arcs and *Edges: write each edge as two arcs")
     columns = np.array(links, dtype=float).reshape(-1, 4).T
@@ -196,7 +198,7 @@ def _pajek(file: File) -> Edges:
     wrong = np.flatnonzero(((ends < 0) | (ends >= n)).any(0))
     if len(wrong) or not n or not all(0 < label <= n for label in labels):
         where = f" line {links[wrong[0]][3]}" if len(wrong) else ""
-        raise InputError(f"{file}{where}: a vertex is beyond the {n} that *Vertices tells")
+        raise InputError(f"{file}{where}: a vertex is beyond the {n} of *Vertices")
     names = [labels.get(i, str(i)) for i in range(1, n + 1)] if labels else []
     unique = object_array(names) if len(set(names)) == n else np.arange(1, n + 1)
     weights = None if (columns[2] == 1).all() else columns[2]

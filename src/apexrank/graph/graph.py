@@ -466,7 +466,7 @@ def repeated_link(place: str, source: Any, target: Any, earlier: str) -> InputEr
     """Make the error for a link that occurs twice, at ``place`` and ``earlier``; both may be empty."""
     link = f"{f'{place}: ' if place else ''}the link from {source!r} to {target!r}"
     return InputError(
-        f"{link} is there already{f' ({earlier})' if earlier else ''}; take one out, or use `repeated='sum'` or 'once'"
+        f"{link} occurs already{f' ({earlier})' if earlier else ''}; remove one, or use `repeated='sum'` or 'once'"
     )
 
 

@@ -260,8 +260,8 @@ def _named_alike(graphs: list[Graph], names: tuple[str, ...], are_files: bool) -
         meant = [name for name in own if isinstance(name, str) and name in numbers]
         if meant:
             raise InputError(
-                f"layer {layer!r} names a vertex by the text {meant[0]!r}, layer {names[is_whole.index(True)]!r} by a "
-                "number: make the ids of all layers text, or of all of them numbers"
+                f"layer {layer!r} names a vertex by text {meant[0]!r}, layer {names[is_whole.index(True)]!r} by a "
+                "number: make the ids of all layers text, or make them all numbers"
             )
     return graphs
 

@@ -295,7 +295,7 @@ class LpqRank(IteratedRank):
         shares = teleport_vectors(positive, teleport)
         labelled = plus is not None or minus is not None or isinstance(read, SignedGraph)
         if shares.ndim > 1 and labelled:
-            raise InputError("labels take one teleport vector: fit the others on their own")
+            raise InputError("labels take one teleport vector: fit the others separately")
         answer = self._rank(positive, shares, start)
         self._keep(positive, answer, " A ratio of 1.05 always converges." if self.ratio == 1 < self.p else "")
         self.ranks_ = answer.scores

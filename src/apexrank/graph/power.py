@@ -164,7 +164,9 @@ class Walk:
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the sources of a vertex's in-links, their flows (teleport last), and their shares of the score."""
         if self.outside:
-            raise InputError("a teleport outside the norm is no link and cannot be explained: put it inside")
+            raise InputError(
+                "a teleport outside the norm is not a link and cannot be explained: put it inside"
+            )
         a = self.damping
         sources, weights = self.graph.links_into(vertex)
         flow = a * r[sources] * (weights / self.graph.out_weight[sources])

@@ -104,11 +104,11 @@ def as_graph(
     if isinstance(data, ShardedGraph):
         rules = (directed, source, target, weight, format, repeated, self_loops, signed)
         if rules != (None, None, None, None, None, "sum", "keep", False):
-            raise InputError(f"{data.folder} is a graph in shards: give columns and rules where it is packed")
+            raise InputError(f"{data.folder} is a graph in shards: give columns and rules when packing it")
         return data
     if isinstance(data, SignedGraph | Graph):
         if directed is False or self_loops != "keep":
-            raise InputError("a Graph is ready: give `directed=` and `self_loops=` where it is made")
+            raise InputError("a Graph is already built: give `directed=` and `self_loops=` when building it")
         return _with_no_negative(data) if signed and isinstance(data, Graph) else data
     check_rules(repeated, self_loops)
     if _is_plain_pattern(data) and directed is not False and not signed and self_loops == "keep":

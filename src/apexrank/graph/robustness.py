@@ -167,9 +167,7 @@ class AttackStudy:
         """Summary of the study in one sentence."""
         if len(self.harmless) == len(self.attacks):
             return "No gain to prevent: the targets rise in no attack with PageRank."
-        text = (
-            f"{self._holds(self.best)}; no other rank with about the same order as PageRank holds in more."
-        )
+        text = f"{self._holds(self.best)}; no other rank with about the same order as PageRank holds in more."
         if self.harmless:
             text += (
                 f" Not counted, because the targets do not rise with PageRank: {', '.join(self.harmless)}."

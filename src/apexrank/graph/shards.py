@@ -415,7 +415,7 @@ def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
     try:
         about = json.loads(content)
     except (ValueError, RecursionError):
-        raise InputError(f"{path} is damaged: it is no JSON; {_COPY}") from None
+        raise InputError(f"{path} is damaged: it is not JSON; {_COPY}") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise InputError(f"{path} is not of a graph in shards: its format is not {FORMAT!r}")
     if about.get("version") != VERSION:
@@ -466,9 +466,9 @@ def _text_names(path: Path, n: int) -> Any:
         kinds = list(scanned.collect_schema().values())
         rows = int(scanned.select(pl.len()).collect().item())
     except pl.exceptions.PolarsError:
-        raise InputError(f"{path} is damaged or cut off; {_COPY}") from None
+        raise InputError(f"{path} is damaged or truncated; {_COPY}") from None
     if kinds != [pl.String] or rows != n:
-        raise InputError(f"{path} has not one column of {n} names; {_COPY}")
+        raise InputError(f"{path} does not have one column of {n} names; {_COPY}")
     return scanned
 
 
@@ -479,7 +479,7 @@ def _mapped(path: Path, dtype: Any, size: int) -> np.ndarray:
         try:
             found = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError):  # an invalid header, or truncated data
-            raise InputError(f"{path} is damaged or cut off; {_COPY}") from None
+            raise InputError(f"{path} is damaged or truncated; {_COPY}") from None
         if not isinstance(found, np.memmap) or found.shape != (size,) or found.dtype != dtype:
             raise InputError(f"{path} does not hold {size} numbers of type {np.dtype(dtype)}; {_COPY}")
         if path.stat().st_size != found.offset + found.nbytes:

@@ -94,7 +94,7 @@ def booster_rows(
     scores, y = (np.asarray(values, dtype=float).ravel() for values in (scores, y))
     if len(scores) != len(y):
         raise InputError(
-            f"there are {len(scores)} scores for {len(y)} labels: several scores a row are not ranked"
+            f"there are {len(scores)} scores for {len(y)} labels: several scores per row are not supported"
         )
     if not np.isfinite(y).all():
         raise InputError(
@@ -123,7 +123,7 @@ def _ids(ids: ArrayLike | None, sizes: np.ndarray | None, n: int) -> np.ndarray 
         if given.shape != (n,):
             raise InputError(
                 f"`groups` needs one id per row: expected {n} ids, got shape {given.shape}; "
-                "rows held out need ids of their own"
+                "held-out rows need their own ids"
             )
         return given
     if sizes is None:
@@ -580,7 +580,7 @@ class BoosterMetric:
         if not isinstance(self.measure, BoosterObjective):
             find_measure(self.measure)
         elif self.options:
-            raise InputError("options are those of a measure by name: an objective has its own")
+            raise InputError("options apply only to a measure given by name: an objective has its own")
 
     @property
     def __name__(self) -> str:

@@ -208,7 +208,7 @@ def get_info() -> dict[str, Any]:
         "functions": {
             "pagerank": {
                 "additional_docs": "Iteration ends when the L1 distance to the exact scores is at most `tol`.\n"
-                "Weights that are negative or not finite are refused; `weight` may not be a function."
+                "Weights that are negative or not finite raise an error; `weight` must not be a function."
             }
         },
     }

@@ -241,7 +241,7 @@ def labelled_rows(table: Table, target: str, *, empty: bool = False) -> tuple[Ta
     --------
     >>> labelled, notes = labelled_rows(Table(pl.DataFrame({"y": ["yes", None, "no"]})), "y")
     >>> labelled.frame["y"].to_list(), notes
-    (['yes', 'no'], ["left out: 1 of 3 rows of table, whose target 'y' is missing"])
+    (['yes', 'no'], ["left out: 1 of 3 rows of table, because the target 'y' is missing"])
     """
     known = target_values(table, target).is_not_null().to_numpy()
     if not known.any() and not empty:
@@ -256,7 +256,7 @@ def target_counts(table: Table, target: str, values: pl.Series | None = None) ->
     """Count the values of the target, most frequent first; raise InputError if one is missing."""
     text = target_values(table, target) if values is None else values
     missing = text.is_null().to_numpy()
-    refuse_row(table, target, missing, "the target is missing; fill it in or take the row out")
+    refuse_row(table, target, missing, "the target is missing; fill it in or drop the row")
     counts = text.alias("value").value_counts().sort(["count", "value"], descending=[True, False])
     return dict(counts.iter_rows())
 
@@ -303,7 +303,7 @@ def choose_positive(counts: dict[str, int], source: str, target: str, positive: 
     shown += f", ... ({len(counts)} values in all)" if len(counts) > 5 else ""
     if len(counts) == 1:
         raise InputError(
-            f"{source} column {target!r} has one value only ({shown}): "
+            f"{source} column {target!r} has only one value ({shown}): "
             "ranking needs both positive and negative rows"
         )
     if positive is not None:
@@ -355,7 +355,7 @@ def group_ids(table: Table, name: str) -> np.ndarray:
     """Read the group of each row; raise InputError if one is missing."""
     text = texts(table, name)
     missing = text.is_null().to_numpy()
-    refuse_row(table, name, missing, "the group is missing; fill it in or take the row out")
+    refuse_row(table, name, missing, "the group is missing; fill it in or drop the row")
     return text.to_numpy().astype(str)
 
 

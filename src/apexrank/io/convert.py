@@ -60,7 +60,7 @@ def _write_letor(table: Table, path: str | Path) -> None:
             features = features.with_columns(pl.col(name).cast(pl.Float64))
         except pl.exceptions.PolarsError:
             raise InputError(
-                f"column {name!r} of {table.source} is not of numbers: drop it, LETOR holds numbers only"
+                f"column {name!r} of {table.source} does not hold numbers: drop it, as LETOR files hold only numbers"
             ) from None
     docids = frame[roles["id"]].to_numpy() if roles["id"] in frame.columns else None
     write_letor(

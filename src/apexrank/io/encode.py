@@ -302,7 +302,7 @@ class Category:
             return None
         rows = f"{int(text.is_in(unknown).sum()):,} of {len(text):,} rows"
         of_none = (
-            f"column {self.name!r} has values without a level of their own in {rows}, taken as an average row"
+            f"column {self.name!r} has values without their own level in {rows}, taken as an average row"
         )
         return f"{of_none}: {quoted(unknown, 3)}"
 

@@ -81,8 +81,8 @@ _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
 _RETIRED = {"joint_convexity", "max_alternations", "normalize", "reward", "start"}
 _REFUSED = {
     "LetorRanker": "it stacks many rankers; keep one of them, such as a BoostedRanker, or use joblib",
-    "PushBoost": "its rounds are estimators of their own, not coefficients",
-    "TwoStagePush": "it ranks twice; keep its two rankers in files of their own",
+    "PushBoost": "its rounds are separate estimators, not coefficients",
+    "TwoStagePush": "it ranks twice; save its two rankers in separate files",
 }
 _PLAIN = (str, int, float, bool, type(None))
 _PAIRS = ("bounds", "output_range")  # parameters that are pairs of numbers
@@ -259,7 +259,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     checksum, _, body = rest.partition(b"\n")
     if checksum != b"sha256 " + hashlib.sha256(body).hexdigest().encode():
         raise ModelFileError(
-            "is damaged or cut short (its checksum differs): copy it again, or fit the model again"
+            "is damaged or truncated (its checksum differs): copy it again, or fit the model again"
         )
     line, _, rest = body.partition(b"\n")
     size = _number(line.removeprefix(b"header "))

@@ -425,7 +425,7 @@ def _dated(name: str, words: pl.Series) -> Date | str | None:
     most = min((dates.null_count() for dates in found.values()), default=0)
     best = [form for form, dates in found.items() if dates.null_count() == most]
     if len(best) > 1 and not found[best[0]].equals(found[best[1]]):
-        return f"dates such as {words[0]!r} of which day and month cannot be told; write them as 2024-12-31"
+        return f"dates such as {words[0]!r} in which day and month are ambiguous; write them as 2024-12-31"
     return Date(name, best[0]) if best else None
 
 

@@ -448,7 +448,7 @@ class _Columns:
         else:
             y = numbers(table, self.target)
             missing = np.isnan(y)
-        refuse_row(table, self.target, missing, "the target is missing; fill it in or take the row out")
+        refuse_row(table, self.target, missing, "the target is missing; fill it in or drop the row")
         return y
 
 

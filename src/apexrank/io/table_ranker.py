@@ -537,8 +537,8 @@ def _monotone_features(signs: Mapping[Any, int], encoder: Encoder) -> dict[int, 
     first = dict(zip(columns, encoder.starts.tolist(), strict=True))
     for name in signs:
         if isinstance(name, str) and not isinstance(columns.get(name), Number):
-            reason = f"is a {columns[name].kind}" if name in columns else "is no feature of the model"
-            raise InputError(f"only columns of numbers can be monotone, and {name!r} {reason}: leave it out")
+            reason = f"is a {columns[name].kind}" if name in columns else "is not a feature of the model"
+            raise InputError(f"only columns of numbers can be monotone, but {name!r} {reason}: leave it out")
     return {first.get(name, name): sign for name, sign in signs.items()}
 
 
@@ -649,7 +649,5 @@ def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(
-                f"{table.source} has a column {name!r} of its own: rename it, or leave out `keep`"
-            )
+            raise InputError(f"{table.source} has a column {name!r} already: rename it, or leave out `keep`")
     return pl.DataFrame(columns)

@@ -288,7 +288,7 @@ def check_flat(frame: pl.DataFrame) -> None:
     nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
     if nested:
         raise InputError(
-            f"column {nested[0]!r} holds {frame.schema[nested[0]]} values, which CSV cannot: write .parquet"
+            f"column {nested[0]!r} holds {frame.schema[nested[0]]} values, which CSV cannot store: write .parquet"
         )
 
 
@@ -408,17 +408,13 @@ class CsvFile:
             while index in header:
                 index += "_"
             header[0] = index
-            guesses.append(
-                f"{path}: the first column has no name: it is taken for an id and called {index!r}"
-            )
+            guesses.append(f"{path}: the first column has no name: it is used as an id and called {index!r}")
         if all(re.fullmatch(r"-?\d+([.,]\d*)?", name) for name in header):
-            guesses.append(
-                f"{path}: line 1 is taken for the names of the columns, although all of them are numbers"
-            )
+            guesses.append(f"{path}: line 1 is read as column names, although all of them are numbers")
         seen: set[str] = set()
         for position, name in enumerate(header):
             if not name.strip():
-                raise InputError(f"{path} line 1: column {position + 1} has no name; name it or take it out")
+                raise InputError(f"{path} line 1: column {position + 1} has no name; name it or remove it")
             if name in seen:
                 raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
             seen.add(name)
@@ -446,7 +442,7 @@ class CsvFile:
         self._check_widths()
         rows = sum(1 for _ in csv_rows(self.path, self.separator, self.encoding))
         if rows > most:
-            raise InputError(f"{self.path}: most of its {rows} lines are blank; take them out")
+            raise InputError(f"{self.path}: most of its {rows} lines are blank; remove them")
 
     def _check_widths(self) -> None:
         if self.has_widths:

@@ -343,7 +343,7 @@ def _checked_rows(data: Rows, layout: Layout) -> pl.DataFrame:
     _refuse_row(bad, value, layout.kind, "is not a finite number; correct it")
     frame = pl.DataFrame([query.cast(pl.String), document.cast(pl.String), number])
     again = ~frame.select(pl.struct(KEY).is_first_distinct()).to_series()
-    _refuse_row(again, document, layout.kind, "is there twice in its query; keep one")
+    _refuse_row(again, document, layout.kind, "occurs twice in its query; keep one")
     return frame
 
 

@@ -21,7 +21,7 @@ FLAT = 1e-12  # possible gain, relative to the cost, that is lost in rounding
 DEPENDENT = 1e-14  # relative size of a pivot that is only a rounding error
 SMALLEST = 1e-300  # smallest weight under a pull, which keeps all weights positive
 LEAST_INFORMATION = 0.01  # nats; layers with less information are uninformative
-MOST_STEPS = 60  # of Newton's method per row; a few are typical
+MOST_STEPS = 60  # Newton steps per row; a few are typical
 
 
 class Hulls(NamedTuple):

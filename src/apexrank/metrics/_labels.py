@@ -142,7 +142,7 @@ def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) ->
     """
     if relevant is not None:
         if pos_label is not None:
-            raise InputError("`relevant` and `pos_label` both say what is relevant: give one of them")
+            raise InputError("`relevant` and `pos_label` both define the relevant rows: give one of them")
         return as_grades(labels) >= relevant
     if pos_label is not None or are_classes(labels):
         return two_classes(labels, pos_label)

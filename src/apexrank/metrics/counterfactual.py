@@ -108,7 +108,7 @@ def counterfactual_dcg(
         raise InputError("relevance goes with `estimator='doubly-robust'`: give both or neither")
     predicted = np.zeros(len(rows)) if relevance is None else np.asarray(relevance, dtype=np.float64)
     if predicted.shape != hits.shape or not ((predicted >= 0) & (predicted <= 1)).all():
-        raise InputError("relevance must be a chance between 0 and 1 for each document")
+        raise InputError("relevance must be a probability for each document")
     gain = predicted + ratio(hits - chance * predicted, np.maximum(chance, clip))
     lists = rows.lists
     counts = 1.0 if k is None else lists.ranks <= check_cut(k)

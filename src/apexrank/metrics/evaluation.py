@@ -406,7 +406,7 @@ def ranking_scores(ranker: Any, X: Any, pos_label: Any = None) -> np.ndarray:
     if not methods:
         if np.ndim(ranker) != 1:
             raise InputError(
-                f"{type(ranker).__name__} is no ranker: give scores, or an estimator with decision_function, "
+                f"{type(ranker).__name__} is not a ranker: give scores, or an estimator with decision_function, "
                 "predict_proba or predict"
             )
         return np.asarray(ranker)

@@ -152,7 +152,7 @@ def form_of(loss: Loss, price: Price) -> Form:
     positives, no loss makes a price that decreases somewhere convex (docs/notes-on-the-papers.md).
     """
     if loss.least_elasticity == np.inf:
-        raise InputError(f"the {loss.name} loss evaluates rankings, it cannot fit them: use another loss")
+        raise InputError(f"the {loss.name} loss evaluates rankings but cannot fit them: use another loss")
     if (elasticity := price.least_elasticity()) < loss.least_elasticity - 1e-6:
         if price.falls():
             hint = "no loss makes a falling price convex, use one that never falls"

@@ -262,7 +262,7 @@ class CrucialPairs(PricedObjective):
         rows = np.flatnonzero(has_height)
         if not len(rows):
             raise InputError(
-                f"no pair to rank: every group has rows of one relevance only (n_samples = {len(group)})"
+                f"there is no pair to rank: in every group all rows have the same relevance (n_samples = {len(group)})"
             )
         rows = rows[np.argsort(group[rows], kind="stable")]
         _, counts = np.unique(group[rows], return_counts=True)
@@ -349,7 +349,7 @@ def _checked_pairs(pairs: tuple[np.ndarray, ...], n: int) -> tuple[np.ndarray, n
     if upper.dtype.kind not in "iu" or lower.dtype.kind not in "iu":
         raise InputError("pairs holds row numbers: whole numbers from 0")
     if min(upper.min(), lower.min()) < 0 or max(upper.max(), lower.max()) >= n:
-        raise InputError(f"pairs names a row that is not there: rows are 0 to {n - 1}")
+        raise InputError(f"pairs names a row that does not exist: rows are 0 to {n - 1}")
     if (upper == lower).any():
         raise InputError(f"pair {int((upper == lower).argmax())} sets a row above itself: drop it")
     if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):

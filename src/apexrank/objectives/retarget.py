@@ -110,7 +110,7 @@ class Retarget(OrderedLists):
     ) -> None:
         check_finite("margin", margin, 0)
         check_finite("reward", reward, 0)
-        nothing = "no pair to rank: every group has rows of one relevance only"
+        nothing = "there is no pair to rank: in every group all rows have the same relevance"
         super().__init__(relevance, groups, sample_weight, group_weight, normalize, nothing)
         self.divergence = known_divergence(divergence)
         offset = margin * level_offsets(self.relevance, offsets)[self.order.rows]

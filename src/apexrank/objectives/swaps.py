@@ -149,7 +149,7 @@ def telling_lists(relevance: np.ndarray, lists: Segments) -> tuple[np.ndarray, S
     chosen = [q for q in range(len(lists)) if np.ptp(relevance[lists.rows(q)]) > 0]
     if not chosen:
         raise InputError(
-            f"no pair to rank: every list has documents of one relevance only (n_samples = {len(relevance)})"
+            f"there is no pair to rank: all documents of a list have the same relevance (n_samples = {len(relevance)})"
         )
     kept = np.concatenate([lists.rows(q) for q in chosen])
     sizes = np.diff(lists.indptr)[chosen]

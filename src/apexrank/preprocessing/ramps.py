@@ -144,7 +144,7 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
         if names.count(name) > 1:
             raise InputError(f"X has the column {name!r} twice: rename one of them")
         if "date" in str(original[name].dtype).lower():
-            raise InputError(f"column {name!r} holds dates: make numbers of them, such as days or hours")
+            raise InputError(f"column {name!r} holds dates: convert them to numbers, such as days or hours")
     for j, name in enumerate(names):
         values = original[name]
         if not (_is_text(values) if levels is None else j in found):

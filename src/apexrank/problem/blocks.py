@@ -158,11 +158,11 @@ def _mapped(path: Any) -> np.ndarray:
     try:
         found = np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or "it is no .npy file of numbers"
+        reason = getattr(error, "strerror", None) or "it is not a .npy file of numbers"
         raise InputError(f"cannot read {str(path)!r} as an array: {reason}") from None
     if not isinstance(found, np.ndarray):  # an archive of several arrays
         found.close()
-        raise InputError(f"{str(path)!r} holds several arrays: save X alone as .npy")
+        raise InputError(f"{str(path)!r} holds several arrays: save only X as .npy")
     return found
 
 
@@ -380,5 +380,5 @@ def _label_weights(y: np.ndarray, weight: np.ndarray | None) -> dict[Any, float]
         raise InputError(MIXED_LABELS) from None
     if y.dtype.kind == "f" and np.any(values != np.trunc(values)):
         odd = values[values != np.trunc(values)][0]
-        raise InputError(f"y has values such as {odd:g}, which are no classes: give labels of two values")
+        raise InputError(f"y has values such as {odd:g}, which are not classes: give labels with two values")
     return dict(zip(values.tolist(), np.bincount(index, weight).tolist(), strict=True))

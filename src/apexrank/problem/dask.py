@@ -316,11 +316,11 @@ def _delayed(collection: Any) -> list[Any]:
 def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
     rows = frame_rows(X) if hasattr(X, "columns") else np.asarray(X)
     if rows.dtype.kind == "c":  # astype would keep only the real part, with a warning
-        raise InputError("Complex data not supported: X must be of real numbers")
+        raise InputError("Complex data not supported: X must hold real numbers")
     try:
         rows = rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"partition {number} of X is not of numbers: encode or drop columns") from None
+        raise InputError(f"partition {number} of X does not hold numbers: encode or drop columns") from None
     try:
         weight = _floats(weight) if hasattr(weight, "to_numpy") else weight
     except (TypeError, ValueError):
@@ -350,13 +350,13 @@ def frame_rows(frame: Any) -> np.ndarray:
         try:
             rows[:, j] = _floats(frame.iloc[:, j])
         except (TypeError, ValueError):
-            raise InputError(f"column {name!r} of X is not of numbers: encode or drop it") from None
+            raise InputError(f"column {name!r} of X does not hold numbers: encode or drop it") from None
     return rows
 
 
 def _floats(column: Any) -> np.ndarray:
     if column.dtype.kind in "mMc":
-        raise TypeError(f"{column.dtype} values are no numbers")
+        raise TypeError(f"{column.dtype} values are not numbers")
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 

@@ -387,9 +387,7 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
         if self.l1_ratio == 0:
             return penalty
         if penalty.is_bounded:
-            raise InputError(
-                "`l1_ratio` > 0 and `monotonic_cst` cannot be had together: leave out one of them"
-            )
+            raise InputError("`l1_ratio` > 0 and `monotonic_cst` cannot be combined: leave out one of them")
         basis = data.X.basis
         return GroupLasso(
             np.repeat(np.arange(len(basis.blocks)), np.diff(basis.columns)), self.alpha_, self.l1_ratio

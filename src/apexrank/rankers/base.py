@@ -109,7 +109,7 @@ def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
     if pos_label is not None:
         known = [bool(label == pos_label) for label in classes]
         if not any(known):
-            raise InputError(f"`pos_label={pos_label!r}` is no label of y, which has {list(classes)}")
+            raise InputError(f"`pos_label={pos_label!r}` is not a label of y, which has {list(classes)}")
         return known[0]
     low, high = classes
     if isinstance(high, str) and ORDINARY.fullmatch(high.strip().lower()):
@@ -178,7 +178,7 @@ def blocks_of(X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | None:
     """X itself if it is ``Blocks``, the blocks of Dask collections, or None for rows in memory."""
     if isinstance(X, Blocks):
         if any(column is not None for column in (y, sample_weight, groups)):
-            raise InputError("blocks have labels, weights and groups of their own: give `y=None`")
+            raise InputError("blocks have their own labels, weights and groups: give `y=None`")
         return X
     if is_dask(X):
         from apexrank.problem.dask import collection_blocks

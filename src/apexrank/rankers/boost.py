@@ -219,7 +219,9 @@ class PushBoost(BinaryRanker):
         rng = check_random_state(self.random_state)
         data, held_out = self._hold_out(data, eval_set, rng)
         if self.p == np.inf and self.price == "power":
-            raise InputError("p=inf cannot be boosted, its slope sees a single negative: use a large p")
+            raise InputError(
+                "`p=inf` cannot be boosted, because its gradient depends on a single negative: use a large `p`"
+            )
         push = PNormPush(self.p, loss=self.loss, price=self.price, side=self.side)
         objective: Any = push._objective(data.labels, data.weight, data.groups)
         rounds = self._boost(data, objective, held_out, rng)
@@ -247,7 +249,7 @@ class PushBoost(BinaryRanker):
     def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> Training:
         X, y = validated(self, X, y, reset=False)
         if not np.isin(y, self.classes_).all():
-            raise InputError(f"`eval_set` has labels that y has not: y has {self.classes_.tolist()}")
+            raise InputError(f"`eval_set` has labels that y does not have: y has {self.classes_.tolist()}")
         return Training(X, y == self.classes_[1], None, None if groups is None else np.asarray(groups))
 
     def _boost(

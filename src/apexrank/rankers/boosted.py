@@ -223,7 +223,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         metric = BoosterMetric(self.eval_metric)
         if isinstance(self.objective, BoosterObjective):
             if self.objective.groups is not None:
-                raise InputError("the objective has groups of its own: give them to fit instead")
+                raise InputError("the objective already has groups: give them to fit instead")
             return self.objective, metric
         theirs = THEIRS[self.library]
         check_choice("objective", self.objective, (*OBJECTIVES, *theirs))

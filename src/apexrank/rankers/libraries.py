@@ -398,7 +398,9 @@ class _CatBoostSlopes:
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> np.ndarray:
         rows = np.asarray(targets).astype(np.int64)
         if not np.array_equal(self.scores[rows], approxes):
-            raise InputError("CatBoost asks for slopes at scores that it has not told: use another library")
+            raise InputError(
+                "CatBoost asks for gradients at scores that it did not provide: use another library"
+            )
         return -self.found[rows]
 
     def evaluate(self, approxes: Any, targets: Any, weights: Any) -> tuple[float, float]:
@@ -438,7 +440,7 @@ def _catboost(catboost: Any, task: Task) -> tuple[Trees, Scores]:
     elif n > _EXACT or task.signs:
         raise InputError(
             f"CatBoost takes objectives of apexrank without `monotonic_cst`, for at most {_EXACT:,} rows: use another "
-            "library, or an objective of its own such as 'YetiRank'"
+            "library, or one of CatBoost's own objectives such as 'YetiRank'"
         )
     else:
         pool, both = catboost.Pool(X, np.arange(float(n))), _CatBoostSlopes(task.slopes(), n)

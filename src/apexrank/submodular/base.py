@@ -338,7 +338,7 @@ def check_orders(orders: ArrayLike, n: int | None = None) -> np.ndarray:
     --------
     >>> check_orders([0, 2, 2])
     Traceback (most recent call last):
-    apexrank.errors.InputError: an order must list each of the items 0 … 2 once: item 2 comes twice
+    apexrank.errors.InputError: an order must list each of the items 0 … 2 once: item 2 occurs twice
     """
     try:
         found = np.asarray(orders)
@@ -358,7 +358,7 @@ def check_orders(orders: ArrayLike, n: int | None = None) -> np.ndarray:
     np.put_along_axis(seen, rows, True, axis=1)
     if not seen.all():
         row = rows[int(np.argmin(seen.all(axis=1)))]
-        raise InputError(f"{what}: item {int(np.argmax(np.bincount(row) > 1))} comes twice")
+        raise InputError(f"{what}: item {int(np.argmax(np.bincount(row) > 1))} occurs twice")
     return rows.reshape(found.shape)
 
 

@@ -373,7 +373,7 @@ def set_function(f: str | SetFunction = "sqrt", **arguments: Any) -> SetFunction
     """
     if isinstance(f, SetFunction) and arguments:
         raise InputError(
-            f"`{next(iter(arguments))}=` is for a set function given by its name: give it where this one is made"
+            f"`{next(iter(arguments))}=` is for a set function given by its name: give it when creating this one"
         )
     if not isinstance(f, str) or f not in SET_FUNCTIONS.members:
         return SET_FUNCTIONS.get(f)

@@ -53,7 +53,7 @@ COSTS = ("seconds", "numbers")
 MANY_ROWS = 5000  # three folds suffice from here on
 DRAWS = 10_000
 
-KEY = ("table", "split", "ranker")  # of a cell
+KEY = ("table", "split", "ranker")  # key of a cell
 
 
 def additive_study(

@@ -128,7 +128,7 @@ def check_present(names: Iterable[str], folder: str) -> None:
             TABLES[name].place()
         elif not _path(name, folder).is_file():
             raise MissingDataError(
-                f"{str(_path(name, folder))!r} is not there: write the tables with "
+                f"{str(_path(name, folder))!r} does not exist: write the tables with "
                 f"python -m apexrank_papers.additive.tables {folder}"
             )
 

@@ -40,7 +40,7 @@ from apexrank_papers.splits import check_repeated, mq2008_folds
 
 SESSIONS, ETA, NOISE = 120_000, 1.0, 0.1  # about 100,000 clicks
 LOGGERS, LABELLED = 2, 5
-ENOUGH = 0.9  # of the gap
+ENOUGH = 0.9  # share of the gap
 DRAWS = 2000
 TRUE, NAIVE = "true labels", "clicks as they are"
 KNOWN, HARVESTED, REGRESSED = "known propensities", "harvested", "regressed"

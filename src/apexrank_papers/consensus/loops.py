@@ -20,7 +20,7 @@ from apexrank.graph.agreement import Agreement, Choice, Consensus, Limits
 from apexrank.graph.consensus import Method
 
 Solved = tuple[np.ndarray, np.ndarray, float]  # ranks, prices, and how far the ranks moved
-STOP = 0.5  # of tol, for a loop's own estimate: the final certificate is more accurate
+STOP = 0.5  # factor of tol for a loop's own estimate: the final certificate is more accurate
 
 
 @dataclass(eq=False, repr=False)

@@ -28,7 +28,7 @@ from apexrank_papers.splits import (
 
 METHODS = ("the day", "union", "mean of transitions", "consensus", "corroborate")
 DAY, UNION, MEAN, CONSENSUS, CORROBORATE = METHODS
-# of a day: distances to the day before, then to the truth; 1: larger is better
+# measures of a day: distances to the day before, then to the truth; 1: larger is better
 MEASURES = {
     "L1 change": -1,
     "footrule change": -1,

@@ -20,7 +20,7 @@ from apexrank_papers.consensus.data import DAMPING
 from apexrank_papers.result import Result, Verdict, claim
 
 SIZE = 8
-ROUNDS = (100, 1000, 10_000)  # of the game
+ROUNDS = (100, 1000, 10_000)  # rounds of the game
 LARGER = 2.0  # bound on the prices, in units of the smallest bound that gives PageRank
 
 

@@ -64,7 +64,7 @@ def toy_graphs() -> Result:
     notes = [
         "The pictures of the graphs are lost: the links that the text leaves open are ours. The text gives orders but "
         "no scores. Cells: score (position; ties share the better one).",
-        f"L_∞ with q = p has no unique answer and is refused; the row L_∞ takes q/p = {NEAR_ONE} instead.",
+        f"L_∞ with q = p has no unique answer and raises an error; the row L_∞ takes q/p = {NEAR_ONE} instead.",
         "The farm of Figure 6.3 falls because 6 shares its rank among three boosters. A pair shares with nobody: a "
         "norm with p > 1 loses mass where links merge, and in the pair none do.",
     ]

@@ -326,7 +326,7 @@ FIRST = (
     "TravelMode",
     "Swissmetro",
     *CHOICES,
-)  # of the first study
+)  # sets of the first study
 FRESH = sorted((*TABLES, *MADE, "Awards", "Groceries", "Salaries"))
 CHOOSE = (*FIRST, *FRESH[2::3])
 CLAIM = tuple(name for name in FRESH if name not in CHOOSE)

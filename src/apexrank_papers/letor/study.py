@@ -60,7 +60,7 @@ ROUNDS = (25, 50, 100, 200)
 SEEDS = 10
 LBFGS: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-4}
 
-KEY = ("set", "fold", "ranker")  # of a cell
+KEY = ("set", "fold", "ranker")  # key of a cell
 Scores = Callable[[Fold], np.ndarray]
 
 

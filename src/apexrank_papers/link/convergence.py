@@ -27,7 +27,7 @@ PENALTIES = (1e-2, 1e-8)
 DESCENT, PLAIN = "gradient descent, a/(b + √t)", "gradient descent, 1/L"
 PUBLISHED, RESTARTED = "accelerated, as published", "accelerated, restarts"
 GRADMAPR, BOUND = "along GradMaPr, 1/L", "bound 2L|u*|²/(t + 1)²"
-CONDITION = 100.0  # of the features
+CONDITION = 100.0  # ratio of the largest to the smallest spread of the features
 SETTLED = 1e-8  # scaled norm at which a descent has converged
 
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 from apexrank.plot.style import curve_style, legend, light
 
 _RATES = {0.5: "1/√t", 1: "1/t", 2: "1/t²"}
-_MOST_POINTS = 1000  # of a line: more would not be visible
+_MOST_POINTS = 1000  # maximum number of points of a line: more would not be visible
 LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": expit,
     "logistic of 3t": lambda t: expit(3 * t),

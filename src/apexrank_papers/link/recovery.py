@@ -26,7 +26,7 @@ from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits
 
 METHODS = ("unknown link", "convex stage", "least squares", "Isotron", "Lipschitz Isotron")
 OURS, CONVEX, LEAST_SQUARES, ISOTRON, LIPSCHITZ = range(len(METHODS))
-PLACES = {"angle to u, degrees": 2, "R² on fresh rows": 4, "seconds": 3}  # of each measure, as shown
+PLACES = {"angle to u, degrees": 2, "R² on fresh rows": 4, "seconds": 3}  # decimal places shown
 MOST_DEGREES, MOST_TIME = 1.0, 1 / 3
 MOST_OF_LEAST_SQUARES, CURVED = 1 / 3, ("logistic", "logistic of 3t", "signed root", "cube")
 
@@ -86,7 +86,7 @@ def link_recovery(
         "make the intervals narrower.",
     ]
     worst_draw = values.max(axis=0)
-    worst_draw[..., 1] = values[..., 1].min(axis=0)  # of R²
+    worst_draw[..., 1] = values[..., 1].min(axis=0)  # R²: the smallest is the worst
     columns = spread(values) | {"worst": worst_draw}
     table = tidy({"link": LINKS, "method": METHODS, "measure": PLACES}, columns)
     figure = _draw_links(Sample.draw(n, d, random_state), noise)

@@ -237,7 +237,7 @@ def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:
     folder = data_path("aggregation", "MQ2008-agg") if path is None else Path(path)
     if folder is None:
         raise MissingDataError(
-            "MQ2008-agg is not there: put A1.txt to A5.txt (or .gz) into a folder aggregation/MQ2008-agg below "
+            "MQ2008-agg is missing: put A1.txt to A5.txt (or .gz) into a folder aggregation/MQ2008-agg below "
             f"{DATA_VARIABLE}, or name their folder with path="
         )
     return map(_of_ranks, letor_folds(folder, n_features=N_RANKERS, null="nan"))

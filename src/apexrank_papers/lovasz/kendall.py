@@ -20,7 +20,7 @@ from apexrank_papers.result import Figure, Result, Verdict, claim, panels, quest
 
 CUT = LovaszBregman("product")
 LB, KENDALL = "Lovász–Bregman", "Kendall"
-GRID = np.linspace(0, 1, 5)  # of each score, in the table
+GRID = np.linspace(0, 1, 5)  # values of each score in the table
 FINE = {2: 200, 3: 40}  # values of each score where shares are measured, by the number of items
 SPREADS = (1.0, 0.5, 0.25)
 # anticlockwise in the plane, from the order that is compared with

@@ -17,7 +17,7 @@ from apexrank_papers.result import Figure, Result, Verdict, claim, panels, quest
 SQRT = LovaszBregman("sqrt")
 Y_VALUES = {"y = (1, 2)": (1.0, 2.0), "y = (2, 1)": (2.0, 1.0), "y = 0": (0.0, 0.0)}
 DEGREES = np.arange(0, 360, 15)
-REACH = 3.0  # of the axes
+REACH = 3.0  # limit of the axes
 SHADES = "Blues"
 ORDERED = list(Y_VALUES.values())[:2]
 ROUNDING = 1e-12

@@ -22,8 +22,8 @@ from apexrank_papers.result import Figure, Result, Verdict, claim, draw_lines, p
 
 LABELS = np.array([1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0, 0])
 SCORES = np.arange(20, 0, -1) / 20
-HIGHEST = 2  # of the eight negatives: the leftmost quarter of Figure 1
-P_8, A_8 = 4, 0.4  # those of Figure 8's caption
+HIGHEST = 2  # highest of the eight negatives: the leftmost quarter of Figure 1
+P_8, A_8 = 4, 0.4  # values in the caption of Figure 8
 PAPER_DISCOUNTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "1 / ln(1 + z), DCG": lambda z: 1 / np.log1p(z),
     "1 / z, AveR": lambda z: 1 / z,

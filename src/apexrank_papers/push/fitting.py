@@ -40,7 +40,7 @@ def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100)
             # Stopping after t_max steps is the papers' setting, not a failure.
             warnings.simplefilter("ignore", ConvergenceWarning)
             pushes = [PNormPush(p, alpha=1e-6, solver=solver, max_iter=t_max).fit(X, y) for p in P_VALUES]
-    positives = np.sum(y == np.max(y))  # of which the papers' objective is a sum
+    positives = np.sum(y == np.max(y))  # the papers' objective is a sum over these
     return [*pushes, IRPush(alpha=1e-6 / positives).fit(X, y)]
 
 

@@ -21,7 +21,7 @@ from apexrank_papers.result import Result, Verdict, question, text_view, tidy
 from apexrank_papers.splits import mean_over_splits, mean_verdict, over_splits, spread
 
 ROWS = 1000
-SHARES = (0.05, 0.2, 0.5, 0.8, 0.95)  # of positives
+SHARES = (0.05, 0.2, 0.5, 0.8, 0.95)  # shares of positives
 FEW_POSITIVES, EVEN, FEW_NEGATIVES = 0, 2, 4
 SIDES = ("train", "test")
 MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {

@@ -159,7 +159,7 @@ def magic_tradeoff(*, n_splits: int = 30, n_jobs: int | None = None, random_stat
 def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[float]]:
     """Measure the test rows of one split: measures x columns."""
     train, test = next(one_draw(X, y, seed))
-    positives = np.sum(y[train] == np.max(y))  # of which the papers' objective is a sum
+    positives = np.sum(y[train] == np.max(y))  # the papers' objective is a sum over these
     rankers = [*(PNormPush(p, alpha=1e-6) for p in POWERS), IRPush(alpha=1e-6 / positives)]
     with warnings.catch_warnings():
         # the classes of MAGIC overlap so much that p = ∞ gives only the direction for growing p

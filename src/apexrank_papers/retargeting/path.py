@@ -23,7 +23,7 @@ from apexrank_papers.retargeting.published import PublishedRetargeting
 from apexrank_papers.splits import labels_of_tests, mq2008_folds, over_folds
 
 SHOWN = (1, 2, 5, 10, 20, 40, 65, 90, 99)  # the dissertation took 65 (I-div), 90 (KL) and 99 (SQ) on average
-ROUNDING = 1e-6  # of the first cost: tolerance of the fits
+ROUNDING = 1e-6  # tolerance of the fits, relative to the first cost
 
 
 class Path(NamedTuple):

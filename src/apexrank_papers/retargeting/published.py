@@ -193,7 +193,7 @@ class PublishedRetargeting(GradedRanker):
         if size[-1] < COLLAPSED * size[0]:
             warnings.warn(
                 f"after {len(size)} alternations the scores have shrunk to {size[-1] / size[0]:.0e} of the first: "
-                "without margins they vanish, and what is left is their direction. Use fewer alternations, or "
+                "without margins they vanish, and only their direction remains. Use fewer alternations, or "
                 "MonotoneRetargeting.",
                 CollapsedWarning,
                 stacklevel=2,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 BASELINE = "PageRank"
-MOST_USUAL = 0.5  # share of all flow from vertices without in-links above which these are no sign of a farm
+MOST_USUAL = 0.5  # share of all flow from vertices without in-links above which these do not indicate a farm
 _TABLE = (
     *("name", "base_rank", "rank", "base_score", "score", "reason", "suspicion", "excess", "cheap_share"),
     *("in_links", "unsupported", "unsupported_share", "linked_back", "closed", "self_loop"),
@@ -256,7 +256,7 @@ def _judge(found: RankComparison) -> tuple[str, str]:
     if found.usual >= MOST_USUAL:
         return "cannot tell", (
             f"Link farms can hardly be detected here: {found.usual:.0%} of the flow through all links starts at "
-            "vertices without in-links, so such links are no sign of a farm."
+            "vertices without in-links, so such links do not indicate a farm."
         )
     return "nothing found", (
         f"Nothing suspicious found: none of PageRank's first {found.head:,} vertices gets most of its rank from "
