@@ -1,6 +1,7 @@
 """Exception classes, with one-line messages that state the problem and the fix."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 _MOST_CHARACTERS = 2000
 
@@ -71,6 +72,19 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
 
 class InputError(ApexrankError, ValueError):
     """Raised when the data or an argument cannot be used as given."""
+
+
+def unknown(what: str, name: Any, known: Iterable[str], use: str = "one of", more: str = "") -> InputError:
+    """Return the error about a name that is not among the known ones, with the closest of them if one is close.
+
+    Examples
+    --------
+    >>> print(unknown("`loss`", "hings", ["hinge", "logistic"]))
+    unknown `loss` 'hings': did you mean 'hinge'? Use one of hinge, logistic
+    """
+    near = near_name(name, known := list(known)) if isinstance(name, str) else None
+    hint = "use" if near is None else f"did you mean {near!r}? Use"
+    return InputError(f"unknown {what} {name!r}: {hint} {use} {', '.join(known)}{more}")
 
 
 class MissingDataError(InputError):

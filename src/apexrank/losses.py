@@ -140,4 +140,6 @@ class ZeroOne(Loss):
         raise InputError("the zero-one loss has no useful slope: it evaluates rankings but cannot fit them")
 
 
-LOSSES: Registry[Loss] = Registry("`loss`", Loss, (Exponential, Logistic, Hinge, SquaredHinge, ZeroOne))
+LOSSES: Registry[Loss] = Registry(
+    "`loss`", Loss, (Exponential, Logistic, Hinge, SquaredHinge, ZeroOne), unlisted=("zero_one",)
+)

@@ -95,9 +95,7 @@ class Power(Price):
 
     def __post_init__(self) -> None:
         if not isinstance(self.p, Real) or not 1 <= float(self.p) < np.inf:
-            raise InputError(
-                f"`p` must be a finite number of at least 1, got {self.p!r}; PNormPush also takes inf"
-            )
+            raise InputError(f"`p` must be a finite number of at least 1, got {self.p!r}")
 
     @property
     def order(self) -> float:

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, unknown
 
 Atom = TypeVar("Atom")
 
@@ -87,7 +87,7 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
     """
     names = get_args(choices) or tuple(choices)
     if value not in names:
-        raise InputError(f"unknown `{name}` {value!r}: use one of {', '.join(names)}")
+        raise unknown(f"`{name}`", value, names)
 
 
 def check_two_classes(classes: Sequence[Any], kind: str = "") -> None:
@@ -372,9 +372,10 @@ def is_missing(value: Any) -> bool:
 class Registry(Generic[Atom]):
     """Registry of a family of atoms by name, so that ``loss="hinge"`` and ``loss=Hinge()`` are equivalent."""
 
-    def __init__(self, kind: str, base: type[Atom], members: Iterable[type[Any]]) -> None:
-        self.kind = kind
-        self.base = base
+    def __init__(
+        self, kind: str, base: type[Atom], members: Iterable[type[Any]], unlisted: Sequence[str] = ()
+    ) -> None:
+        self.kind, self.base, self.unlisted = kind, base, unlisted  # names that messages do not suggest
         self.members: dict[str, type[Any]] = {member.name: member for member in members}
 
     def get(self, spec: str | Atom, **arguments: Any) -> Atom:
@@ -382,7 +383,7 @@ class Registry(Generic[Atom]):
         if isinstance(spec, self.base):
             return spec
         if not isinstance(spec, str) or spec not in self.members:
-            raise InputError(f"unknown {self.kind} {spec!r}: use one of {', '.join(self.members)}")
+            raise unknown(self.kind, spec, [name for name in self.members if name not in self.unlisted])
         member = self.members[spec]
         known = getattr(member, "__dataclass_fields__", {})
         return member(**{name: value for name, value in arguments.items() if name in known})

@@ -204,7 +204,7 @@ BAD = {
     "none.csv -k 2": "cannot read 'none.csv'",
     "scores.xls -k 2": "cannot tell the format of 'scores.xls'",
     "scores.csv": "set the number of clusters with -k",
-    "scores.csv -k 0": "--clusters must be at least 1",
+    "scores.csv -k 0": "-k must be at least 1",
     "scores.csv -k 13": "13 clusters are more than the 12 voters of scores.csv",
     "drinks.soi -k 5": "5 clusters are more than the 4 orders of drinks.soi",
     "scores.csv --elbow 2-13": "13 clusters are more than the 12 voters",

@@ -146,7 +146,9 @@ class TestScorecard:
         text = (folder / "new.csv").read_text().replace("Rome", "Paris")
         (folder / "new.csv").write_text(text)
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
-        unknown = "values without their own level in 40 of 100 rows, taken as an average row: 'Paris'"
+        unknown = (
+            "40 of 100 rows have values that are new or were rare in training, such as 'Paris'; the column"
+        )
         assert f"note: column 'city' has {unknown}" in result.stderr
 
     def test_fractional_weights_of_groups(self, folder):

@@ -692,6 +692,12 @@ def test_columns_that_were_guessed_are_told(folder):
     Path("rated.csv").write_text("trustor,trustee,score\na,b,-5\nb,c,3\n")
     told = run("graph inspect rated.csv").stderr
     assert "links go from 'trustor' to 'trustee'; not used: 'score'" in told
+    Path("plain.txt").write_text("1 2 5\n2 3 4\n")
+    assert (
+        "not used: 'column 2' (--source, --target and --weight choose, such as --weight 2)"
+        in run("graph inspect plain.txt").stderr
+    )
+    assert run("graph inspect plain.txt --weight 2").stdout.startswith("plain.txt: directed, weighted")
     assert not run("graph inspect rated.csv --source trustor --target trustee --weight score --signed").stderr
     assert not run("graph inspect edges.csv").stderr
 

@@ -70,7 +70,7 @@ def test_attacks_without_a_gain_to_prevent_are_marked(edges):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("edges.csv --attacks farn", "unknown attack 'farn': use some of farm"),
+        ("edges.csv --attacks farn", "unknown attack 'farn': did you mean 'farm'? Use some of farm"),
         (
             "edges.csv --targets 4000",
             "only 400 vertices have in-links: lower --targets",

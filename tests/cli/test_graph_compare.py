@@ -131,6 +131,10 @@ def test_advice_names_the_options(folder):
     shown = run("edges.csv --max-iter 3")
     assert "so this may change: raise --max-iter or --tol." in shown.stdout
     assert "note: PageRank has not converged after 3 steps: raise --max-iter or --tol." in shown.stderr
+    found = told("edges.csv --max-iter 3 --report r.html")
+    assert "raise --max-iter or --tol" in found["verdict"]["text"]
+    assert "raise --max-iter or --tol" in found["notes"][0]
+    assert "raise --max-iter or --tol" in Path("r.html").read_text()
 
 
 def test_no_links(folder):
@@ -157,9 +161,9 @@ def test_reading_options(folder):
     ("command", "message"),
     [
         ("nothing.csv", "nothing.csv"),
-        ("edges.csv --ranks page", "unknown rank 'page' in --ranks: use some of lpq, indegree"),
-        ("edges.csv --ranks trustrank", "unknown rank 'trustrank' in --ranks: use some of"),
-        ("edges.csv --ranks pagerank", "unknown rank 'pagerank' in --ranks: use some of"),
+        ("edges.csv --ranks page", "unknown --ranks 'page': use some of lpq, indegree"),
+        ("edges.csv --ranks trustrank", "unknown --ranks 'trustrank': use some of"),
+        ("edges.csv --ranks pagerank", "unknown --ranks 'pagerank': use some of"),
         ("edges.csv -p two", "-p takes numbers separated by commas, such as 2,8, got 'two'"),
         ("edges.csv -p 0.5", "p must be"),
         ("edges.csv -p 2 --ratio 0.9", "--ratio must be a finite number of at least 1"),

@@ -138,7 +138,7 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit train.txt --model retarget --positive 1", "takes grades of relevance: leave out --positive"),
         (
             "fit train.txt --model push",
-            "train.txt has grades of relevance, but --model push learns from two classes",
+            "but this ranker learns from two classes: use one of grades (fit --model retarget), or name the",
         ),
         (
             "aggregate train.txt --judged train.txt --kind orders",

@@ -103,7 +103,7 @@ def verb():
             "--min-support 5 is more than any item has",
         ),
         ("aggregate", "points.csv: the column 'max_iter or tol'", "points.csv: the column 'max_iter or tol'"),
-        ("cluster", "Lower `n_clusters`", "Lower --clusters"),
+        ("cluster", "Lower `n_clusters`", "Lower -k"),
         ("compare", "give them here (`sample_weight`)", "give them here (--weight)"),
         ("evaluate", "say `relevant=1` if they are grades", "say --relevant 1 if they are grades"),
         ("evaluate", "or use `ties='threshold'`", "or use --ties threshold"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 import typer
 from typer.main import get_command
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 from apexrank.aggregation.ballots import Kind, Missing
 from apexrank.cli import options as opt
 from apexrank.cli.app import EXAMPLES, app
+from apexrank.cli.fit import MODELS, build_estimator
+from apexrank.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ def test_defaults_are_those_of_the_dataclass(given):
 def test_limits_and_types_are_checked(given):
     for wrong in ("0", "many"):
         result, seen = given("e.csv", "--size", wrong)
-        assert result.exit_code == 2
-        assert "--size" in result.output
+        assert result.exit_code != 0
+        assert "--size" in f"{result.output}{result.exception}"
         assert not seen
 
 
@@ -115,3 +118,59 @@ def test_every_help_page_ends_with_an_example_whose_options_exist(name):
 
 def test_every_verb_has_an_example():
     assert {*dict(commands(get_command(app)))} == {*EXAMPLES}
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "fit t.csv --target y --loss hings",
+            "unknown --loss 'hings': did you mean 'hinge'? Use one of exponential,",
+        ),
+        (
+            "fit t.csv --target y --loss foo",
+            "'foo': use one of exponential, logistic, hinge, squared_hinge\n",
+        ),
+        (
+            "fit t.csv --target y --scale foo",
+            "unknown --scale 'foo': use one of standard, minmax, query, none\n",
+        ),
+        ("fit t.csv --target y --model pus", "unknown --model 'pus': did you mean 'push'?"),
+        ("fit t.csv --target y -p 0", "error: -p must be a finite number of at least 1, got 0.0\n"),
+        ("fit t.csv --target y --tol -1", "--tol must be"),
+        ("fit t.csv --target y --cv --scoring foo", "unknown scorer 'foo'"),
+        ("fit t.csv --target y --model additive --pairs 9 --cv --tol -1", "--tol must be"),
+        ("fit t.csv --target y --model retarget --offsets foo", "unknown --offsets 'foo'"),
+        ("compare t.csv --target y --confidence 2", "--confidence must be"),
+        ("compare t.csv --target y --top 200%", "--top must be above 0 and at most a third of the rows"),
+        ("rank m.apex t.csv --fpr 2", "--fpr must be"),
+        ("rank m.apex t.csv --top many", "--top must be"),
+        ("evaluate m.apex t.csv --measures ndgc", "unknown measure 'ndgc': did you mean 'ndcg'?"),
+        ("evaluate m.apex t.csv --confidence 2", "--confidence must be"),
+        ("export m.apex --dialect foo", "unknown --dialect 'foo'"),
+        ("aggregate t.csv --method bordo", "unknown --method 'bordo': did you mean 'borda'?"),
+        ("graph rank t.csv --damping 2", "--damping is"),
+        ("graph rank t.csv --method pagernk", "unknown --method 'pagernk': did you mean 'pagerank'?"),
+        ("graph rank t.csv --trusted m.apex --gamma 3", "--gamma must be"),
+        ("graph rank t.csv --signed --smoothing -1", "--smoothing must be"),
+        ("graph compare t.csv --ratio 0", "--ratio must be"),
+        ("graph attack t.csv --attacks foo", "unknown attack 'foo'"),
+        ("graph consensus t.csv m.apex --method foo", "unknown --method 'foo'"),
+        ("graph consensus t.csv m.apex --prior foo", "--prior must be"),
+    ],
+)
+def test_options_are_checked_before_any_data_are_read(tmp_path, monkeypatch, command, told):
+    monkeypatch.chdir(tmp_path)
+    for name in ("t.csv", "m.apex"):  # reading them is another error
+        Path(name).write_bytes(b"a,b\n\xff\x00,1\n")
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "boosted"])
+def test_a_trial_on_tiny_data_refuses_no_good_parameters(model):
+    given = {"max_iter": 3, "tol": 1e-3} if model not in ("trees", "logistic") else {}
+    opt.try_out(build_estimator(model, False, given), np.eye(16), np.arange(16) % 2)
+    with pytest.raises(InputError, match="`alpha`"):
+        opt.try_out(build_estimator("push", False, {"alpha": -1.0}), np.eye(16), np.arange(16) % 2)

@@ -192,10 +192,20 @@ def test_did_you_mean_only_what_is_near(name, near):
             "evaluate t.csv --scores hour --target fraud --measures silly",
             "unknown measure 'silly': use one of auc,",
         ),
+        (
+            "fit prices.csv --target price",
+            "prices.csv column 'price' has 9 distinct numbers, but this ranker learns",
+        ),
+        (
+            "fit prices.csv --target late --weight carrier",
+            "prices.csv column 'carrier' holds text such as 'UA'",
+        ),
     ],
 )
 def test_hints_of_commands(command, told):
     Path("t.csv").write_text("fraud,hour\n1,2\n0,1\n")
+    rows = [f"{'UA' if i % 2 else 'DL'},{i}.5,{i % 2}" for i in range(1, 10)]
+    Path("prices.csv").write_text("\n".join(["carrier,price,late", *reversed(rows)]))
     assert run(command, code=2).stderr.startswith(f"error: {told}")
 
 

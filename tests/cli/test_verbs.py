@@ -55,8 +55,9 @@ class TestFit:
         result = run(f"{FIT} -p 8 --alpha 0.001 -o m.apex")
         for words in ("train.csv: 200 rows", "(fraud = 1)", "3 features", "PNormPush(p=8, alpha=0.001)"):
             assert words in result.stdout
-        for words in ("converged after", "duality gap", "precision at 10", "amount", "written: m.apex"):
+        for words in ("converged after", "duality gap", "precision at 10", "amount", "written: m.apex\n"):
             assert words in result.stdout
+        assert result.stdout.endswith("apexrank evaluate m.apex NEW.csv\n")
         assert load_model("m.apex").id == "case"
         assert sorted(path.name for path in folder.iterdir()) == ["m.apex", "new.csv", "train.csv"]
 
@@ -491,7 +492,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --price gold", "unknown --price 'gold'"),
         (
             f"fit good.csv {TRAIN} --loss gold",
-            "unknown --loss 'gold': use one of exponential, logistic, hinge, squared_hinge, zero_one\n",
+            "unknown --loss 'gold': use one of exponential, logistic, hinge, squared_hinge\n",
         ),
         (
             "fit good.csv --target fraud --id fraud",
@@ -586,7 +587,7 @@ def test_two_classes_are_not_grades(folder, model):
     pl.read_csv("train.csv").with_columns(pl.lit("yes").alias("answer")).write_csv("yes.csv")
     result = run(f"fit yes.csv --target answer --id case --groups query --model {model}", code=2)
     assert result.stderr == (
-        "error: yes.csv line 2, column 'answer': 'yes' is not a number; grades of relevance are numbers; two classes "
+        "error: yes.csv column 'answer' holds text such as 'yes'; grades of relevance are numbers; two classes "
         "such as yes and no are for --model push\n"
     )
 

@@ -180,7 +180,7 @@ def test_repeated_entries_and_zeros_are_no_links():
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("farms", {}, "unknown `attack` 'farms': use one of farm, linked-back"),
+        ("farms", {}, r"unknown `attack` 'farms': did you mean 'farm'\? Use one of farm, linked-back"),
         ("farm", {"n_targets": 0}, "`n_targets` must be a whole number of at least 1"),
         ("farm", {"n_targets": 400}, "400 pages are needed, but only .* suitable: lower `n_targets`"),
         ("farm", {"pages": 0}, "`pages` must be a whole number of at least 1"),

@@ -173,8 +173,10 @@ class TestColumns:
             (["a", "b", "c"], {"source": "c", "target": "a"}, (2, 0, None)),
             (["a", "b", "c"], {"source": 2, "target": 0, "weight": "1"}, (2, 0, 1)),
             (["a", "1", "c"], {"weight": "1"}, (0, 2, 1)),
+            (["a", "b"], {"target": "b"}, (0, 1, None)),
+            (["a", "b", "c"], {"source": "c"}, (2, 1, None)),
         ],
-        ids=range(11),
+        ids=range(13),
     )
     def test_choice(self, names, chosen, expected):
         columns = {"source": None, "target": None, "weight": None} | chosen
@@ -184,7 +186,7 @@ class TestColumns:
         ("names", "chosen", "says"),
         [
             (["source", "page"], {}, "table has no column for the target of an edge: name it with `target=`"),
-            (["a", "b"], {"target": "b"}, "no column for the source of an edge"),
+            (["a", "b"], {"target": "a"}, "no column for the source of an edge"),
             (["a"], {}, "no column for the target of an edge"),
             (["user", "page"], {"source": "users"}, "table has no column 'users'; did you mean 'user'?"),
             (["user", "page"], {"weight": "stars"}, "table has no column 'stars'; it has 'user', 'page'"),
@@ -238,7 +240,17 @@ class TestFaults:
             ("1,2\n3,\n", {}, "line 2: the target of the edge is missing"),
             ("a,b\n,c\n", {}, "line 2: the source of the edge is missing"),
             ("1 2 x\n3 4 1\n", {"weight": 2}, "line 1: the weight 'x' is not a number"),
-            ("1,2,3\n3,4,\n", {"weight": 2}, "line 2: the weight '' is not a number"),
+            ("1,2,3\n3,4,\n", {"weight": 2}, "line 2: the weight of the edge is missing"),
+            (
+                "1;2;3\n3;4;1,5\n",
+                {"weight": 2},
+                "line 2: the weight '1,5' is not a number; write a decimal point",
+            ),
+            (
+                "1 2 1,5\n3 4 2,5\n",
+                {"weight": 2},
+                "line 1: the weight '1,5' is not a number; write a decimal",
+            ),
             ("1 2 3\n\n3 4 -1\n", {"weight": 2}, "line 3: the link from 3 to 4 has the negative weight -1"),
             (
                 "a b 3\nb c nan\n",
@@ -260,7 +272,7 @@ class TestFaults:
             (b"a b\nc \xff\n", {}, "line 2: this is not UTF-8 text"),
             (gzip.compress(b"1 2\n" * 1000)[:-12], {}, "the gzip data end early or are damaged"),
         ],
-        ids=range(21),
+        ids=range(23),
     )
     def test_one_line_that_names_file_and_line(self, tmp_path, text, options, says):
         path = written(tmp_path, text)

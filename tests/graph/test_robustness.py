@@ -131,7 +131,7 @@ def test_bad_numbers_of_targets(web):
     ("attacks", "message"),
     [
         ([], "`attacks` needs at least one kind"),
-        (["farn"], "unknown attack 'farn': use some of farm, linked-back"),
+        (["farn"], r"unknown attack 'farn': did you mean 'farm'\? Use some of farm, linked-back"),
         (["farm:x"], "attack 'farm:x' must end in a number of pages, such as farm:20"),
         (["farm:0"], "must end in a number"),
         (["cycle-2:5"], "the number of pages of cycle-2 is fixed: write cycle-2"),

@@ -433,12 +433,12 @@ class TestExports:
 
     def test_dates_are_refused_by_name(self):
         model = TableRanker.fit(Table(messy()), Recipe("y"), PNormPush(alpha=0.1))
-        with pytest.raises(InputError, match="column 'day' holds dates, which SQL cannot take apart"):
+        with pytest.raises(InputError, match="column 'day' holds dates, and SQL models take numbers"):
             to_sql(model)
         pytest.importorskip("skl2onnx")
         from apexrank.export import to_onnx
 
-        with pytest.raises(InputError, match="column 'day' holds dates, which ONNX cannot take apart"):
+        with pytest.raises(InputError, match="column 'day' holds dates, and ONNX models take numbers"):
             to_onnx(model)
 
 

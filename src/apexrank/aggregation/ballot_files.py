@@ -68,8 +68,8 @@ class BallotFile:
         Whether voters listed items best first, and may have stopped early.
     notes : tuple of str
         Assumptions made about the file.
-    cure, without : str
-        Advice for a missing score, and for leaving out an item (``{}`` is its name).
+    cure : str
+        Advice for a missing score.
     """
 
     source: str
@@ -83,7 +83,6 @@ class BallotFile:
     title: str = ""
     notes: tuple[str, ...] = ()
     cure: str = "fill it in, put it last (`missing='last'`), or leave out the column (`drop=`)"
-    without: str = "leave it out (`drop={}`)"
 
     @cached_property
     def counts(self) -> Seen:
@@ -198,7 +197,7 @@ def read_preflib_ballots(path: Path) -> BallotFile:
         return f"{path} order {voter + 1}"
 
     ballots = str(path), profile.ranks(), items, voters, weights, where, "ranks", True, profile.title
-    return BallotFile(*ballots, cure=_CURE_OF_LISTS, without="remove it from the file")
+    return BallotFile(*ballots, cure=_CURE_OF_LISTS)
 
 
 def check_ballot_table(path: Path) -> None:
@@ -307,7 +306,7 @@ chooses)",))
         voters = pl.DataFrame({"voter": names})
         weights = None if self.weights is None else _weights_by_name(table, self.weights, names)
         ballots = table.source, values, items, voters, weights, where, self.kind
-        return BallotFile(*ballots, notes=tuple(notes), without="drop the row")
+        return BallotFile(*ballots, notes=tuple(notes))
 
     def _read_long(self, table: Table, voter: str, item: str, score: str) -> BallotFile:
         """Read a table with one row per voter and item; both keep the order of first appearance."""
@@ -333,7 +332,7 @@ chooses)",))
 
         cure = "add a row with it, or put it last (`missing='last'`)"
         ballots = table.source, values, items.names, told, weights, where, self.kind
-        return BallotFile(*ballots, cure=cure, without="drop its rows")
+        return BallotFile(*ballots, cure=cure)
 
     def _read_scores(self, table: Table, names: list[str]) -> np.ndarray:
         guess = long_guess(table.names)

@@ -250,7 +250,7 @@ def check_hits(ballots: Profile, hits: np.ndarray) -> None:
     unseen = np.flatnonzero(hits == 0)
     if len(unseen):
         item = ballots.items[unseen[0]]
-        raise InputError(f"no voter has a score for {item!r}: drop it, or use `missing='last'`")
+        raise InputError(f"no voter has a score for {item!r}: remove the item, or use `missing='last'`")
 
 
 class PointSums:

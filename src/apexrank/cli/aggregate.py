@@ -37,7 +37,7 @@ _MOST_PROVEN = 200  # items in a cycle: a proof needs a programme of more than a
 class RuleOptions:
     """Parameters of single methods."""
 
-    k: float | None = opt.method("For rrf: k in 1/(k + place) (default: 60).", "--k")
+    k: float | None = opt.method("For rrf: k in 1/(k + place) (default: 60).")
     time_limit: float | None = opt.method(
         "For kemeny: seconds to spend on a proof of optimality (default: 60)."
     )
@@ -228,7 +228,7 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
         Rule(name, **given, min_support=min_support)  # type: ignore[arg-type]  # checks it
     for option in given:
         users = _METHODS_OF[option]
-        told = f"--{option.replace('_', '-')} is for --method {' or '.join(users)}: leave it out"
+        told = f"{opt.flag(option)} is for --method {' or '.join(users)}: leave it out"
         opt.refuse(not set(users) & set(methods), told)
     own = given.get("normalize")
     twice = "points" in given and own in ("rank", "borda")

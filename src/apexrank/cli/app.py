@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -72,7 +71,7 @@ class Verb(_PlainFlags, TyperCommand):
 
     def invoke(self, context: Any) -> Any:
         """Run the command."""
-        flags = _flags(self)
+        flags = {"graded": "fit --model retarget"} | _flags(self)
         for argument, home in _HOMES.items():
             if any(each.name == argument for each in self.params):
                 made = _flags(context.parent.command.commands[home.split()[-1]])
@@ -193,10 +192,7 @@ def _usage_error(error: Any) -> str:
     if getattr(error, "possibilities", None):
         near = near_name(error.option_name.lstrip("-"), [name.lstrip("-") for name in error.possibilities])
         error.possibilities = [f"--{near}"] if near else None
-    message = str(error.format_message())
-    # wording of the versions of Typer for a number below the minimum
-    below = r"Invalid value for '(-[\w-]+)'.*?: (?:Input should be greater than or equal to |.* range x>=)([\d.]+?)\.?$"
-    return re.sub(below, r"\1 must be at least \2", message)
+    return str(error.format_message())
 
 
 def _system_error(error: OSError) -> str:

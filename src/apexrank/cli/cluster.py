@@ -30,7 +30,7 @@ _ITEMS_SHOWN = 5
 class KMeansOptions:
     """Parameters of the clustering."""
 
-    k: int | None = opt.method("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
+    clusters: int | None = opt.method("Number of clusters.", "-k", "--clusters", min=1, metavar="K")
     elbow: str | None = opt.method(
         "Show the objective and the silhouette for A to B clusters.", metavar="A-B"
     )
@@ -74,7 +74,7 @@ def cluster(
     from apexrank.aggregation.ballots import BallotStream
     from apexrank.aggregation.fusion import Rule
 
-    sizes = _sizes(options.k, options.elbow, files.orders)
+    sizes = _sizes(options.clusters, options.elbow, files.orders)
     shape = _shape(options.f)
     points = worth.check(reading.kind, ballots)
     rule = Rule("lovasz-bregman", worth.normalize, points)  # type: ignore[arg-type]  # checks it

@@ -13,6 +13,7 @@ import apexrank
 from apexrank import io
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
+from apexrank.errors import unknown
 
 if TYPE_CHECKING:
     from apexrank.comparison import Candidate, Comparison
@@ -41,9 +42,7 @@ class CompareOptions:
         metavar="N|N%",
     )
     fpr: float | None = _compare("Instead of --top: share of positives found at this false positive rate.")
-    p: str | None = _compare(
-        "Values of p to choose from for the linear push (default: 1,4,16,64).", "-p", "--p"
-    )
+    p: str | None = _compare("Values of p to choose from for the linear push (default: 1,4,16,64).")
     test: Path | None = _compare("Table to measure on (default: repeated cross-validation on the rows).")
     group_split: str | None = _compare(
         "Column such as a customer, whose rows stay on one side of a split; not used as a feature."
@@ -79,8 +78,8 @@ class CompareOptions:
         names = opt.split_names(self.models) or [name for name, full in RANKERS.items() if full in known]
         all_names = [*RANKERS, *_OF_LIGHTGBM]
         for name in names:
-            unknown = f"unknown --models {name!r}: use some of {', '.join(all_names)}"
-            opt.refuse(name not in all_names, unknown)
+            if name not in all_names:
+                raise unknown("--models", name, all_names, "some of")
             needed = f'--models {name} needs LightGBM: pip install "apexrank[boosting]"'
             opt.refuse(RANKERS.get(name, "pushed trees") not in known, needed)
         names = [_OF_LIGHTGBM.get(name, name) for name in names]
@@ -126,24 +125,26 @@ def compare(
     out.check_file(save, train, options.test)
     out.check_inputs(train, options.test)
     from apexrank.comparison import compare_table
+    from apexrank.comparison.compare import Options
 
-    candidates = options.candidates()
+    chosen = {name: getattr(options, name) for name in ("top", "fpr", "folds", "repeats", "confidence")}
+    chosen |= {"candidates": options.candidates(), "random_state": options.seed}
+    Options(**chosen).checked()
     table, drawn = options.read(train, reading)
     other, also = (None, None) if options.test is None else options.read(options.test, reading)
     given = {"target": target, "id": columns.id or table.roles.get("id")}
     given["scale"] = columns.scale or "standard"
     recipe = io.Recipe(**columns.arguments(table.names) | given)
-    names = ("top", "fpr", "group_split", "time", "folds", "repeats", "confidence")
     with out.working(f"comparing rankers on {len(table):,} rows") as status:
         found = compare_table(
             table,
             recipe,
             test_table=other,
-            candidates=candidates,
-            random_state=options.seed,
+            group_split=options.group_split,
+            time=options.time,
             tell=None if json else out.note if status is None else status.note,
             progress=None if status is None else lambda done, total, what: status.update(what, done, total),
-            **{name: getattr(options, name) for name in names},
+            **chosen,
         )
     told = [(drawn, f"{drawn}; the model learns from these"), (also, f"test rows: {also}")]
     notes = [*(sentence for some, sentence in told if some), *found.notes]

@@ -64,7 +64,6 @@ class Inputs:
             (has_none, f"give {ways}"),
         ):
             opt.refuse(wrong, message)
-        out.check_inputs(self.source, self.test, self.qrels)
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
@@ -115,7 +114,11 @@ class MeasureOptions:
         "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. ndcg has the gain 2^grade - 1; ndcg_linear "
         "has the grade itself, as in trec_eval."
     )
-    empty: str = opt.plain("Groups without a relevant row: skip, zero, one or raise.", default="skip")
+    empty: str = opt.plain(
+        "Groups without a relevant row: skip, zero, one or raise.",
+        default="skip",
+        choices=("skip", "zero", "one", "raise"),
+    )
     ties: str | None = opt.plain(
         "Tied scores: average, pessimistic, optimistic, given (in the order given) or, for average precision, "
         "threshold (tied rows are one step). Default: the rule of each measure; for runs that of trec_eval.",
@@ -149,8 +152,17 @@ def evaluate(
     of_table = "--output writes the table of --per-query: add --per-query, or leave out --output"
     opt.refuse(output is not None and not each, of_table)
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
-    judged = inputs.read(reading)
+    out.check_inputs(inputs.source, inputs.test, inputs.qrels)
     from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures, label
+    from apexrank.metrics.confidence import check_level
+    from apexrank.metrics.evaluation import find_measure
+
+    chosen = opt.split_names(options.measures)
+    for name in chosen:
+        find_measure(name)
+    if options.confidence is not None:
+        check_level(options.confidence, n_resamples=2)
+    judged = inputs.read(reading)
 
     if judged.groups is not None:
         many = "one list, but these rows are ranked inside groups"
@@ -167,15 +179,12 @@ def evaluate(
         "relevant": relevant,
         "ties": options.ties or judged.ties,
     }
-    chosen = opt.split_names(options.measures)
     precise = bool(chosen) and all(label(name).startswith("average precision") for name in chosen)
     alone = "--ties threshold applies to average precision only: add --measures map"
     opt.refuse(options.ties == "threshold" and not precise, alone)
 
     def parts(names: list[str]) -> list[tuple[Judged, list[str]]]:
         """Rows for each measure: those that handle unjudged documents of a run get them separately."""
-        from apexrank.metrics.evaluation import find_measure
-
         kinds: dict[Unjudged, list[str]] = {False: []}
         for name in names:
             measure = find_measure(name).family.function

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 
@@ -41,7 +41,9 @@ class SqlOptions:
     """Options of ``--format sql``."""
 
     table: str | None = _sql("Write a complete SELECT that ranks this table instead of an expression.")
-    dialect: str | None = _sql("standard, sqlite, duckdb or postgresql.")
+    dialect: str | None = _sql(
+        "standard, sqlite, duckdb or postgresql.", choices=("standard", "sqlite", "duckdb", "postgresql")
+    )
     score: str | None = _sql("Name of the score column in the SELECT (default: score).")
     id: str | None = _sql("Column to select besides the score (default: the model's id, or all columns).")
 
@@ -50,6 +52,7 @@ class SqlOptions:
 class CardOptions(opt.CsvOptions):
     """Options of ``--format scorecard``."""
 
+    panel: ClassVar[str] = "Scorecard"  # of the inherited options as well
     data: Path | None = _card("Labelled table to round on, such as the training table.")
     test: Path | None = _card("Labelled table to measure the loss from rounding on.")
     max_points: int | None = _card("Maximum points of a feature (default: 10).", min=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -99,9 +100,12 @@ class ModelOptions:
     )
     price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
     side: str | None = _model("End of the list to push at: top, bottom or both.")
-    divergence: str | None = _model("For retarget: squared, kl, i-divergence, ....")
+    divergence: str | None = _model(
+        "For retarget: squared, kl, i-divergence, shifted-i-divergence, itakura-saito or logistic."
+    )
     order: str | None = _model(
-        "For retarget: hidden (equal grades in any order) or blocks (equal grades get equal targets)."
+        "For retarget: hidden (equal grades in any order) or blocks (equal grades get equal targets).",
+        choices=("hidden", "blocks"),
     )
     margin: float | None = _model("For retarget: margin between grades.")
     offsets: str | None = _model(
@@ -181,6 +185,7 @@ def fit(
     given = opt.given_options(options)
     calibrated, apart = given.pop("calibrate"), given.pop("group_split", None)
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
+    _try_out(estimator)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
     in_memory = "--calibrate needs the table in memory: leave out --calibrate or --engine"
     of_folds = "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop"
@@ -201,17 +206,6 @@ def fit(
         recipe.graded and recipe.positive is not None,
         f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push",
     )
-    if (
-        table is not None
-        and table.roles.get("target") == target
-        and not recipe.graded
-        and recipe.positive is None
-    ):
-        opt.refuse(
-            table.column(target).n_unique() > 2,
-            f"{train} has grades of relevance, but --model {options.model} learns from two classes: use --model "
-            "retarget or another model of grades, or name the grade that is positive with --positive",
-        )
     if calibrated:
         check_one_list(recipe)
     if apart is not None and apart not in recipe.drop:
@@ -271,6 +265,8 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     if cv and not model.search:
         known = ", ".join(other for other in MODELS if MODELS[other].search)
         raise InputError(f"--cv is for the models {known}, not for {name}: leave it out, or use compare")
+    if "scoring" in given:
+        metrics.get_scorer(given["scoring"])  # checks the name
     if "monotone" in given:
         given["monotone"] = split_signs(given["monotone"])
     if "bounds" in given:
@@ -287,6 +283,13 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     estimator = getattr(apexrank.rankers, model.estimator)()
     opt.set_parameters(estimator, given, f"--model {name}", model.renamed)
     return _search_alpha(estimator, folds, scoring) if cv else estimator
+
+
+def _try_out(estimator: Any) -> None:
+    import numpy as np
+
+    X, y = np.random.default_rng(0).random((32, 5)), np.arange(32) % 2
+    opt.try_out(getattr(estimator, "estimator", estimator), X, y)
 
 
 def split_signs(values: list[str]) -> dict[str, int]:
@@ -450,3 +453,5 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
         spread = "the standard deviation of what a column adds to the scores of the training rows"
         typer.echo(f"an effect is {spread}")
     typer.echo(f"written: {report['model']}")
+    model = shlex.quote(str(report["model"]))
+    typer.echo(f"measure it on labelled rows that it has not seen: apexrank evaluate {model} NEW.csv")

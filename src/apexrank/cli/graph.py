@@ -102,9 +102,7 @@ class RankOptions:
     ratio: float | None = opt.method(
         "For lpq and top-mean: q/p; above 1 further links add less (default: 1.2)."
     )
-    k: int | None = opt.method(
-        "For top-mean: number of strongest links that count (default: 10).", "-k", "--k"
-    )
+    k: int | None = opt.method("For top-mean: number of strongest links that count (default: 10).")
     truncate: int | None = opt.method(
         "First steps of a walk that count nothing in truncated and nonbacktracking and little in guarded (default: 2)."
     )
@@ -334,6 +332,10 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
         opt.refuse(unlabelled, f"--{option} applies to labels: {add}")
     unsigned = "negative" in options and "signed" not in given
     opt.refuse(unsigned, "--negative applies to negative edges: add --signed, or leave out --negative")
+    if options:
+        tiny = apexrank.graph.as_graph(([0, 1, 1], [1, 0, 2], [1, 2, -1]), signed=True)
+        labels = {name: [number] for number, name in enumerate(_LABELLED) if name in given}
+        opt.try_out(estimator, tiny if "signed" in method.needs else tiny.positive, **labels)
     return estimator
 
 

@@ -54,7 +54,7 @@ class ConsensusOptions:
     beta: float | None = opt.method("For brew: weight of stationarity (default: 0.1).")
     damping: float = opt.method("Probability of following a link instead of restarting.", default=0.85)
     restarts: int = opt.method("Number of random restarts; the best result is kept.", default=0)
-    seed: int = opt.method("Random seed of the restarts.", default=0)
+    seed: int = opt.method("Random seed of the restarts.", min=0, default=0)
     tol: float = opt.method("First-order gap at which to stop.", default=1e-8)
     max_iter: int = opt.method("Maximum number of steps.", default=5000)
 
@@ -107,13 +107,16 @@ def consensus(
     from apexrank.graph.vertex_files import named_vertex, ranking_frame
 
     rank = options.build()
+    opt.try_out(rank, [([0, 1, 1], [1, 0, 2]), ([0, 1, 2], [1, 2, 0])])
+    prior = None if known.prior is None else _weights(known.prior)
+    orders = [_pair(order) for order in known.keep or ()]
     watch = out.Stopwatch()
     layers = _read(edges, known.label, reading)
     graph = layers.graphs[0]
     arguments: dict[str, Any] = {
-        "layer_prior": None if known.prior is None else _weights(known.prior),
+        "layer_prior": prior,
         "teleport": None if teleport is None else opt.read_seeds(teleport, graph, "teleport"),
-        "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in known.keep or ()],
+        "keep": [tuple(named_vertex(graph, name) for name in order) for order in orders],
     }
     watch.end("reading")
     what = f"ranking {layers.n} vertices in {len(layers)} layers"

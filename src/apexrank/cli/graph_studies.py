@@ -12,7 +12,7 @@ import typer
 import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError
+from apexrank.errors import unknown
 
 if TYPE_CHECKING:
     from apexrank.graph import Graph, GraphRank
@@ -43,9 +43,7 @@ class CompareOptions:
         "Ranks to compare PageRank with: methods of graph rank that need no labels (default: guarded,nonbacktracking; "
         "with --trusted also trustrank)."
     )
-    p: str | None = opt.method(
-        "Powers of L_pq ranks to compare as well, up to inf, such as 2,8.", "-p", "--p"
-    )
+    p: str | None = opt.method("Powers of L_pq ranks to compare as well, up to inf, such as 2,8.")
     ratio: float = opt.method("q/p of the L_pq ranks; above 1 further links add less.", default=1.2)
     damping: float = opt.method("Probability of following a link instead of restarting.", default=0.85)
     tol: float = opt.method("Largest error of the scores, in L1 norm.", default=1e-7)
@@ -97,6 +95,7 @@ def graph_compare(
         tell = None if status is None else status.update
         found = apexrank.report.compare_ranks(graph, progress=tell, **parameters)
         found.seconds.update(reading=read, total=time.perf_counter() - began)
+        found.notes[:] = map(out.in_options, found.notes)
         if shown.report is not None:
             apexrank.report.build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
     found.seconds["total"] = time.perf_counter() - began
@@ -110,22 +109,23 @@ def graph_compare(
 
 def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | None:
     """The ranks by name; None stands for the default of the library."""
-    if options.ranks is None and options.p is None:
-        return None
     from apexrank.cli.graph import METHODS, build_method
 
     given = {name: getattr(options, name) for name in ("damping", "tol", "max_iter")}
+    build_method("lpq", set(), ratio=options.ratio, **given)  # checks them
+    if options.ranks is None and options.p is None:
+        return None
     found: dict[str, GraphRank] = {}
     labels = {"trusted"} if trusting else set()
     known = [name for name, method in METHODS.items() if labels >= {*method.needs} and name != "pagerank"]
     for name in opt.split_names(options.ranks):
         if name not in known:
-            raise InputError(f"unknown rank {name!r} in --ranks: use some of {', '.join(known)}")
+            raise unknown("--ranks", name, known, "some of")
         rank = build_method(name, labels & {*METHODS[name].needs})
         taken = rank.get_params()
         found[METHODS[name].estimator] = rank.set_params(**{key: given[key] for key in given if key in taken})
     for p in opt.split_powers(options.p, "2,8") if options.p else []:
-        found[f"L_pq, p = {p:g}"] = apexrank.graph.LpqRank(p, options.ratio, **given)
+        found[f"L_pq, p = {p:g}"] = build_method("lpq", set(), p=p, ratio=options.ratio, **given)
     return found
 
 
@@ -178,7 +178,7 @@ class AttackOptions:
         "Number of random pages to attack (default: 50, fewer in a small graph).", metavar="N", min=1
     )
     pages: int = opt.method("Pages of a farm whose size is not given.", metavar="N", min=1, default=200)
-    seed: int = opt.method("Random seed for targets and hijacked pages.", default=0)
+    seed: int = opt.method("Random seed for targets and hijacked pages.", min=0, default=0)
 
 
 @opt.option_groups
@@ -192,9 +192,11 @@ def attack(
 ) -> None:
     """Simulate link spam attacks: which ranks resist them, and at what cost to the attacker."""
     shown.check(edges)
-    from apexrank.graph.robustness import ATTACKS
+    from apexrank.graph.robustness import ATTACKS, attack_options
 
     attacks = opt.split_names(options.attacks) or ATTACKS
+    for name in attacks:
+        attack_options(name, options.pages)
     graph = reading.read(edges)
     with out.working(f"attacking {graph.n} vertices") as status:
         study = apexrank.graph.attack_ranks(

@@ -11,11 +11,11 @@ import csv
 import inspect
 import logging
 import math
-import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -24,7 +24,7 @@ import typer
 import apexrank
 from apexrank import io
 from apexrank.cli import output as out
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError, MissingExtraError, unknown
 from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 def panel(title: str | None = None) -> Callable[..., Any]:
     """Return a factory for options under one heading of the help page; each option is a field of a dataclass.
 
-    ``names`` are the flags, by default the name of the field; ``choices`` are the allowed values.
+    ``names`` are the flags, by default the name of the field; ``choices`` are the allowed values, ``min`` the smallest.
     """
 
-    def option(help: str, *names: str, default: Any = None, choices: Sequence[str] = (), **more: Any) -> Any:
-        info = partial(typer.Option, help=help, rich_help_panel=title, **more)
-        return field(default=default, metadata={"option": info, "names": names, "choices": choices})
+    def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+        limits = {name: more.pop(name) for name in ("choices", "min") if name in more}
+        about = {"help": help, "rich_help_panel": title, **more}
+        return field(default=default, metadata={"option": about, "names": names, **limits})
 
     return option
 
@@ -57,7 +58,7 @@ large = panel("Larger than memory")
 written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write (default: print to the screen)."
 _METAVARS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH", list[str]: "NAMES"}
-_FLAGS = {"output": ("--output", "-o")}  # flags of options that differ from their names
+_FLAGS = {"output": ("--output", "-o"), "p": ("-p", "--p"), "k": ("-k", "--k")}  # flags that differ from the name
 
 
 def option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -74,10 +75,11 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
         for each in inspect.signature(group, eval_str=True).parameters.values():
             if own := about[each.name]:  # an argument already has its annotation
                 kind, *_ = get_args(each.annotation) or (each.annotation,)
-                metavar = {"metavar": _METAVARS.get(kind)} | own["option"].keywords
+                more = {"metavar": _METAVARS.get(kind)} | own["option"]
+                more |= {"rich_help_panel": group.panel} if hasattr(group, "panel") else {}
+                more["metavar"] = f"{more['metavar']} [x>={own['min']}]" if "min" in own else more["metavar"]
                 names = own["names"] or _FLAGS.get(each.name, (flag(each.name),))
-                option = own["option"](*names, metavar=metavar["metavar"])
-                each = each.replace(annotation=Annotated[each.annotation, option])
+                each = each.replace(annotation=Annotated[each.annotation, typer.Option(*names, **more)])
             parameters.append(each)
 
     @wraps(command)
@@ -85,9 +87,13 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             options = {each.name: given.pop(each.name) for each in fields(group)}
             for each in fields(group):
-                choices, value = each.metadata.get("choices"), options[each.name]
-                if choices and value not in (None, *choices):
-                    raise InputError(f"unknown {flag(each.name)} {value!r}: use one of {', '.join(choices)}")
+                choices, least = each.metadata.get("choices"), each.metadata.get("min")
+                if (value := options[each.name]) is None:
+                    continue
+                shown = (*each.metadata.get("names", ()), flag(each.name))[0]
+                if choices and value not in choices:
+                    raise unknown(shown, value, choices)
+                refuse(least is not None and value < least, f"{shown} must be at least {least}, got {value}")
             given[name] = group(**options)
         command(**given)
 
@@ -183,6 +189,28 @@ def set_parameters(
         refuse(name not in estimator.get_params(), f"{chosen} has no {flag(option)}: leave it out")
         estimator.set_params(**{name: value})
     return estimator
+
+
+def try_out(estimator: Any, *data: Any, **arguments: Any) -> None:
+    """Fit a copy on tiny data, to report bad parameters before a large file is read.
+
+    Errors that name no parameter are about the tiny data, and are ignored.
+    """
+    from sklearn.base import clone
+
+    given, usual = estimator.get_params(), type(estimator)().get_params()
+    changed = [name for name, value in given.items() if value is not usual.get(name)]
+    if not changed:
+        return
+    # few steps, trees and folds, and nothing about columns by name
+    few = {name: min(value, 2) for name, value in given.items() if isinstance(value, int)}
+    few |= dict.fromkeys(name for name, value in given.items() if isinstance(value, dict))
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            clone(estimator).set_params(**few).fit(*data, **arguments)
+        except Exception as error:
+            if isinstance(error, MissingExtraError) or any(f"`{name}`" in str(error) for name in changed):
+                raise
 
 
 def argument(help: str) -> Any:
@@ -304,11 +332,13 @@ class FeatureColumns:
     )
     impute: str | None = column(
         "Missing numbers: median or mean of the column, none (missing numbers are an error), or keep (fit --model "
-        "boosted only). Default: median; none for grades; keep for boosted."
+        "boosted only). Default: median; none for grades; keep for boosted.",
+        choices=("median", "mean", "none", "keep"),
     )
     scale: str | None = column(
         "Scaling of numbers: standard (mean 0, standard deviation 1), minmax (0 to 1, as in the papers), query (0 to 1 "
-        "within each group; fit only) or none. Default: standard; minmax for rankboost."
+        "within each group; fit only) or none. Default: standard; minmax for rankboost.",
+        choices=("standard", "minmax", "query", "none"),
     )
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:
@@ -391,7 +421,7 @@ class EdgeOptions(Strictness):
         with out.working(f"reading {path}"):
             edges = edges_of_file(path, **self.columns(), format=self.format)
         if edges.assumed is not None:
-            self.note(f"{edges.assumed} (--source, --target and --weight choose)")
+            self.note(edges.assumed)
         return edges
 
     def build(self, edges: Edges, *, signed: bool = False) -> Any:
@@ -582,16 +612,11 @@ class PointOptions:
 
 @contextmanager
 def errors_about(ballots: BallotFile) -> Iterator[None]:
-    """Name the file in the library's errors about its ballots, with advice that fits the file."""
+    """Name the file in the library's errors about its ballots."""
     try:
         yield
     except InputError as error:
-        message = re.sub(
-            r"(?P<item>(['\"]).*\2): drop it\b",
-            lambda found: f"{found['item']}: {ballots.without.replace('{}', found['item'])}",
-            str(error),
-        )
-        raise InputError(f"{ballots.source}: {out.in_options(message)}") from None
+        raise InputError(f"{ballots.source}: {error}") from None
 
 
 def note_ballots(ballots: BallotFile, reading: BallotOptions, *, scales: bool) -> None:

@@ -40,20 +40,14 @@ _PICTURES = (".png", ".svg", ".pdf")
 SPREADSHEET_SAFE: ContextVar[bool] = ContextVar("spreadsheet_safe", default=False)  # --spreadsheet-safe
 # Flags of the running command by parameter, and flags of the command that wrote its input by parameter with "=".
 OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
-# Library parameters whose option has a different name.
+# Library parameters whose option has a different name; the option of n_bins is --bins by default.
 _RENAMED = {
     "cv": "folds",
     "direction": "distrust",
     "layer_prior": "prior",
     "max_leaves": "leaves",
     "monotonic_cst": "monotone",
-    "n_bins": "bins",
-    "n_clusters": "k",
     "n_estimators": "rounds",
-    "n_knots": "knots",
-    "n_pairs": "pairs",
-    "n_restarts": "restarts",
-    "n_targets": "targets",
     "objective": "loss",
     "pos_label": "positive",
     "ps": "p",
@@ -84,7 +78,7 @@ def in_options(message: str) -> str:
 
 def _option(found: re.Match[str]) -> str:
     name, value = found[1], found[2] or ""
-    name = _RENAMED.get(name, name)
+    name = _RENAMED.get(name, name if name in OPTIONS.get({}) else name.removeprefix("n_"))
     flag = OPTIONS.get({}).get(name) or (value and OPTIONS.get({}).get(f"{name}=")) or None
     if flag is None or value in ("", "=", "=True"):
         return flag or found[0].strip("`")
@@ -146,9 +140,18 @@ class Stopwatch(dict[str, float]):
 
 def print_json(report: Mapping[str, Any], output: Path | None = None, **tables: pl.DataFrame) -> None:
     """Print a report as JSON, including tables that were not written to an ``output`` file."""
-    notes = {"notes": [in_options(note) for note in report["notes"]]} if "notes" in report else {}
+    texts = {key: _rendered(report[key]) for key in ("notes", "verdict", "verdicts") if key in report}
     rows = {} if output is not None else {name: table.to_dicts() for name, table in tables.items()}
-    typer.echo(json_text({**report, **notes, **rows}))
+    typer.echo(json_text({**report, **texts, **rows}))
+
+
+def _rendered(value: Any) -> Any:
+    """Render the parameters in texts, also in lists and dictionaries, as options."""
+    if isinstance(value, dict):
+        return {key: _rendered(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rendered(item) for item in value]
+    return in_options(value) if isinstance(value, str) else value
 
 
 def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:

@@ -61,6 +61,10 @@ def rank(
     opt.refuse(trec and wider, "a run file has no other columns: leave out --explain and --keep")
     length = "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr"
     opt.refuse(pair is not None and shorter, length)
+    if options.top is not None:
+        _places(options.top, 1, None)  # checks it
+    bad_rate = options.fpr is not None and not 0 <= options.fpr < 1
+    opt.refuse(bad_rate, f"--fpr must be at least 0 and below 1, got {options.fpr}")
     in_memory = (
         "--explain and --keep need the table in memory, and a folder is read in blocks: leave them out"
     )

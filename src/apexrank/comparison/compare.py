@@ -44,7 +44,7 @@ class Options:
     candidates: Sequence[Candidate | Any] | None = None
     top: Any = None
     fpr: float | None = None
-    folds: int = 5
+    folds: int = trials.FOLDS
     repeats: int | None = None
     confidence: float = 0.95
     random_state: int | None = 0
@@ -54,6 +54,7 @@ class Options:
     def checked(self) -> list[Candidate]:
         """Validate the options before any expensive work; return the candidates."""
         check_between("confidence", self.confidence, 0.5, 0.9999)
+        trials.Top.of(self.top, n=2**53, positives=1, fpr=self.fpr)
         check_count("folds", self.folds, 2)
         if self.repeats is not None:
             check_count("repeats", self.repeats)

@@ -29,6 +29,7 @@ SHARES = np.unique(np.concatenate([np.linspace(0, 0.1, 21), np.linspace(0.1, 1, 
 
 Rows = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 Progress = Callable[[int, int, str], None]
+FOLDS = 5  # default, lowered if a class has fewer rows
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,7 @@ class Top:
         rows = round(share) if share >= 1 and not text.endswith("%") else None
         share = share if rows is None else share / n
         if not 0 < share <= 1 / 3:
-            raise InputError(
-                f"the top of a list is at most a third of its {n:,.0f} rows and more than none, got {given!r}"
-            )
+            raise InputError(f"`top` must be above 0 and at most a third of the rows, got {given!r}")
         return cls(share=share, rows=rows)
 
     def places(self, n: float, positives: float) -> float:
@@ -121,10 +120,13 @@ def repeated_folds(
     check_count("repeats", repeats)
     unit = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
     label = np.bincount(unit, y) > 0
-    fewest = int(min(label.sum(), (~label).sum()))
+    fewest, what = int(min(label.sum(), (~label).sum())), "row" if groups is None else "group"
     if fewest < 2:
-        what = "row" if groups is None else "group"
         raise InputError(f"a comparison needs at least 2 {what}s of each class to train and test: give more")
+    if fewest < folds and folds != FOLDS:
+        raise InputError(
+            f"`folds` is {folds:,}, but one class has {fewest:,} {what}s: use at most {fewest:,} folds"
+        )
     rng = np.random.default_rng(seed)
     splits = []
     for repeat in range(repeats):
@@ -144,6 +146,10 @@ def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
 
     Rows with equal times stay together.
     """
+    if len(y) < 2 * folds and folds != FOLDS:
+        raise InputError(
+            f"`folds` is {folds:,}, but there are {len(y):,} rows: use at most {len(y) // 2:,} folds"
+        )
     order = np.argsort(time, kind="stable")
     cuts = np.linspace(len(y) / 2, len(y), folds + 1)
     first = time[order][np.minimum(cuts[:-1].astype(int), len(y) - 1)]

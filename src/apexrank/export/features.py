@@ -252,8 +252,8 @@ def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
     for column in columns:
         if column.date:
             raise InputError(
-                f"column {column.date!r} holds dates, which {what} cannot take apart: fit without it "
-                f"(`drop=[{column.date!r}]`), or on columns of numbers made from it"
+                f"column {column.date!r} holds dates, and {what} models take numbers and categories only: fit without "
+                f"it (`drop=[{column.date!r}]`), or replace it by numbers such as its year and month"
             )
 
 

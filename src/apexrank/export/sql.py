@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from apexrank.errors import InputError
 from apexrank.export import features, forms
+from apexrank.validation import check_choice
 
 _ROWS = "r"  # alias of the table in the statement
 
@@ -117,8 +118,7 @@ def to_sql(
     ORDER BY 1 DESC NULLS LAST
     """
     kind = dialect or "standard"
-    if kind not in DIALECTS:
-        raise InputError(f"unknown `dialect` {kind!r}: use one of {', '.join(DIALECTS)}")
+    check_choice("dialect", kind, DIALECTS)
     if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
         raise InputError(f"`digits` must be a whole number between 1 and 17, got {digits!r}")
     form = forms.model_form(model, feature_names)

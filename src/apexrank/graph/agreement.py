@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from apexrank.divergences import DIVERGENCES, Divergence
-from apexrank.errors import InputError
+from apexrank.errors import InputError, unknown
 from apexrank.graph.power import Anderson, Progress, iterate, l1_bound, rounding_of
 from apexrank.kernels import hulls as kernels
 from apexrank.kernels.csr import InLinks
@@ -71,7 +71,7 @@ def divergence_of_ranks(divergence: str | Divergence) -> Divergence:
         )
     # kernels implement the library's classes, not user-defined ones
     if name not in KINDS or type(divergence) not in (str, DIVERGENCES.members[name]):
-        raise InputError(f"unknown `divergence` {divergence!r}: use one of {', '.join(KINDS)}")
+        raise unknown("`divergence`", divergence, KINDS)
     return DIVERGENCES.get(divergence)
 
 

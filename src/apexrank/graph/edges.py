@@ -149,7 +149,9 @@ def choose_columns(
     if at["source"] is None and at["target"] is None:
         free = [i for i in range(len(names)) if i != at["weight"]]
         at["source"], at["target"] = [*free, None, None][:2]
-    for role in ("source", "target"):
+    for place, (role, other) in enumerate((("source", target), ("target", source))):
+        if at[role] is None and other is not None and place < len(names) and place not in at.values():
+            at[role] = place
         if at[role] is None:
             raise InputError(f"{what} has no column for the {role} of an edge: name it with `{role}=`")
     if len(set(at.values())) < len(at):

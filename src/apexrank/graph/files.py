@@ -260,9 +260,11 @@ def _stream(name: str, content: Any, spool: Path | None) -> Stream:
 
 def assumed(table: EdgeTable, given: Columns) -> str | None:
     """Describe columns chosen by position from several, and comments that look like edges; None if there are none."""
+    choose = "`source=`, `target=` and `weight=` choose"
     if table.dubious is not None:
         mark, shown = table.dubious[0], table.dubious.strip()[:40]
-        return f"{table.file}: lines that begin with {mark!r} are read as comments, among them {shown!r}"
+        taken = f"lines that begin with {mark!r} are read as comments, among them {shown!r}"
+        return f"{table.file}: {taken} ({choose})"
     names, used = table.names, table.at
     known = [name for several in KNOWN_COLUMNS.values() for name in several]
     left = [name for i, name in enumerate(names) if i not in used]
@@ -270,10 +272,14 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
     if None not in given[:2] or not by_position:
         return None
     if not left:
-        took = f"{table.file}: line 1 is read as column names, {names[used[0]]!r} and {names[used[1]]!r}"
-        return took if table.has_header else None
+        took = f"line 1 is read as column names, {names[used[0]]!r} and {names[used[1]]!r}"
+        return f"{table.file}: {took} ({choose})" if table.has_header else None
+    if table.has_header is False and used[2] is None:
+        choose += f", such as `weight={names.index(left[0])}`"
     shown = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
-    return f"{table.file}: links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown}"
+    return (
+        f"{table.file}: links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown} ({choose})"
+    )
 
 
 def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
@@ -502,6 +508,9 @@ def _separator(line: str) -> str | None:
     if "\t" in line:
         # numbers may be separated by tabs and blanks, but text may contain blanks
         return None if all(map(_NUMBER.fullmatch, line.split())) else "\t"
+    points = re.sub(r"(?<=\d),(?=\d)", ".", line).split()
+    if len(points) > 2 and all(map(_NUMBER.fullmatch, points)):
+        return None  # numbers with decimal commas
     return max(";,", key=line.count) if "," in line or ";" in line else None
 
 
@@ -634,7 +643,12 @@ def _fault(layout: _Layout, fields: list[str]) -> str | None:
         role = "target" if fields[i] else "source"
         return f"the {role} of the edge is missing; fill it in or drop the line"
     if k is not None and not _NUMBER.fullmatch(fields[k]):
-        return f"the weight {fields[k]!r} is not a number; correct it"
+        if not fields[k]:
+            return "the weight of the edge is missing; fill it in or drop the line"
+        comma = _NUMBER.fullmatch(fields[k].replace(",", ".", 1))
+        return (
+            f"the weight {fields[k]!r} is not a number; {'write a decimal point' if comma else 'correct it'}"
+        )
     return None
 
 

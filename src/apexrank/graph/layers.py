@@ -188,7 +188,7 @@ def layers_of_table(
 
 def _warn(note: str | None) -> None:
     if note is not None:
-        warnings.warn(f"{note} (`source=`, `target=` and `weight=` choose)", stacklevel=4)
+        warnings.warn(note, stacklevel=4)
 
 
 def _typed(table: Any) -> Any:

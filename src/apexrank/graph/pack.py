@@ -211,7 +211,7 @@ class _Packing:
                 if not isinstance(sources, np.ndarray):
                     vertices = _TextIds(self.scratch, self.memory, self.seed)
                 if note := files.assumed(table, self.columns):
-                    warnings.warn(f"{note} (`source=`, `target=` and `weight=` choose)", stacklevel=5)
+                    warnings.warn(note, stacklevel=5)
             if str(table.file) not in headers:
                 headers[str(table.file)] = replace(table, columns=(None, None, None), place=str)
             weights = table.columns[2]

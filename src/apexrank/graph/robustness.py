@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, draw_pages, linked_pages
-from apexrank.errors import InputError
+from apexrank.errors import InputError, unknown
 from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
 from apexrank.graph.lpq import LpqRank
@@ -263,7 +263,7 @@ def attack_ranks(
     [('farm', False), ('cycle-2', False)]
     """
     began = time.perf_counter()
-    sizes = {name: _size(name, pages) for name in attacks}
+    sizes = {name: attack_options(name, pages) for name in attacks}
     seed = random_state
     if seed is None:
         seed = int(check_random_state(None).randint(2**31 - 2**20))
@@ -323,11 +323,11 @@ def attack_ranks(
     return AttackStudy(results, agreement, read.n, read.n_edges, n_targets, notes, {"total": total})
 
 
-def _size(name: str, pages: int) -> dict[str, Any]:
+def attack_options(name: str, pages: int) -> dict[str, Any]:
     """Parse the name of an attack into its options."""
     kind, colon, size = name.partition(":")
     if kind not in KINDS:
-        raise InputError(f"unknown attack {kind!r}: use some of {', '.join(KINDS)}")
+        raise unknown("attack", kind, KINDS, "some of")
     known = KINDS[kind]
     if not colon:
         is_farm = known.size == "pages" and known.pages == FARM_PAGES

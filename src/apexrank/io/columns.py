@@ -89,6 +89,8 @@ def numbers(
         failed = (given & values.is_null()).to_numpy()
         if failed.any():
             row = int(failed.argmax())
+            if advice and failed.sum() == given.sum() > 1:
+                raise InputError(f"{table.source} column {name!r} holds text such as {series[row]!r}{advice}")
             like = f" such as {_EXAMPLES[decimal]}{unit}, as in training" if decimal else ""
             raise InputError(f"{table.where(row, name)}: {series[row]!r} is not a number{like}{advice}")
         values = values.set(~given, None)
@@ -313,6 +315,12 @@ def choose_positive(counts: dict[str, int], source: str, target: str, positive: 
         return asked
     by_word = {value.lower(): value for value in counts}
     word = _POSITIVES.get(frozenset(by_word)) if len(counts) == 2 else None
+    if len(counts) > 2 and pl.Series(counts.keys()).cast(pl.Float64, strict=False).is_not_null().all():
+        listed = f" ({shown})" if len(counts) <= 5 else ""
+        raise InputError(
+            f"{source} column {target!r} has {len(counts):,} distinct numbers{listed}, but this ranker learns from two "
+            "classes: use one of grades (`graded=True`), or name the positive one with `positive=`"
+        )
     if word is None:
         raise InputError(
             f"{source} column {target!r} has the values {shown}: name the positive one with `positive=`"
@@ -361,7 +369,7 @@ def group_ids(table: Table, name: str) -> np.ndarray:
 
 def row_weights(table: Table, name: str) -> np.ndarray:
     """Read the weight of each row, a non-negative number."""
-    weight = numbers(table, name)
+    weight = numbers(table, name, "; weights are numbers")
     refuse_row(table, name, ~(weight >= 0), "a weight must be a number of at least 0")
     return weight
 

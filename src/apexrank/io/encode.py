@@ -301,10 +301,8 @@ class Category:
         if not unknown:
             return None
         rows = f"{int(text.is_in(unknown).sum()):,} of {len(text):,} rows"
-        of_none = (
-            f"column {self.name!r} has values without their own level in {rows}, taken as an average row"
-        )
-        return f"{of_none}: {quoted(unknown, 3)}"
+        new = f"values that are new or were rare in training, such as {quoted(unknown, 3)}"
+        return f"column {self.name!r}: {rows} have {new}; the column then counts as in an average row"
 
 
 Column = Number | Category | Date

@@ -32,7 +32,7 @@ from apexrank.io.columns import (
     weight_notes,
 )
 from apexrank.io.drift import Profile, binned, psi
-from apexrank.io.encode import Encoder, Number, check_encoding, parse_columns
+from apexrank.io.encode import SCALERS, Encoder, Number, check_encoding, parse_columns
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
 from apexrank.io.tables import Table, as_table
@@ -40,10 +40,11 @@ from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.rankers.base import class_scores
 from apexrank.rankers.boosted import BoostedRanker
-from apexrank.validation import check_folds, segment
+from apexrank.validation import check_choice, check_folds, segment
 
 NO_GROUPS = "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
 
+SCALES = (*SCALERS, "query")
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
 
 
@@ -95,6 +96,7 @@ class Recipe:
     @property
     def encoder_scale(self) -> str:
         """Scaling of the encoder; scaling within groups is applied after it."""
+        check_choice("scale", self.scale, SCALES)
         if self.scale == "query" and self.groups is None:
             raise InputError(
                 "`scale='query'` scales inside each group: name the column of groups with `groups=`"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import make_scorer
 
-from apexrank.errors import InputError, near_name
+from apexrank.errors import InputError, unknown
 from apexrank.metrics._labels import (
     RankMeasure,
     as_labels,
@@ -186,12 +186,8 @@ def find_measure(name: str) -> Measure:
         else:
             _check_argument(name, stem, argument, value)
             return Measure(name, FAMILIES[stem], FAMILIES[stem].options | {argument: value})
-    if (near := near_name(full, FAMILIES)) is not None:
-        raise InputError(f"unknown measure {name!r}: did you mean {near!r}?")
-    raise InputError(
-        f"unknown measure {name!r}: use one of {', '.join(FAMILIES)}, with a number after those that take one, "
-        "such as ndcg_at_10 or partial_auc_0.05"
-    )
+    numbered = ", with a number after those that take one, such as ndcg_at_10 or partial_auc_0.05"
+    raise unknown("measure", name, FAMILIES, more=numbered)
 
 
 def _check_argument(name: str, stem: str, argument: str, value: float) -> None:
@@ -362,9 +358,7 @@ def get_scorer(name: str) -> Callable[..., float]:
         try:
             return sklearn_scorer(name)
         except ValueError:
-            raise InputError(
-                f"unknown scorer {name!r}: use one of {', '.join(FAMILIES)}, or scikit-learn's"
-            ) from None
+            raise unknown("scorer", name, FAMILIES, more=", or scikit-learn's") from None
     return make_scorer(
         one_measure,
         response_method=("decision_function", "predict_proba", "predict"),

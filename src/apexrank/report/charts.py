@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.report.page import few_digits, fill, number
+from apexrank.validation import check_choice
 
 SERIES = 7  # number of styles in the style sheet
 FONT = 15.0  # in drawing units: the larger of the two sizes in the style sheet, for phones
@@ -322,8 +323,7 @@ def _runs(known: np.ndarray) -> list[np.ndarray]:
 
 def _mark(shape: str, a: float, b: float, r: float) -> str:
     """SVG path of a mark."""
-    if shape not in _SHAPES:
-        raise InputError(f"unknown `shape` {shape!r}: use one of {', '.join(_SHAPES)}")
+    check_choice("shape", shape, _SHAPES)
     if shape == "circle":
         return f"M{few_digits(a - r)} {few_digits(b)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
     corners = [[(a + r * x, b + r * y) for x, y in stroke] for stroke in _SHAPES[shape]]

@@ -87,9 +87,22 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for text_of in (number, percent, whole_percent, few_digits, shorten, counted):
+    for text_of in (number, percent, whole_percent, few_digits, shorten, counted, code):
         environment.filters[text_of.__name__] = text_of
     return environment
+
+
+def code(message: str) -> str:
+    """Escape a message of the library and mark up its parameters, which are in backticks, as code.
+
+    Examples
+    --------
+    >>> print(code("raise `tol`, if a < b"))
+    raise <code>tol</code>, if a &lt; b
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`(\w+(?:=[^`]*)?)`", r"<code>\1</code>", str(escape(message))))
 
 
 _FORMS = re.compile(r"\[([^|]*)\|([^]]*)\]")
