@@ -149,7 +149,7 @@ class TestScorecard:
         unknown = (
             "40 of 100 rows have values that are new or were rare in training, such as 'Paris'; the column"
         )
-        assert f"note: column 'city' has {unknown}" in result.stderr
+        assert f"note: column 'city': {unknown}" in result.stderr
 
     def test_fractional_weights_of_groups(self, folder):
         frame = pl.read_csv("train.csv")

@@ -156,7 +156,10 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit train.txt --model boosted --cv", "not for boosted: leave it out"),
         ("fit train.txt --model boosted --alpha 1", "--model boosted has no --alpha"),
         ("fit bad.txt --model retarget", "bad.txt line 2"),
-        ("fit words.csv --target y --model pairs", "words.csv line 2, column 'y': 'good' is not a number"),
+        (
+            "fit words.csv --target y --model pairs",
+            "words.csv column 'y' holds text such as 'good'; grades of",
+        ),
         ("fit negative.csv --target y --model pairs", "relevance must be a number of at least 0"),
         ("fit plain.csv --target y --model pairs --scale query", "--scale query scales inside each group"),
         ("fit train.txt --model retarget --cv --alpha 1", "--cv chooses alpha"),

@@ -40,9 +40,9 @@ def panel(title: str | None = None) -> Callable[..., Any]:
     """
 
     def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
-        limits = {name: more.pop(name) for name in ("choices", "min") if name in more}
-        about = {"help": help, "rich_help_panel": title, **more}
-        return field(default=default, metadata={"option": about, "names": names, **limits})
+        about: dict[str, Any] = {name: more.pop(name) for name in ("choices", "min") if name in more}
+        about |= {"names": names, "option": {"help": help, "rich_help_panel": title, **more}}
+        return field(default=default, metadata=about)
 
     return option
 
