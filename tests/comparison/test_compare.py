@@ -148,7 +148,7 @@ def test_any_classifier_can_be_a_candidate():
         ({"folds": 1}, "folds"),
         ({"confidence": 2}, "confidence"),
         ({"random_state": -1}, "random_state"),
-        ({"top": 10, "fpr": 0.1}, "two ways"),
+        ({"top": 10, "fpr": 0.1}, "are alternatives"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(options, words):

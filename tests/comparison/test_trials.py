@@ -38,7 +38,7 @@ def test_a_top_that_is_none_is_refused(given):
 
 
 def test_top_and_fpr_exclude_each_other():
-    with pytest.raises(InputError, match="two ways"):
+    with pytest.raises(InputError, match="are alternatives"):
         Top.of("1%", 2000, 300, fpr=0.01)
 
 

@@ -58,7 +58,8 @@ large = panel("Larger than memory")
 written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write (default: print to the screen)."
 _METAVARS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH", list[str]: "NAMES"}
-_FLAGS = {"output": ("--output", "-o"), "p": ("-p", "--p"), "k": ("-k", "--k")}  # flags that differ from the name
+# flags that differ from the name
+_FLAGS = {"output": ("--output", "-o"), "p": ("-p", "--p"), "k": ("-k", "--k")}
 
 
 def option_groups(command: Callable[..., None]) -> Callable[..., None]:
