@@ -130,7 +130,10 @@ class TestIds:
         assert not notes("aggregate ml.csv --long userId,movieId,rating")
         Path("films.csv").write_text("User name,film,stars\nann,Heat,5\nbob,Heat,4\n")
         shown = run("aggregate films.csv", code=2).output
-        assert "'Heat' is not a number; this looks like a long table: --long 'User name,film,stars'" in shown
+        assert (
+            "column 'film' holds text such as 'Heat'; this looks like a long table: --long 'User name,film,stars'"
+            in shown
+        )
 
 
 class TestUnnamed:
