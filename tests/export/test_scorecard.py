@@ -489,7 +489,7 @@ class TestFaults:
         y = (X[:, 0] > 0) + 0
         ranker = PublishedRetargeting(max_alternations=2, alpha=0.1).fit(X, y, groups=groups)
         with pytest.raises(
-            InputError, match="PublishedRetargeting cannot become a scorecard: it was fitted without"
+            InputError, match="PublishedRetargeting cannot become a scorecard: it has no objective of labels"
         ):
             round_scorecard(ranker, X, y, groups=groups)
 

@@ -549,7 +549,7 @@ class TestErrors:
 
 @pytest.mark.parametrize("option", [{"directed": False}, {"self_loops": "drop"}])
 def test_a_graph_that_is_ready_takes_no_options(option):
-    with pytest.raises(InputError, match="a Graph is ready"):
+    with pytest.raises(InputError, match="a Graph is already built"):
         as_graph(Graph.from_edges([0, 1], [1, 1]), **option)
 
 

@@ -237,7 +237,7 @@ def test_a_damaged_shard_is_named_before_it_is_used(part, position, value, messa
 def test_rules_for_edges_belong_to_packing(tmp_path):
     sharded = in_shards(random_graph(), tmp_path)
     for rules in ({"directed": False}, {"weight": False}, {"signed": True}, {"format": "text"}):
-        with pytest.raises(InputError, match="where it is packed"):
+        with pytest.raises(InputError, match="when packing it"):
             as_graph(sharded.folder, **rules)
     with pytest.raises(InputError, match="unknown `engine`"):
         open_shards(sharded.folder, engine="spark")

@@ -149,7 +149,7 @@ def test_boosted_rankers_are_refused_in_one_line(tmp_path, rows):
     model = fit(rows, PNormPush(alpha=1e-3))
     model.estimator = PushBoost()
     with pytest.raises(
-        InputError, match="a PushBoost cannot be kept in a model file: its rounds are estimators"
+        InputError, match="a PushBoost cannot be kept in a model file: its rounds are separate estimators"
     ):
         save_model(tmp_path / "m.apex", model)
     model.estimator = LetorRanker()

@@ -175,7 +175,7 @@ def test_a_line_that_is_no_cell_is_named(folder, line):
 def test_nothing_runs_without_tables(folder):
     with pytest.raises(MissingDataError, match="--data packages"):
         study.additive_study()
-    with pytest.raises(InputError, match="'iris' is no table"):
+    with pytest.raises(InputError, match="'iris' is not a table"):
         run(folder, tables=("iris", "heart"))
     with pytest.raises(MissingDataError, match=r"saheart\.parquet' does not exist: write the tables with"):
         run(folder, tables=("heart", "saheart"))

@@ -273,7 +273,7 @@ def test_an_objective_without_a_lipschitz_gradient_is_refused():
     X, y = rows_and_grades()
     problem = Problem(X, Push(y > 1), penalty=1.0)
     for solver in (GradientDescent(), AcceleratedGradient()):
-        with pytest.raises(InputError, match=r"give lipschitz.*or use GradientDescent\(step=\(a, b\)\)"):
+        with pytest.raises(InputError, match=r"give `lipschitz`.*or use GradientDescent\(step=\(a, b\)\)"):
             solver.solve(problem, np.zeros(6))
     with pytest.raises(InputError, match="Lipschitz gradient"):
         PNormPush(solver=AcceleratedGradient()).fit(X, y > 1)

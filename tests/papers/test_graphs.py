@@ -664,7 +664,7 @@ def test_trust_verdicts_can_be_all_three():
     [
         ({}, "APEXRANK_DATA"),
         ({"data": "epinions"}, "soc-sign-epinions"),
-        ({"data": "otc"}, "data must be"),
+        ({"data": "otc"}, "`data` must be"),
         ({"repeats": 1}, "repeats"),
     ],
 )

@@ -419,7 +419,7 @@ def test_labels_that_are_no_classes_are_refused():
     hole[321], none[321] = np.nan, None
     words = Block(X[300:], np.where(y[300:] == 1, "yes", "no"))
     cases = [
-        (ArrayBlocks(X, y + 0.5, rows=200), "no classes"),
+        (ArrayBlocks(X, y + 0.5, rows=200), "not classes"),
         (ArrayBlocks(X, hole, rows=200), "row 121 of a block has no y"),
         (ArrayBlocks(X, none, rows=200), "row 121 of a block has no y"),
         (Listed(Block(X[:300], y[:300]), words), "both words and numbers"),

@@ -315,7 +315,7 @@ class TestGaps:
         for result in (self.films(missing="last"), poll()[0]):
             summary = summarise_votes(result, bootstrap=0)
             assert "rrf" in summary.methods
-            assert not any("add" in note and "up over the voters" in note for note in summary.notes)
+            assert not any("sum" in note and "over the voters" in note for note in summary.notes)
         assert comparable(summary.methods) == summary.methods
 
     def test_methods_that_still_differ_are_told(self):
