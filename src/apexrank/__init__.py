@@ -51,15 +51,19 @@ if TYPE_CHECKING:
     from apexrank.rankers import AdditivePush as AdditivePush
     from apexrank.rankers import AdditivePushCV as AdditivePushCV
     from apexrank.rankers import AdditiveRetargeting as AdditiveRetargeting
+    from apexrank.rankers import BoostedRanker as BoostedRanker
     from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers import IRPush as IRPush
+    from apexrank.rankers import LetorRanker as LetorRanker
     from apexrank.rankers import LinearRanker as LinearRanker
     from apexrank.rankers import ListwiseRanker as ListwiseRanker
+    from apexrank.rankers import LogisticRanker as LogisticRanker
     from apexrank.rankers import MonotoneRetargeting as MonotoneRetargeting
     from apexrank.rankers import PNormPush as PNormPush
     from apexrank.rankers import PNormPushCV as PNormPushCV
     from apexrank.rankers import PushBoost as PushBoost
     from apexrank.rankers import RankBoost as RankBoost
+    from apexrank.rankers import TreeRanker as TreeRanker
     from apexrank.rankers import TwoStagePush as TwoStagePush
     from apexrank.rankers import UnknownLinkRegressor as UnknownLinkRegressor
     from apexrank.rankers import push_path as push_path

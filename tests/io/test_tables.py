@@ -467,3 +467,21 @@ def test_the_index_of_pandas_is_no_feature():
     table = Table(pl.DataFrame({"__index_level_0__": [3, 1, 2], "x": [1.0, 2.0, 3.0], "y": [0, 1, 1]}))
     assert feature_columns(table, {"target": "y"}) == ["x"]
     assert feature_columns(table, {"target": "y"}, ["__index_level_0__"]) == ["__index_level_0__"]
+
+
+def test_a_model_scores_and_ranks_data_frames():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "kind": ["a", "b", "b", "a"], "fraud": [0, 0, 1, 0]})
+    ranker = TableRanker.fit(frame, Recipe("fraud"), PNormPush())
+    expected = ranker.score(Table(pl.from_pandas(frame)))
+    for table in (frame, Table(frame), pl.from_pandas(frame)):
+        np.testing.assert_array_equal(ranker.score(table), expected)
+        assert rank_table(ranker, table, explain=True)["row"][0] == 3
+    with pytest.raises(InputError, match="a table is a data frame or the path of a file, not list"):
+        ranker.score([[1.0, "a"]])
+
+
+def test_names_of_columns_are_a_list():
+    with pytest.raises(InputError, match=r"`drop` must be a list of column names: use \['fraud'\]"):
+        Recipe("y", drop="fraud")

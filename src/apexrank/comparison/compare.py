@@ -329,11 +329,13 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     counted = np.ones(len(y)) if weight is None else weight
     total, positives = float(counted[listed].sum()), float(counted[listed] @ y[listed])
     top = trials.Top.of(options.top, total, positives, options.fpr)
-    _foretell(top, y[listed], counted[listed], options, notes)
+    of_folds = splits if data.test is None else []
+    tested = np.unique(np.concatenate([split.test for split in of_folds])) if of_folds else listed
+    _foretell(top, y[tested], counted[tested], of_folds, options, notes)
     threads = int(np.clip(_MOST_NUMBERS / (len(known) * data.n_features), 1, n_threads()))
     tried = trials.run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
     settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, tried, strict=True)]
-    ratio = float(np.mean([len(split.test) / len(split.train) for split in splits]))
+    ratio = _ratio(splits)
     n_train, draws = int(np.mean([len(split.train) for split in splits])), None
     X, X_test = data.rows(known, known[:1] if data.test is None else listed)
     own = None if weight is None else weight[known]
@@ -393,15 +395,33 @@ def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[trial
     return [trials.Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
 
-def _foretell(top: trials.Top, y: np.ndarray, weight: np.ndarray, options: Options, notes: list[str]) -> None:
-    """Report the detectable differences before the work starts."""
+def _ratio(splits: list[trials.Split]) -> float:
+    """Test rows over training rows."""
+    return sum(len(split.test) for split in splits) / sum(len(split.train) for split in splits)
+
+
+def _foretell(
+    top: trials.Top,
+    y: np.ndarray,
+    weight: np.ndarray,
+    splits: list[trials.Split],
+    options: Options,
+    notes: list[str],
+) -> None:
+    """Report the detectable differences before the work starts; without ``splits`` the rows are a test set."""
     n, positives = len(y), int(y.sum())
     few = too_few(positives, n - positives, top.places(n, positives))
     # with a false positive rate, the measure is over the positives
     counted = weight[y] if top.share is None else weight
     # effective sample size (Σw)²/Σw² of weighted rows
     shares = counted / (counted.sum() or 1.0)
-    least = min(1.0, float(np.sqrt((shares @ shares or 1.0) / (top.share or 1.0))))
+    variance = 0.25 * float(shares @ shares or 1.0) / (top.share or 1.0)  # of a share of 1/2
+    reach = 2.0 * np.sqrt(variance)
+    if splits:
+        # the interval that will be computed from the splits, whose variances are those of smaller test sets
+        own = variance * n * len(splits) / sum(len(split.test) for split in splits)
+        reach = trials.reach(len(splits), _ratio(splits), own, options.confidence)
+    least = min(1.0, float(reach))
     points = f"{100 * least:.0f} points at the top"
     sentence = f"differences of less than about {points} cannot be distinguished from chance"
     if few is not None:

@@ -180,10 +180,16 @@ def corrected_interval(
     """
     given = np.asarray(values, dtype=float)
     n, mean = len(given), float(given.mean())
-    error = float(np.sqrt((1 / n + ratio) * given.var(ddof=1))) if n > 1 else np.inf
+    variance = float(given.var(ddof=1)) if n > 1 else np.inf
+    width = reach(n, ratio, variance, confidence, comparisons)
+    error = float(np.sqrt((1 / n + ratio) * variance))
+    return Interval(mean, mean - width, mean + width, error, confidence, n)
+
+
+def reach(n: int, ratio: float, variance: float, confidence: float, comparisons: int = 1) -> float:
+    """Half the width of a :func:`corrected_interval` of ``n`` values of a given variance."""
     level = 1 - (1 - confidence) / 2 / comparisons
-    reach = float(stdtrit(max(n - 1, 1), level)) * error
-    return Interval(mean, mean - reach, mean + reach, error, confidence, n)
+    return float(stdtrit(max(n - 1, 1), level) * np.sqrt((1 / n + ratio) * variance))
 
 
 @dataclass(frozen=True)

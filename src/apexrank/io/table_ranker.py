@@ -93,6 +93,11 @@ class Recipe:
     impute: str | None = None
     scale: str = "standard"
 
+    def __post_init__(self) -> None:
+        for name in ("features", "drop", "categorical"):
+            if isinstance(value := getattr(self, name), str):
+                raise InputError(f"`{name}` must be a list of column names: use [{value!r}]")
+
     @property
     def encoder_scale(self) -> str:
         """Scaling of the encoder; scaling within groups is applied after it."""
@@ -375,11 +380,13 @@ class TableRanker:
         first = {"score": psi(self.score_profile, self.score_profile.counts(scores))}
         return first | dict(sorted(found.items(), key=lambda item: -item[1]))
 
-    def score(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
+    def score(self, table: Any, weight: np.ndarray | None = None) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top.
 
-        Rows whose ``weight`` is 0 do not affect the scaling of their group.
+        ``table`` is a data frame, the path of a file, or a `Table`. Rows whose ``weight`` is 0 do not affect the
+        scaling of their group.
         """
+        table = as_table(table)
         return self.score_rows(table, self.features(table, weight))
 
     def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
@@ -395,13 +402,13 @@ class TableRanker:
         """Group of each row, or None if the model ranks one list."""
         return None if self.groups is None else group_ids(table, self.groups)
 
-    def contributions(self, table: Table, X: np.ndarray | None = None) -> np.ndarray:
+    def contributions(self, table: Any, X: np.ndarray | None = None) -> np.ndarray:
         """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
 
         The sum over a row is the difference between its score and that of the average training row. ``X`` holds the
         features of some of the table's rows, if already computed: a row must be scaled within its whole group.
         """
-        X = self.features(table) if X is None else X
+        X = self.features(as_table(table)) if X is None else X
         with np.errstate(over="ignore", invalid="ignore"):
             parts = (X - self.mean) * self.coef if self.is_linear else self.estimator.contributions(X)
             return np.add.reduceat(parts, self.encoder.starts, axis=1)
@@ -426,7 +433,7 @@ class TableRanker:
         variance = (np.average(part**2, weights=weight) for part in spread)
         return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
 
-    def explain(self, table: Table, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:
+    def explain(self, table: Any, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:
         """The ``n`` columns that raise each row's score most, such as ``amount=+0.83``; fewer if fewer raise it.
 
         ``X`` is as in :meth:`contributions`.
@@ -546,7 +553,7 @@ def _monotone_features(signs: Mapping[Any, int], encoder: Encoder) -> dict[int, 
 
 def rank_table(
     ranker: TableRanker,
-    table: Table,
+    table: Any,
     *,
     top: int | None = None,
     fpr: float | None = None,
@@ -562,7 +569,7 @@ def rank_table(
     ----------
     ranker : TableRanker
         A fitted model.
-    table : Table
+    table : data frame, path or Table
         Rows to rank, with every feature column of the model.
     top : int, optional
         Keep this many rows (per group).
@@ -585,6 +592,7 @@ def rank_table(
         The group and id columns, ``rank``, ``score``, ``probability`` for a calibrated model, and requested columns.
     """
     _check_budget(ranker, top, fpr)
+    table = as_table(table)
     X = ranker.features(table) if scores is None or explain else np.empty((0, 0))
     scores = ranker.score_rows(table, X) if scores is None else scores
     rows, ranks = _order(scores, ranker.group_ids(table))

@@ -59,7 +59,7 @@ class Table:
     Parameters
     ----------
     frame : polars.DataFrame
-        The columns.
+        The columns; a pandas frame is converted.
     source : str
         Name of the table in error messages: its path.
     separator, encoding : str, optional
@@ -91,6 +91,10 @@ class Table:
     places: np.ndarray | None = field(default=None, compare=False)
     encoding: str | None = None
     guesses: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.frame, pl.DataFrame):
+            object.__setattr__(self, "frame", as_table(self.frame).frame)
 
     def __len__(self) -> int:
         return self.frame.height
