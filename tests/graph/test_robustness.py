@@ -116,6 +116,8 @@ def test_an_attack_that_does_not_fit_is_left_out():
     ]
     with pytest.raises(InputError, match="no attack can be made: hijacked:40 is left out"):
         attack_ranks(edges, {}, attacks=["hijacked:40"])
+    study = attack_ranks(edges, {}, attacks=["cycle-2", "exchange"])
+    assert study.notes == ["exchange is left out: it needs two targets, and there is only one (`n_targets`)."]
 
 
 def test_bad_numbers_of_targets(web):
@@ -181,8 +183,8 @@ def test_verdicts():
     more = "; no other rank with about the same order as PageRank holds in more."
     assert study.verdict == f"PageRank holds in 0 of 2 attacks{more}"
     assert study.verdicts == {
-        "PageRank": "PageRank holds in 0 of 2 attacks; of those in which it fails the cheapest is cycle-2: 1 new and 0 "
-        "hijacked pages lift a target from 1,000 to 70.",
+        "PageRank": "PageRank holds in 0 of 2 attacks; of those in which it fails the cheapest is cycle-2: 1 new "
+        "page lifts a target from 1,000 to 70.",
         "odd": "odd holds in 2 of 2 attacks. Before any attack it shares 3 of the first 100 with PageRank (Spearman "
         "0.500); 90 of its own are on closed cycles.",
     }
@@ -218,5 +220,5 @@ def test_attacks_larger_than_the_graph_are_a_note():
     study = attack_ranks(ring, {}, attacks=["farm:31", "farm:30", "chain"])
     assert study.notes == [
         "The graph is too small for farm:31: for each target more pages are added than it has vertices (30), and the "
-        "places say little. Use fewer pages."
+        "places say little. Use fewer pages (`pages`)."
     ]

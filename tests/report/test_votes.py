@@ -288,7 +288,7 @@ class TestGaps:
             "combmnz": self.many,
         }
         assert summary.verdict.kind == "agreed"
-        assert summary.verdict.text == f"{self.few} wins by all three methods."
+        assert summary.verdict.text == f"{self.few} wins by all three comparable methods."
         assert (
             "Reciprocal rank fusion and CombMNZ sum over the voters, which favours items that many scored: they are "
             "shown, but left out of the verdict."
@@ -299,7 +299,7 @@ class TestGaps:
 
     def test_a_sum_is_judged_among_sums(self):
         summary = summarise_votes(self.films(method="rrf"), bootstrap=0, methods=["borda", "combmnz"])
-        assert summary.verdict.text == f"{self.many} wins by both methods."
+        assert summary.verdict.text == f"{self.many} wins by both comparable methods."
         assert (
             "Reciprocal rank fusion and CombMNZ sum over the voters, which favours items that many scored: the "
             "other methods are shown, but left out of the verdict."

@@ -215,10 +215,7 @@ def attack(
         out.print_json({"edges_file": edges} | study.to_dict() | written)
         return
     size = f"{out.plural(study.vertices, 'vertex', 'vertices')}, {out.plural(study.edges, 'link')}"
-    typer.echo(
-        f"{edges}: {size}; median places of {out.plural(study.n_targets, 'target')}, * where a rank fails, - where "
-        "there is no gain to prevent"
-    )
+    typer.echo(f"{edges}: {size}; median places of {out.plural(study.n_targets, 'target')}")
     names = [row.rank for row in study.agreement]
     befores = [f"{study.of_rank(name)[0].before:,.0f} ".rjust(_WIDTH) for name in names]
     rows = [["none", 0, 0, *befores]]
@@ -227,6 +224,10 @@ def attack(
         places = [f"{each.after:,.0f}{_MARKS[study.outcome(each)]}".rjust(_WIDTH) for each in found]
         rows.append([name, found[0].pages, found[0].hijacked, *places])
     out.print_table(["attack", "pages", "hijacked", *names], rows)
+    typer.echo(
+        "* the rank fails: its targets are less than 10 times further down than with PageRank, and not within a factor "
+        "of 2 of their place before the attack; - no gain to prevent"
+    )
     out.note(*study.notes)
     for sentence in (*study.verdicts.values(), study.verdict):
         typer.echo(sentence)

@@ -184,10 +184,12 @@ class AttackStudy:
         lost = self.lost(row.rank)
         if lost:
             cheapest = min(lost, key=lambda each: (each.pages + each.hijacked, each.after))
+            used = {"new": cheapest.pages, "hijacked": cheapest.hijacked}
+            cost = " and ".join(f"{number:g} {what}" for what, number in used.items() if number)
+            lift = "page lifts" if cheapest.pages + cheapest.hijacked == 1 else "pages lift"
             text += (
-                f"; of those in which it fails the cheapest is {cheapest.attack}: {cheapest.pages:g} new and "
-                f"{cheapest.hijacked:g} hijacked pages lift a target from {cheapest.before:,.0f} "
-                f"to {cheapest.after:,.0f}"
+                f"; of those in which it fails the cheapest is {cheapest.attack}: {cost} {lift} a target from "
+                f"{cheapest.before:,.0f} to {cheapest.after:,.0f}"
             )
         if row.rank == BASELINE:
             return f"{text}."
@@ -289,9 +291,10 @@ def attack_ranks(
     too_large: list[str] = []
     for name, options in sizes.items():
         kind = KINDS[options["kind"]]
+        if n_targets < kind.targets:
+            notes.append(f"{name} is left out: it needs two targets, and there is only one (`n_targets`).")
+            continue
         each = options.get("pages", kind.pages) if kind.size == "pages" else 2  # cycles and hijacked pages
-        if each > read.n:
-            too_large.append(name)
         together = max(1, read.n // (SPAM_SHARE * each))
         n_rounds = min(-(-n_targets // together), max(1, n_targets // kind.targets))
         rounds = np.array_split(targets, n_rounds)
@@ -307,6 +310,8 @@ def attack_ranks(
         except InputError as error:
             notes.append(f"{name} is left out: {error}.")
             continue
+        if each > read.n:
+            too_large.append(name)
         baseline = None
         for rank, several in trials.items():  # PageRank comes first
             results.append(_measure(name, rank, several, baseline))
@@ -315,7 +320,7 @@ def attack_ranks(
     if too_large:
         notes.append(
             f"The graph is too small for {', '.join(too_large)}: for each target more pages are added than it has "
-            f"vertices ({read.n}), and the places say little. Use fewer pages."
+            f"vertices ({read.n}), and the places say little. Use fewer pages (`pages`)."
         )
     if not results:
         raise InputError(f"no attack can be made: {notes[-1]}")

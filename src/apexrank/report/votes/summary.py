@@ -302,9 +302,8 @@ def judge_votes(
     'tea wins by Borda and is first in 100% of 100 bootstrap samples of the voters.'
     """
     result = next(iter(methods.values()))
-    methods = comparable(methods)
     labels = [shorten(item_label(name)) for name in result.items]
-    firsts = {name: np.flatnonzero(each.ranks == 1).tolist() for name, each in methods.items()}
+    firsts = {name: np.flatnonzero(each.ranks == 1).tolist() for name, each in comparable(methods).items()}
     first = next(iter(firsts.values()))
     shared_by = f"{_names(first, labels)} share the first place"
     on_top = f"{labels[first[0]]} is first" if len(first) == 1 else shared_by
@@ -323,7 +322,8 @@ def judge_votes(
     if any(winner not in tops for tops in firsts.values()):
         text = f"The winner depends on the method: {_winners(firsts, labels)}."
         return VoteVerdict("method", text, details)
-    wins = f"{labels[winner]} {_wins(firsts)}"
+    counted_methods = "methods" if len(firsts) == len(methods) else "comparable methods"
+    wins = f"{labels[winner]} {_wins(firsts, counted_methods)}"
     if drawn is None:
         return VoteVerdict("agreed", f"{wins}.", details)
     chances, n = drawn.first, len(drawn.ranks)
@@ -352,15 +352,15 @@ def _winners(firsts: dict[str, list[int]], labels: list[str]) -> str:
     return ", ".join(f"{tops} by {listed(by, len(by))}" for tops, by in ordered)
 
 
-def _wins(firsts: dict[str, list[int]]) -> str:
+def _wins(firsts: dict[str, list[int]], methods: str) -> str:
     """Clause on the number of methods by which an item wins that is first by all of them, alone or tied."""
     n, alone = len(firsts), sum(len(tops) == 1 for tops in firsts.values())
     if n == 1:
         return f"wins by {TITLES[next(iter(firsts))]}"
     if alone < n:
-        most = f"wins by {_WORDS[alone]} of {_WORDS[n]} methods"
+        most = f"wins by {_WORDS[alone]} of {_WORDS[n]} {methods}"
         return plural(f"{most} and shares the first place by the [other|others]", n - alone)
-    return "wins by both methods" if n == 2 else f"wins by all {_WORDS[n]} methods"
+    return f"wins by {'both' if n == 2 else f'all {_WORDS[n]}'} {methods}"
 
 
 def _by_draws(drawn: RankBootstrap | None, labels: list[str]) -> list[str]:
