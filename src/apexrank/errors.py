@@ -51,6 +51,17 @@ def quoted(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
+def first_of(names: Sequence[str], most: int = 5) -> str:
+    """Join the first ``most`` names for a message, with the number of all if there are more.
+
+    Examples
+    --------
+    >>> first_of(["a", "b", "c"], most=2)
+    'a, b, ... (3 in all)'
+    """
+    return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+
+
 def near_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to ``name``, or None if more than about a third of the letters differ.
 

@@ -147,7 +147,7 @@ class TestScorecard:
         (folder / "new.csv").write_text(text)
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
         unknown = (
-            "40 of 100 rows have values that are new or were rare in training, such as 'Paris'; the column"
+            "40 of 100 rows have values that are new or were rare in training, such as 'Paris'; for them"
         )
         assert f"note: column 'city': {unknown}" in result.stderr
 

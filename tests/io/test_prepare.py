@@ -219,6 +219,12 @@ class TestKinds:
             assert merged[name].words.equals(facts.words)
 
 
+def test_notes_name_five_columns_and_count_the_rest():
+    (note,) = chosen(**{f"c{k}": list("abcd") * 50 for k in range(7)}).notes
+    assert note.startswith("one-hot encoded: 'c0' (4 values), 'c1' (4 values), ")
+    assert note.endswith("'c4' (4 values), ... (7 in all)")
+
+
 class TestLevels:
     def fitted(self, values, **options):
         return Encoder.fit_transform(Table(pl.DataFrame({"c": values})), [Category("c")], **options)
@@ -246,7 +252,7 @@ class TestLevels:
             encoder, _ = Encoder.fit_transform(data, [Number("x")])
             assert encoder.features == features
             assert encoder.raw(data)[-1].tolist() == [49.5, 1][: len(features)]
-        note = "column 'x' has 1 missing value, which training had not or hardly ever: filled with 49.5"
+        note = "column 'x' has 1 missing value, but training had few or none: filled with 49.5"
         plain, _ = Encoder.fit_transform(Table(pl.DataFrame({"x": x})), [Number("x")])
         assert plain.notes(Table(pl.DataFrame({"x": ["?", "3"]}))) == [note]
 

@@ -211,8 +211,8 @@ def _print(found: Comparison, train: Path, test: Path | None) -> None:
     headers = ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"]
     out.print_table(headers, rows)
     typer.echo(
-        "* recommended: the first ranker that the one with the best top is not clearly better than, there or by "
-        "average precision"
+        "* recommended: the simplest ranker that is not clearly worse than the best one, at the top or by average "
+        "precision"
     )
     out.note(*found.notes)
     verdict = found.verdict

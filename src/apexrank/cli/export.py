@@ -15,7 +15,7 @@ from apexrank import io
 from apexrank.atomic import write_bytes
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError
+from apexrank.errors import InputError, first_of
 
 _CARDS = (".csv", ".parquet", ".md", ".html")
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", **dict.fromkeys(_CARDS, "scorecard")}
@@ -122,7 +122,7 @@ def _export_onnx(ranker: io.TableRanker, output: Path | None, *_: Any) -> Export
             out.note(
                 f"column {one.doc_string!r} is the input {one.name!r}: its own name is that of an output"
             )
-    about = f", inputs {_listed(inputs)}, outputs {_listed(outputs)}"
+    about = f", inputs {first_of(inputs)}, outputs {first_of(outputs)}"
     return {"inputs": inputs, "outputs": outputs}, partial(out.print_written, output, about)
 
 
@@ -204,7 +204,3 @@ def _read(
         table, notes = labelled_rows(table, ranker.target)
     options.note(*notes, *ranker.check(table, known=[weight]))
     return table, None if weight is None else row_weights(table, weight)
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _model = opt.panel("Model")
 _COEFFICIENTS_SHOWN = 8
 # Kinds of drivers: the heading of their names, and the format of their values.
-_DRIVERS = {"coefficients": ("feature", "+.3g"), "effects": ("column", ".3g"), "questions": ("feature", "d")}
+_DRIVERS = {"coefficients": ("feature", "+.3g"), "effects": ("column", ".3g"), "splits": ("feature", "d")}
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
@@ -391,8 +391,8 @@ def _drivers(
         return {"effects": ranker.effects(table)}
     if ranker.is_linear:
         return {"coefficients": dict(zip(features, ranker.coef.tolist(), strict=True))}
-    asked = ranker.estimator.forest_.asked(len(features))
-    return {"questions": dict(zip(features, asked.tolist(), strict=True))}
+    splits = ranker.estimator.forest_.asked(len(features))
+    return {"splits": dict(zip(features, splits.tolist(), strict=True))}
 
 
 def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None:

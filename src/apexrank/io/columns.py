@@ -12,7 +12,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, first_of
 from apexrank.io.tables import Table
 
 TEXT = (pl.String, pl.Categorical, pl.Enum)
@@ -293,9 +293,8 @@ def negative_notes(table: Table, target: str, positive: str | None) -> list[str]
     others = {value: count for value, count in target_counts(table, target).items() if value != positive}
     if positive is None or len(others) < 2:
         return []
-    shown = [f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in list(others.items())[:5]]
-    more = f", ... ({len(others)} in all)" if len(others) > 5 else ""
-    return [f"counted as negative: {', '.join(shown)}{more}"]
+    shown = [f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in others.items()]
+    return [f"counted as negative: {first_of(shown)}"]
 
 
 def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:

@@ -123,8 +123,8 @@ class _Measured:
         """Return a note about missing values if training had none."""
         count = 0 if self.missing or self.gaps else int(self.is_missing(values).sum())
         filled = "" if self.fills is None else f" with {', '.join(f'{fill:.6g}' for fill in self.fills)}"
-        text = f"column {self.name!r} has {count:,} missing value{'s' * (count != 1)}, which training had not"
-        return f"{text} or hardly ever: filled{filled}" if count else None
+        text = f"column {self.name!r} has {count:,} missing value{'s' * (count != 1)}"
+        return f"{text}, but training had few or none: filled{filled}" if count else None
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class Category:
             return None
         rows = f"{int(text.is_in(unknown).sum()):,} of {len(text):,} rows"
         new = f"values that are new or were rare in training, such as {quoted(unknown, 3)}"
-        return f"column {self.name!r}: {rows} have {new}; the column then counts as in an average row"
+        return f"column {self.name!r}: {rows} have {new}; for them the column is set to its average"
 
 
 Column = Number | Category | Date

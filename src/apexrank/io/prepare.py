@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError, quoted
+from apexrank.errors import InputError, first_of, quoted
 from apexrank.io.columns import MARKS, TEXT, given_words, texts, written_dates, written_numbers
 from apexrank.io.encode import Category, Column, Date, Encoder, Number, is_rare
 from apexrank.io.tables import Table
@@ -371,7 +371,7 @@ class _Chooser:
         reasons: dict[str, list[str]] = {}
         for name, reason in self.found.left_out:
             reasons.setdefault(reason, []).append(repr(name))
-        self.found.notes = [f"{what}: {', '.join(which)}" for what, which in self.done.items()]
+        self.found.notes = [f"{what}: {first_of(which)}" for what, which in self.done.items()]
         self.found.notes += [f"left out: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
         return self.found
 
