@@ -461,8 +461,11 @@ BAD = {
     "scores.csv --drop a,b,c": "scores.csv: there is only one item",
     "scores.csv --id a": "scores.csv column 'voter' holds text such as 'ann'",
     "text.csv": "text.csv line 4, column 'b': 'much' is not a number",
-    "silent.csv": "silent.csv line 3: this voter gives no score at all",
-    "silent.csv --items-in rows --id voter": "silent.csv: column 'b' gives no score at all; leave it out (--drop b)",
+    "silent.csv --strict": "silent.csv: the first column, 'voter', is read as",
+    "silent.csv --id voter --strict": "silent.csv: left out: 1 of 2 voters, who gave no score (--strict)",
+    "silent.csv --engine blocks": "silent.csv line 3: this voter gives no score at all",
+    "mute.csv": "mute.csv line 2: this voter gives no score at all",
+    "mute.csv --items-in rows --id voter": "mute.csv: column 'a' gives no score at all; leave it out (--drop a)",
     "unseen.csv": "unseen.csv: no voter has a score for 'b': remove the item, or use --missing last",
     "zero.csv --kind ranks": "zero.csv line 2, column 'a': 0 is not a rank",
     "negative.csv --weights w": "negative.csv line 3, column 'w': a weight must be",
@@ -537,7 +540,8 @@ BAD = {
 def test_bad_input_is_one_line_and_writes_nothing(folder, command):
     texts = {
         "text": "voter,a,b\nann,1,2\nbob,2,3\ncy,1,much\n",
-        "silent": "voter,a,b\nann,1,\nbob,,\n",
+        "silent": "voter,a,b\nann,1,2\nbob,,\n",
+        "mute": "voter,a,b\nann,,\nbob,,\n",
         "unseen": "a,b,c\n1,,3\n2,,1\n",
         "zero": "a,b\n0,1\n1,2\n",
         "negative": "a,b,w\n1,2,3\n2,1,-1\n",
@@ -563,6 +567,17 @@ def test_bad_input_is_one_line_and_writes_nothing(folder, command):
     assert result.output.count("\n") == 1
     assert BAD[command] in result.output
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_voters_without_a_score_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("all.csv").write_text("a,b,w\n,,5\n3,1,2\n,,1\n2,2,4\n")
+    Path("kept.csv").write_text("a,b,w\n3,1,2\n2,2,4\n")
+    told, kept = (run(f"{name} --weights w") for name in ("all.csv", "kept.csv"))
+    assert told.stdout == kept.stdout.replace("kept.csv", "all.csv")
+    assert "note: all.csv: left out: 2 of 4 voters, who gave no score\n" in told.stderr
+    Path("all.csv").write_text("a,b,w\n,,5\n3,1,2\n,,1\n2,x,4\n")
+    assert "all.csv line 5, column 'b'" in run("all.csv --weights w", code=2).stderr
 
 
 def test_scores_read_as_orders_are_told_apart(tmp_path, monkeypatch):

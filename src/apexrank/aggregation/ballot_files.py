@@ -258,7 +258,7 @@ chooses)",))
         elif self.items_in == "rows":
             found = self._read_items(table)
         else:
-            found = self._read_voters(table, columns or self.voter_columns(table))
+            found = self._read_voters(table, columns or self.voter_columns(table), is_block=columns is not None)
         if found.weights is None:
             return found
         weights = pl.Series("weight" if self.items_in == "rows" else self.weights, found.weights)
@@ -271,14 +271,20 @@ chooses)",))
         id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
         return Columns(id, names, [*notes, *self._like_weights(names)])
 
-    def _read_voters(self, table: Table, found: Columns) -> BallotFile:
-        """Read a table with one row per voter."""
+    def _read_voters(self, table: Table, found: Columns, *, is_block: bool) -> BallotFile:
+        """Read a table with one row per voter; rows without a score are left out, except of a block."""
         weights = None if self.weights is None else _read_weights(table, self.weights)
         id, names, notes = found
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
         lists = self.kind == "orders"
         values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
-        _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
+        voiced = ~np.isnan(values).all(axis=1)
+        if is_block or not voiced.any():  # the notes of single blocks are not shown
+            _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
+        elif not voiced.all():
+            notes = [*notes, f"left out: {(~voiced).sum():,} of {len(table):,} voters, who gave no score"]
+            weights = None if weights is None else weights[voiced]
+            table, values, voters = table.take(np.flatnonzero(voiced)), values[voiced], voters.filter(voiced)
         kind, cure = ("ranks", _CURE_OF_LISTS) if lists else (self.kind, BallotFile.cure)
 
         def where(voter: int, item: int) -> str:
