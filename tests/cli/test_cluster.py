@@ -220,7 +220,7 @@ BAD = {
     "scores.csv -k 2 --euclidean=-1": "--euclidean",
     "scores.csv -k 2 --n-init 0": "--n-init",
     "scores.csv -k 2 --id name": "no column 'name'",
-    "scores.csv -k 2 --id a": "scores.csv line 2, column 'voter': 'v0' is not a number",
+    "scores.csv -k 2 --id a": "scores.csv column 'voter' holds text such as 'v0'",
     "gaps.csv -k 2": "gaps.csv line 3, column 'c': the score of 'c' is missing (2 scores in all)",
     "gaps.csv -k 2 --items-in rows --id voter --drop d": "gaps.csv line 4, column 'b': the score of '3' is missing",
     "long.csv -k 2 --long v,i,s": "long.csv, voter '2': the score of 'b' is missing (1 scores in all), and clusters",
