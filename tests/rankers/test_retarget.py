@@ -19,7 +19,7 @@ from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import level_offsets
 from apexrank.objectives.retarget import Retarget
 from apexrank.problem import ArrayBlocks
-from apexrank.rankers import AdditiveRetargeting, BoostedRanker, ListwiseRanker
+from apexrank.rankers import AdditiveRetargeting, BoostedRanker, CrucialPairsPush, ListwiseRanker
 from apexrank.rankers.base import CollapsedWarning
 from apexrank.rankers.kernel import KernelFeatures
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -218,6 +218,17 @@ def test_columns_far_from_zero(data):
     near = MonotoneRetargeting(alpha=0.1).fit(X, y, groups=groups)
     far = MonotoneRetargeting(alpha=0.1).fit(X + 1e7, y, groups=groups)
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "ranker", [MonotoneRetargeting(), MonotoneRetargeting("kl"), ListwiseRanker(), CrucialPairsPush()]
+)
+def test_columns_constant_in_every_list_get_exactly_zero(data, ranker):
+    X, y, groups = data
+    flat = np.random.default_rng(1).normal(size=20)[groups]
+    found = clone(ranker).fit(np.column_stack([X, 50 * flat, 1e-4 * X[:, 0]]), y, groups=groups).coef_
+    assert found[4] == 0
+    assert (found[[0, 1, 2, 3, 5]] != 0).all()
 
 
 def test_groups_in_any_order_and_groups_that_say_nothing(data):

@@ -258,7 +258,9 @@ chooses)",))
         elif self.items_in == "rows":
             found = self._read_items(table)
         else:
-            found = self._read_voters(table, columns or self.voter_columns(table), is_block=columns is not None)
+            found = self._read_voters(
+                table, columns or self.voter_columns(table), is_block=columns is not None
+            )
         if found.weights is None:
             return found
         weights = pl.Series("weight" if self.items_in == "rows" else self.weights, found.weights)

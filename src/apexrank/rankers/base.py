@@ -54,9 +54,11 @@ from apexrank.validation import (
     is_device_array,
     on_host,
     own_errors,
+    segment,
 )
 
 Power = tuple[float, float]
+_TINY_EFFECT = 1e-6  # effect, relative to the largest, below which a coefficient may be numerical error
 
 
 class SeparableWarning(ConvergenceWarning):
@@ -664,8 +666,22 @@ class GradedRanker(GradedScore, LinearFit):
 
         ``sample_weight`` counts as repetitions of rows. X may be anything that :meth:`PNormPush.fit` accepts.
         """
-        self._minimise(read_rows(self, X, y, sample_weight, groups, binary=False), self._objective)
+        data = read_rows(self, X, y, sample_weight, groups, binary=False)
+        self._drop_flat(data, self._minimise(data, self._objective))
         return self
+
+    def _drop_flat(self, data: Training, problem: Problem) -> None:
+        """Set the coefficients of columns that are constant in every list to exactly 0; solvers leave small errors."""
+        in_memory = type(data) is Training and isinstance(data.X, np.ndarray)
+        additive = data.n_features != len(self.coef_)
+        if not in_memory or additive or not problem.objective.shift_invariant:
+            return
+        effect = np.abs(self.coef_) * problem.spread
+        lists = segment(data.groups, len(data.X))
+        first = lists.order[lists.indptr[:-1]][lists.of_rows()]  # first row of each row's list
+        for j in np.flatnonzero(effect < _TINY_EFFECT * effect.max()):
+            if (data.X[:, j] == data.X[first, j]).all():
+                self.coef_[j] = 0.0
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top of its group."""

@@ -174,6 +174,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         # a clone, because the targets of an earlier fit would be sent to the workers
         make = partial(clone(self)._objective, group_weight=group_weight)
         problem = self._minimise(fitted, make)
+        self._drop_flat(fitted, problem)
         self._forget_kernel()
         self.__dict__.pop("online_", None)
         objective: Any = problem.objective
