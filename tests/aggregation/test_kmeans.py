@@ -470,7 +470,7 @@ def test_bad_data():
         model.fit(GOOD[:, :1])
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.where(GOOD > 1, np.nan, GOOD))
-    with pytest.raises(TypeError, match="Sparse"):
+    with pytest.raises(InputError, match="Sparse"):
         model.fit(sparse.csr_array(GOOD))
     with pytest.raises(ValueError, match=r"all rows have weight 0|must contain at least one non-zero"):
         model.fit(GOOD, sample_weight=np.zeros(10))

@@ -268,7 +268,11 @@ BAD = [
     (TopMeanRank(0), {}, "`k` must be a whole number"),
     (TopMeanRank(2, 9.0), {}, "needs p <= 8"),
     (LpqRank(gamma=1.0), {"trusted": ["a"]}, "`gamma` is the share of trust"),
-    (LpqRank(trust="non-linear"), {}, "unknown `trust` 'non-linear': use one of linear, same"),
+    (
+        LpqRank(trust="non-linear"),
+        {},
+        r"unknown `trust` 'non-linear': did you mean 'linear'\? Use one of linear, same",
+    ),
     (LpqRank(neutral=2.0), {}, "`neutral` must be between 0 and 1"),
     (LpqRank(), {"trusted": ["a"], "distrusted": ["a"]}, "'a' is both trusted and distrusted"),
     (LpqRank(), {"trusted": []}, "trusted is empty"),

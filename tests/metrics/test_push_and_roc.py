@@ -547,7 +547,9 @@ def test_scorers_take_probabilities(fitted):
 
 @pytest.mark.parametrize("name", ["nonsense", "precision_at_many", "auc_3", ""])
 def test_unknown_scorers_list_the_names(name):
-    with pytest.raises(InputError, match=r"unknown scorer .*: use one of auc, partial_auc, tpr_at_fpr"):
+    with pytest.raises(
+        InputError, match=r"unknown scorer .*: (did you mean .*\? U|u)se one of auc, partial_auc, tpr_at_fpr"
+    ):
         get_scorer(name)
 
 

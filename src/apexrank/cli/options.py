@@ -25,6 +25,7 @@ import apexrank
 from apexrank import io
 from apexrank.cli import output as out
 from apexrank.errors import InputError, MissingExtraError, unknown
+from apexrank.progress import listening
 from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def try_out(estimator: Any, *data: Any, **arguments: Any) -> None:
     # few steps, trees and folds, and nothing about columns by name
     few = {name: min(value, 2) for name, value in given.items() if isinstance(value, int)}
     few |= dict.fromkeys(name for name, value in given.items() if isinstance(value, dict))
-    with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings(action="ignore"), listening(lambda *_: None):
         try:
             clone(estimator).set_params(**few).fit(*data, **arguments)
         except Exception as error:

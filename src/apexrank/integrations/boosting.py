@@ -150,7 +150,7 @@ class BoosterObjective:
     ``xgboost.XGBRegressor(objective=o)``           no groups there: ``groups=ids`` here
     =============================================== ======================================
 
-    ``xgboost.XGBRanker`` accepts no custom objective. :class:`apexrank.rankers.BoostedRanker` wraps all of this in one
+    ``xgboost.XGBRanker`` accepts no custom objective. :class:`apexrank.BoostedRanker` wraps all of this in one
     estimator.
 
     **Units.** Gradient and curvature are multiplied by a constant such that the mean curvature of the rows that enter

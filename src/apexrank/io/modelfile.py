@@ -149,7 +149,7 @@ def save_model(path: str | Path, model: Any) -> None:
     path : str or Path
         File to write, usually with the ending ``.apex``.
     model : TableRanker or estimator
-        An estimator of graded relevance, such as :class:`~apexrank.rankers.BoostedRanker`, is wrapped by
+        An estimator of graded relevance, such as :class:`~apexrank.BoostedRanker`, is wrapped by
         :meth:`TableRanker.of` without a group column: ``load_model(path).estimator`` returns it.
 
     Raises
