@@ -474,5 +474,5 @@ def test_bad_data():
         model.fit(sparse.csr_array(GOOD))
     with pytest.raises(ValueError, match=r"all rows have weight 0|must contain at least one non-zero"):
         model.fit(GOOD, sample_weight=np.zeros(10))
-    with pytest.raises(ValueError, match="Negative"):
+    with pytest.raises(InputError, match="has negative values"):
         model.fit(GOOD, sample_weight=-np.ones(10))
