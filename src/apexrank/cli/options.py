@@ -330,7 +330,8 @@ class FeatureColumns:
     )
     drop: list[str] | None = column("Columns to leave out, such as a,b.")
     categorical: list[str] | None = column(
-        "Columns to one-hot encode, or 'all' for every text column (default: text columns whose values repeat)."
+        "Columns to one-hot encode, or 'all' for every text column (default: text columns whose values "
+        "repeat; none for grades)."
     )
     impute: str | None = column(
         "Missing numbers: median or mean of the column, none (missing numbers are an error), or keep (fit --model "
