@@ -720,7 +720,7 @@ class TestRankDependentPowers:
         assert 0 < (mixed.powers_ == 2).sum() <= 40
         first = np.flatnonzero(mixed.powers_ == 2)
         assert same.scores_[first].min() > np.delete(same.scores_, first).max()
-        with pytest.raises(InputError, match="ratio above 1"):
+        with pytest.raises(InputError, match="`ratio` above 1"):
             rank_dependent.RankDependentLpq(2.0, ratio=1.0).fit(graph)
         with pytest.raises(InputError, match="cannot be explained"):
             mixed.explain(0)

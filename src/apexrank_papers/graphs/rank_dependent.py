@@ -92,7 +92,7 @@ class RankDependentLpq(LpqRank):
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         if not 0 < self.share < 1 or self.ratio == 1 or self.teleport != "inside":
             raise InputError(
-                "a power for each vertex needs `share` between 0 and 1, `ratio` above 1, `teleport='inside'`"
+                "a power for each vertex needs `share` between 0 and 1, `ratio` above 1 and `teleport='inside'`"
             )
         with Walk(graph, Lpq(self.p, self.ratio), self.damping, teleport) as first:
             scores = first.solve(np.full(graph.n, 1 / graph.n), self.tol, self.max_iter, None).scores
