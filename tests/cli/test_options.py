@@ -64,11 +64,14 @@ def test_defaults_are_those_of_the_dataclass(given):
 
 
 def test_limits_and_types_are_checked(given):
-    for wrong in ("0", "many"):
-        result, seen = given("e.csv", "--size", wrong)
-        assert result.exit_code != 0
-        assert "--size" in f"{result.output}{result.exception}"
-        assert not seen
+    result, seen = given("e.csv", "--size", "many")
+    assert result.exit_code == 2
+    assert "--size" in result.output
+    assert not seen
+    result, seen = given("e.csv", "--size", "0")
+    assert isinstance(result.exception, InputError)  # reported by the application with exit code 2
+    assert str(result.exception).startswith("--size must be at least")
+    assert not seen
 
 
 def test_every_option_has_a_help_text():

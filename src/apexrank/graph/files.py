@@ -276,10 +276,8 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
         return f"{table.file}: {took} ({choose})" if table.has_header else None
     if table.has_header is False and used[2] is None:
         choose += f", such as `weight={names.index(left[0])}`"
-    shown = ", ".join(map(repr, left[:5])) + (", ..." if len(left) > 5 else "")
-    return (
-        f"{table.file}: links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown} ({choose})"
-    )
+    ends = f"{names[used[0]]!r} to {names[used[1]]!r}"
+    return f"{table.file}: links go from {ends}; not used: {quoted(left)} ({choose})"
 
 
 def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
