@@ -415,7 +415,7 @@ def _foretell(
     counted = weight[y] if top.share is None else weight
     # effective sample size (Σw)²/Σw² of weighted rows
     shares = counted / (counted.sum() or 1.0)
-    variance = 0.25 * float(shares @ shares or 1.0) / (top.share or 1.0)  # of a share of 1/2
+    variance = 0.25 * float(shares @ shares or 1.0) / (top.share or 1.0)  # of a share of 1/2, the largest
     reach = 2.0 * np.sqrt(variance)
     if splits:
         # the interval that will be computed from the splits, whose variances are those of smaller test sets
@@ -423,7 +423,7 @@ def _foretell(
         reach = trials.reach(len(splits), _ratio(splits), own, options.confidence)
     least = min(1.0, float(reach))
     points = f"{100 * least:.0f} points at the top"
-    sentence = f"differences of less than about {points} cannot be distinguished from chance"
+    sentence = f"differences of up to about {points} can be due to chance; the intervals will tell"
     if few is not None:
         sentence = f"too few to tell rankers apart ({few}): treat the results as hints"
         notes.append(sentence)
