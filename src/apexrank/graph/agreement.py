@@ -139,7 +139,7 @@ class Agreement:
         self.into = InLinks(into.indptr, into.indices)
         self._places = into.weights.astype(np.int64)  # type: ignore[union-attr]
         self._of_base, self._of_teleport = self.phi(self.base).sum(), self.phi(self.teleport).sum()
-        self._rounding = rounding_of(self.into)
+        self._rounding = 2 * rounding_of(self.into)  # the teleport gets what 1 is above a rounded sum
 
     def __enter__(self) -> Self:
         self.out.__enter__()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from math import expm1, inf, log, log1p, nan
+from math import exp, expm1, inf, log, log1p, nan
 
 import numpy as np
 
@@ -30,6 +30,7 @@ EPS = float(np.finfo(float).eps)
 ROUNDING = 8 * EPS  # allowed relative error of an entry per step
 TINY = 1e-300  # just above the denormal range
 _LARGEST_EXPONENT = 280.0  # range of y in powers of ten on either side of 1
+_LARGEST_LOG_S = 690.0  # slightly inside the range of floating point
 _FEW_STEPS = 40  # with at most this many steps left, plain steps continue: mixing would hardly save any
 _POWER_STEPS = 12  # before their speed is judged, because the first ones converge faster
 _MIXED = 8  # steps that are mixed; more are nearly dependent and need memory
@@ -38,6 +39,10 @@ _LONGEST_MOVE = 5.0  # largest change of log y by mixing; larger ones result fro
 
 class OutOfSteps(Exception):
     """Raised when the limit on applications of B is reached."""
+
+
+class NoClosedForm(Exception):
+    """Raised when no s has φ = 1 with the tail that terms of a series seem to have."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,7 @@ class LpRoot:
             raise InputError(f"`damping` must lie between 0 and 1, got {damping!r}")
         largest = 2 * _LARGEST_EXPONENT / -np.log10((1 - damping) * v[v > 0].min())
         if p > largest or p * np.log10(damping) < -_LARGEST_EXPONENT:
-            raise InputError(
-                f"p = {p:g} is too large for ratio 1 (here at most about {largest:.0f}), powers leave the range of "
-                "floating point: use a smaller p or a ratio of 1.05"
-            )
+            raise self._out_of_range(f" (here at most about {largest:.0f})")
         self.a = damping**p
         self.c = np.where(self.dangling, 1.0, 1.0 - damping)
         # puts v and 1/(1 − α), between which z lies, on either side of 1
@@ -159,7 +161,16 @@ class LpRoot:
 
     def s_of(self, z: np.ndarray) -> float:
         """Return the s with φ = 1, for ``z = root(y)``."""
-        return self.a / float(self.c @ z) ** self.p
+        log_s = self.p * (log(self.damping) - log(float(self.c @ z)))
+        if not abs(log_s) < _LARGEST_LOG_S:
+            raise self._out_of_range()
+        return exp(log_s)
+
+    def _out_of_range(self, limit: str = "") -> InputError:
+        return InputError(
+            f"p = {self.p:g} is too large for ratio 1{limit}, powers leave the range of floating point: "
+            "use a smaller p or a ratio of 1.05"
+        )
 
     def prepare(self, q: float, terms: int = 4) -> tuple[np.ndarray, np.ndarray]:
         """Compute M, the unit of residuals; return its last term and ``Σ m·q^m B'^m b``.
@@ -188,7 +199,8 @@ class LpRoot:
 
     def _geometric(self, x: float) -> float:
         """Return ``Σ_{m<d} x^m``."""
-        return float(np.sum(x ** np.arange(self.d)))
+        with np.errstate(over="ignore"):
+            return float(np.sum(x ** np.arange(self.d)))
 
     def kappa(self, defect: float, s: float) -> float:
         """Bound the relative distance from y(s) given ``|y − sB'y − b| ≤ defect·M``; inf if s may exceed 1/ρ'.
@@ -259,7 +271,7 @@ def step_of(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float, float]:
 def _slow(defects: list[float], tol: float) -> bool:
     """Return whether extrapolating the last steps leaves more than a few to go."""
     last, before = defects[-1], defects[-5]
-    return last >= before or 4 * log(min(tol / last, 1.0)) / log(last / before) > _FEW_STEPS
+    return last >= before or 4 * log(max(min(tol / last, 1.0), TINY)) / log(last / before) > _FEW_STEPS
 
 
 def mixed_steps(problem: LpRoot, y: np.ndarray, patience: int) -> tuple[np.ndarray, float]:

@@ -97,7 +97,10 @@ def _rounds(problem: LpRoot, series: Series, guess: bool) -> np.ndarray:
     """
     seen: list[tuple[float, float]] = []
     for _ in range(_ROUNDS):
-        found = series.run(first=not seen, guess=guess)
+        try:
+            found = series.run(first=not seen, guess=guess)
+        except equation.NoClosedForm:
+            break
         if problem.converged or found is None:
             break
         seen.append((series.s, found))
@@ -342,12 +345,18 @@ class Series:
             delta = exp(log_delta)
             log_s = log1p(-delta) - log(rho)
             log_h = log_s - log(self.s)
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 closed = low * np.exp(log_h * mean_low) + exp(self.K * log_h) * tail.sum(delta)
                 phi = others * exp(power * (log_s - log(base))) + float(c @ problem.root(closed))
             return min((log_s - log(problem.a)) / p + log(max(phi, TINY)), _LARGEST_LOG)
 
-        return exp(brentq(log_phi, _LEAST_LOG_DELTA, -1e-12, xtol=1e-14, rtol=4 * equation.EPS))
+        try:
+            return exp(brentq(log_phi, _LEAST_LOG_DELTA, -1e-12, xtol=1e-14, rtol=4 * equation.EPS))
+        except (
+            ValueError,
+            OverflowError,
+        ) as error:  # φ − 1 has one sign, or powers of this tail leave the range
+            raise equation.NoClosedForm from error
 
     def _offer(self, s: float, delta: float, kappa: float, rest: np.ndarray, tail: Tail) -> None:
         problem, where = self.problem, tail.where

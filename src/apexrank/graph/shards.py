@@ -24,7 +24,7 @@ from apexrank.errors import InputError
 from apexrank.graph.edges import object_array
 from apexrank.graph.graph import Graph, Vertices
 from apexrank.kernels.csr import InLinks, LinkSums
-from apexrank.kernels.edges import Links, column_weights, index_type
+from apexrank.kernels.edges import Links, add_column_weights, index_type
 from apexrank.textfile import reading
 from apexrank.validation import check_choice
 
@@ -316,7 +316,7 @@ class ShardWriter:
 
     def __init__(self, folder: Path, n: int) -> None:
         self._folder, self._n = folder, n
-        self._out_weight = np.zeros(n)
+        self._out_weight, self._lost = np.zeros((2, n))
         self._shards: list[dict[str, Any]] = []
         self._with_weights: set[str] = set()
         self._row = 0
@@ -325,7 +325,7 @@ class ShardWriter:
         """Write the in-links of the next vertices; the sources of a row are ascending and unique."""
         name, rows = f"{len(self._shards):05d}", len(links.indptr) - 1
         links = links._replace(indices=links.indices.astype(index_type(self._n), copy=False))
-        column_weights(links, self._out_weight)
+        add_column_weights(links, self._out_weight, self._lost)
         self._save(f"{name}.indptr", links.indptr.astype(np.int64, copy=False))
         self._save(f"{name}.indices", links.indices)
         if links.weights is not None:
@@ -348,7 +348,7 @@ class ShardWriter:
             if self._with_weights and name not in self._with_weights:
                 self._save(f"{name}.weights", np.ones(shard["n_edges"]))
             shard["bytes"] = sum(path.stat().st_size for path in self._folder.glob(f"{name}.*.npy"))
-        self._save("out_weight", self._out_weight)
+        self._save("out_weight", self._out_weight + self._lost)
         about = {
             "format": FORMAT,
             "version": VERSION,

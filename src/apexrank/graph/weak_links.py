@@ -148,9 +148,10 @@ class PerronBound:
             x = r
             for m in range(1, self.steps + 1):
                 x = np.maximum(apply(x) / lowest, 1e-9 * r)  # an upper bound, so that powers stay in range
-                beta = float((x[there] / r[there]).max()) ** p * math.exp(p * m * walk.rounding)
-                if beta < 1:
-                    best = min(best, m * math.exp(min(m * spread, 700.0)) / (1 - beta))
-                if beta < 0.5:
+                # the power of a ratio above 1, as of a long chain, may be out of range
+                log_beta = p * (math.log(float((x[there] / r[there]).max())) + m * walk.rounding)
+                if log_beta < 0:
+                    best = min(best, m * math.exp(min(m * spread, 700.0)) / -math.expm1(log_beta))
+                if log_beta < -math.log(2):
                     break
         return best

@@ -129,12 +129,17 @@ def first_repeated(links: Links) -> tuple[int, int] | None:
     return (int(row), int(links.indices[position])) if count else None
 
 
-def column_weights(links: Links, total: np.ndarray | None = None) -> np.ndarray:
-    """Sum the weights in each column, added to ``total`` if given."""
-    total = np.zeros(len(links.indptr) - 1) if total is None else total
+def column_weights(links: Links) -> np.ndarray:
+    """Sum the weights in each column, with an error of a few units in the last place."""
+    total, lost = np.zeros((2, len(links.indptr) - 1))
+    add_column_weights(links, total, lost)
+    return total + lost
+
+
+def add_column_weights(links: Links, total: np.ndarray, lost: np.ndarray) -> None:
+    """Add the weights in each column to ``total``, and its rounding errors to ``lost``."""
     given = _NONE if links.weights is None else links.weights
-    _column_weights(_frozen(links.indices), _frozen(given), total)
-    return total
+    _add_column_weights(_frozen(links.indices), _frozen(given), total, lost)
 
 
 def loop_weights(links: Links) -> np.ndarray:
@@ -332,9 +337,15 @@ def _repeated(indptr, indices):
 
 
 @kernel()
-def _column_weights(indices, weights, total):
+def _add_column_weights(indices, weights, total, lost):
+    """Sum by TwoSum, because scores depend on these sums, some of them of millions of terms."""
     for k in range(indices.size):
-        total[indices[k]] += weights[k] if weights.size else 1.0
+        w = weights[k] if weights.size else 1.0
+        j = indices[k]
+        new = total[j] + w
+        share = new - total[j]
+        lost[j] += (total[j] - (new - share)) + (w - share)
+        total[j] = new
 
 
 @kernel()
