@@ -376,8 +376,8 @@ class TestDemo:
         assert answer["table"][-1]["precision_at_50"] > answer["table"][0]["precision_at_50"]
         assert sorted(answer["files"]) == [
             "my demo/new.csv",
+            "my demo/precision.png",
             "my demo/report.html",
-            "my demo/roc-top.png",
             "my demo/train.csv",
         ]
         for command in answer["next"]:
@@ -393,8 +393,8 @@ class TestDemo:
     def test_no_picture_without_matplotlib(self, folder, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         result = run("demo")
-        assert "note: no roc-top.png" in result.stderr
-        assert not Path("demo/roc-top.png").exists()
+        assert "note: no precision.png" in result.stderr
+        assert not Path("demo/precision.png").exists()
         assert Path("demo/report.html").exists()
 
     def test_no_report_without_jinja(self, folder, monkeypatch):
@@ -713,9 +713,9 @@ class TestOrdinaryParquet:
 
 class TestNothingHalfWritten:
     def test_demo_looks_before_it_works(self, folder):
-        Path("out/roc-top.png").mkdir(parents=True)
+        Path("out/precision.png").mkdir(parents=True)
         run("demo --out out", code=2)
-        assert [path.name for path in Path("out").iterdir()] == ["roc-top.png"]
+        assert [path.name for path in Path("out").iterdir()] == ["precision.png"]
 
     def test_reproduce_looks_before_it_works(self, folder):
         Path("out/figure1.png").mkdir(parents=True)

@@ -12,7 +12,15 @@ import typer
 import apexrank
 from apexrank import io
 from apexrank.cli.options import Json
-from apexrank.cli.output import note, prepare_folder, print_json, print_table, save_roc, working
+from apexrank.cli.output import (
+    draw_without_screen,
+    note,
+    prepare_folder,
+    print_json,
+    print_table,
+    save_figure,
+    working,
+)
 from apexrank.errors import MissingExtraError
 
 POWERS = (1, 2, 4, 8, 16)
@@ -42,7 +50,7 @@ def demo(
     from apexrank import PNormPush
     from apexrank.io.judging import judge_table, top_measures
 
-    names = ("train.csv", "new.csv", "roc-top.png", "report.html")
+    names = ("train.csv", "new.csv", "precision.png", "report.html")
     files = [out / name for name in names]
     prepare_folder(out, *names)
     train, new = _tables()
@@ -99,7 +107,14 @@ def _tables() -> tuple[io.Table, io.Table]:
 
 
 def _picture(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) -> None:
-    save_roc({f"p = {p}": found.scores for p, found in judged.items()}, judged[POWERS[0]].y, path)
+    draw_without_screen()
+    from apexrank.plot import MeasureAtKDisplay
+
+    ends = POWERS[0], POWERS[-1]
+    scores = {f"p = {p}": judged[p].scores for p in ends}
+    labels = judged[ends[0]].y
+    display = MeasureAtKDisplay.from_scores(scores, labels, measure="precision", k=range(1, 101))
+    save_figure(display.figure_, path)
 
 
 def _report(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) -> None:
