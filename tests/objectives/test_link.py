@@ -262,7 +262,6 @@ def test_what_a_linear_model_asks_for(data):
     assert objective.total == pytest.approx(
         sum(0.5 * y[groups == q].var() * (groups == q).sum() for q in (4, 7, 1))
     )
-    assert objective.value_unit == objective.total
     assert objective.curvature == 19
     assert not objective.separated(theta)
     assert objective.lists is not None

@@ -70,7 +70,7 @@ def test_value_gradient_and_hessian_are_those_in_memory(price, side):
         np.testing.assert_allclose(problem.hessian(at), local.hessian(at), rtol=1e-8, atol=1e-9)
     numeric = approx_fprime(w, lambda v: problem.value_and_grad(v)[0], 1e-7)
     np.testing.assert_allclose(problem.value_and_grad(w)[1], numeric, rtol=1e-4, atol=1e-4)
-    for name in ("total", "curvature", "value_unit", "grad_unit", "hessian_cost"):
+    for name in ("total", "curvature", "lower_bound", "grad_unit", "hessian_cost"):
         assert getattr(problem, name) == pytest.approx(getattr(local, name), rel=1e-12), name
     np.testing.assert_allclose(problem.scale, local.scale, rtol=1e-12)
     assert push.separable_below == pytest.approx(local.objective.separable_below, rel=1e-12)
@@ -213,7 +213,7 @@ def test_units_of_lists_are_those_in_memory():
     local = Problem(X, Retarget(y, groups=groups, offsets="sqrt"), 1.0)
     blocks = ArrayBlocks(X, y, groups=groups, rows=30)
     problem = Problem(BlockDesign(blocks, survey(blocks, binary=False)), local.objective, 1.0)
-    for name in ("total", "curvature", "value_unit", "grad_unit"):
+    for name in ("total", "curvature", "lower_bound", "grad_unit"):
         assert getattr(problem, name) == pytest.approx(getattr(local, name), rel=1e-12), name
     np.testing.assert_allclose(problem.scale, local.scale, rtol=1e-12)
     w = np.array([0.5, -0.5, 0.1])

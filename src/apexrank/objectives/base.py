@@ -30,8 +30,8 @@ class Objective:
         Whether :meth:`hessian` and :meth:`stream` are available.
     is_convex, shift_invariant : bool
         Whether it is convex, and unchanged when all scores are shifted by a constant.
-    bounded_below : bool
-        Whether it is at least 0, as required by a lasso.
+    lower_bound : float
+        A number that it never falls below; minus infinity if there is none. A lasso requires one.
     is_exponential : bool
         Whether it is a multiple of ``e^{κV}`` with V positively homogeneous at infinity; this tightens a lasso's gap.
     has_kinks : bool
@@ -52,7 +52,7 @@ class Objective:
     streams = False
     is_convex = True
     shift_invariant = True
-    bounded_below = True
+    lower_bound = 0.0
     is_exponential = False
     has_kinks = False
     is_smoothed = False
@@ -89,7 +89,7 @@ class Objective:
 
     @cached_property
     def total(self) -> float:
-        """Natural unit of value and gradient: the value at equal scores."""
+        """Natural unit of value, gradient and duality gap: the value at equal scores."""
         return abs(self.value_and_grad(np.zeros(len(self.positive)))[0]) or 1.0
 
     @property
@@ -106,11 +106,6 @@ class Objective:
     def curvature(self) -> float:
         """Natural unit of the curvature with respect to the scores."""
         return self.total
-
-    @property
-    def value_unit(self) -> float:
-        """Natural unit of the duality gap."""
-        return 1.0
 
 
 # ---------------------------------------------------------------- losses with prices
@@ -173,7 +168,8 @@ def form_of(loss: Loss, price: Price) -> Form:
 class PricedObjective(Objective):
     """Base class of pairwise objectives with a loss and a price, in their convex form (:func:`form_of`).
 
-    A subclass defines ``priced_weight``, the weight of the priced rows averaged over the groups.
+    A subclass defines ``priced_weight``, the weight of the priced rows averaged over the groups, and ``lower_bound``,
+    the value if no pair has a loss.
     """
 
     over_groups = "mean"
@@ -197,7 +193,7 @@ class PricedObjective(Objective):
 
     @cached_property
     def total(self) -> float:
-        """Natural unit of value and gradient: 1 for ``log R``, otherwise the value at equal scores."""
+        """Natural unit: 1 for ``log R``, otherwise the value at equal scores."""
         return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]
 
     @property
@@ -213,9 +209,14 @@ class PricedObjective(Objective):
             return float(self.total / self.loss.value(np.zeros(1))[0])
         return self.priced_weight
 
-    @property
-    def bounded_below(self) -> bool:  # type: ignore[override]
-        return self.form is not log_form or self.price.name == "exponential"
+    def _without_loss(self, items: ClassRows) -> np.ndarray:
+        """Value of each group if no pair of these priced items has a loss."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            free = float(self.price.log_value(np.array([-np.inf]))[0])
+            free = (
+                -np.inf if np.isnan(free) else free
+            )  # a user's g(0) may be undefined, but no price is negative
+            return self.form(items.log_sum_exp(free + items.log_weight), self.price.order)[0]
 
     def falls_forever(self, margins: np.ndarray) -> bool:
         """Whether the objective decreases without bound along these scores, given each group's smallest pair margin.
@@ -224,7 +225,7 @@ class PricedObjective(Objective):
         mean tends to minus infinity exactly if the mean margin is positive: one well-separated group compensates for
         others that overlap. The other forms are at least 0 in each group, and no group may have a misranked pair.
         """
-        if not self.bounded_below:
+        if self.lower_bound == -np.inf:
             return bool(margins.sum() > 0)
         return bool((margins >= 0).all() and (margins > 0).any())
 

@@ -170,11 +170,6 @@ class UnknownLink(OrderedLists):
         return self._block_means(self.order.rows[at.order], weight, at.block)
 
     @property
-    def value_unit(self) -> float:
-        """Natural unit of the duality gap, set by the scale of y."""
-        return self.total
-
-    @property
     def curvature(self) -> float:
         """Natural unit of the curvature with respect to the scores."""
         return super().curvature / (self.s or 1.0)

@@ -87,11 +87,6 @@ class SquaredTargets(FixedTargets):
         return float(0.5 * slope @ error), slope
 
     @property
-    def value_unit(self) -> float:
-        """Natural unit of the duality gap, set by the scale of the targets."""
-        return self.total
-
-    @property
     def curvature(self) -> float:
         """Natural unit of the curvature with respect to the scores."""
         return float(self.weight.sum()) or 1.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit
@@ -79,8 +77,3 @@ class LogLoss(Objective):
     def count(self) -> float:
         """Total weight of the rows."""
         return self._count
-
-    @property
-    def value_unit(self) -> Any:
-        """Natural unit of the duality gap: the value at equal scores."""
-        return self.total

@@ -323,6 +323,10 @@ class CrucialPairs(PricedObjective):
         return float(np.exp(self.items.log_weight).sum()) / self.n_groups
 
     @property
+    def lower_bound(self) -> float:  # type: ignore[override]
+        return float(self._without_loss(self.items).mean())
+
+    @property
     def separable_below(self) -> float:  # type: ignore[override]
         """Infinite, so that :meth:`separated` is always checked, unless the loss reaches zero."""
         return -np.inf if self.loss.reaches_zero else np.inf

@@ -141,6 +141,14 @@ class Push(PricedObjective):
             for factor, side in self._sides
         )
 
+    @property
+    def lower_bound(self) -> float:  # type: ignore[override]
+        return sum(
+            factor * float(self._without_loss(side.outer).mean())
+            for factor, side in self._sides
+            if factor > 0
+        )
+
     def example_weights(self, scores: np.ndarray) -> np.ndarray:
         """Weight of each example in the next round of boosting, summing to 1 in each class.
 

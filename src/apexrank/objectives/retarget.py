@@ -144,8 +144,8 @@ class Retarget(OrderedLists):
         return isinstance(self.divergence, Squared)
 
     @property
-    def bounded_below(self) -> bool:  # type: ignore[override]
-        return not self.margins.reward.any()
+    def lower_bound(self) -> float:  # type: ignore[override]
+        return -np.inf if self.margins.reward.any() else 0.0
 
     @property
     def is_convex(self) -> bool:  # type: ignore[override]
@@ -241,11 +241,6 @@ class Retarget(OrderedLists):
             columns.append((factor * penalty, number, -1.0))
         diagonal = self._by_row(at.rows, factor * (p + penalty))
         return [(1.0, diagonal, *self._low_rank(at.rows, columns))]
-
-    @property
-    def value_unit(self) -> float:
-        """Natural unit of the duality gap: set by the margins for a squared distance, 1 for distributions."""
-        return self.total if self.is_squared else 1.0
 
     @property
     def curvature(self) -> float:

@@ -54,8 +54,10 @@ class Problem:
     ----------
     scale, spread, centre : arrays of shape (n_features,)
         Units of the columns with and without the penalty, and their means.
-    total, curvature, grad_unit, value_unit : float
-        Natural units of value, curvature, gradient and duality gap.
+    total, curvature, grad_unit : float
+        Natural units of value and duality gap, of curvature, and of the gradient.
+    lower_bound : float
+        Lower bound of the objective, divided by its count.
 
     Examples
     --------
@@ -88,7 +90,7 @@ class Problem:
         # effect of a unit change of the scores: the value itself, unless the objective is quadratic
         self.curvature = objective.curvature / self.count
         self.grad_unit = np.sqrt(self.total * self.curvature)
-        self.value_unit = objective.value_unit / self.count
+        self.lower_bound = objective.lower_bound / self.count
         self._last: tuple[np.ndarray, float, np.ndarray] | None = None
         centre, spread = self.design.units(sample_weight)
         if not objective.shift_invariant:  # the Hessian and the units refer to uncentred rows
@@ -204,8 +206,8 @@ class Problem:
         """Certificate at ``w``, given the full value and the gradient of the smooth part there.
 
         Without an L1 norm, the unit at w = 0, where all rows are tied, is only the spread of the columns: a penalty
-        must not hide a nonzero gradient. Without a quadratic part everything is relative to the objective, which may be
-        far below its value at w = 0.
+        must not hide a nonzero gradient. Without a quadratic part everything is relative to the value above the lower
+        bound of the objective, which may be far smaller than at w = 0.
         """
         penalty = self.penalty
         slope = penalty.subgradient(w, grad)
@@ -214,29 +216,33 @@ class Problem:
             if not w.any():
                 norm = float(np.abs(slope / self.spread).max(initial=0.0)) / self.grad_unit
                 gap = gap if norm == 0 else np.inf
-            return Certificate(norm, gap, max(self.value_unit, abs(value)))
+            return Certificate(norm, gap, max(self.total, abs(value)))
         if penalty.convexity > 0:
-            return Certificate(norm, gap, max(self.value_unit, abs(value)))
-        unit = min(self.total, value)
+            return Certificate(norm, gap, max(self.total, abs(value)))
+        unit = np.clip(value - self.lower_bound, np.finfo(float).eps * self.total, self.total)
         return Certificate(norm * self.total / unit, gap, unit)
 
     def dual_gap(self, w: np.ndarray, value: float, grad: np.ndarray) -> float:
         """Upper bound on value − minimum, using the gradient of the objective as dual point; nan if there is none.
 
-        A lasso needs a dual point in its box ``|Xᵀθ| ≤ l1``, so θ is scaled down to ``s·θ``; an objective F ≥ 0 gives
-        ``−F*(sθ) ≥ s·dual``, and an exponential one gives ``−F*(sθ) = s·dual − s·log(s)·F``.
+        A lasso needs a dual point in its box ``|Xᵀθ| ≤ l1``, so θ is scaled down to ``s·θ``; an objective F ≥ L gives
+        ``−F*(sθ) ≥ s·dual + (1 − s)·L`` by convexity, and an exponential one ``−F*(sθ) ≥ s·dual − s·log(s)·F``.
         """
         penalty, objective = self.penalty, self.objective
         if not objective.is_convex:
             return float("nan")
         if penalty.l1 == 0 or penalty.convexity > 0:
             return max(penalty.gap(w, grad), 0.0) if penalty.l1 else penalty.gap(w, grad)
-        if not objective.bounded_below:
+        if self.lower_bound == -np.inf:
             return float("nan")
-        loss, s = value - penalty.value(w), penalty.shrink(-grad)
-        dual = loss - float(w @ grad)
-        exponential = loss if objective.is_exponential else 0.0
-        return max(value - (s * dual - s * np.log(s) * exponential - penalty.conjugate(-s * grad)), 0.0)
+        size, s = penalty.value(w), penalty.shrink(-grad)
+        loss = value - size
+        shrunk = (
+            (1 - s + s * np.log(s)) * loss
+            if objective.is_exponential
+            else (1 - s) * (loss - self.lower_bound)
+        )
+        return max(size + s * float(w @ grad) + shrunk + penalty.conjugate(-s * grad), 0.0)
 
     def dual_bound(self, dual: float, slope: np.ndarray) -> float:
         """Lower bound on the minimum from a dual point of the objective with value ``dual`` and ``Xᵀθ = slope``."""
@@ -248,10 +254,10 @@ class Problem:
             )
         if penalty.convexity > 0:
             return dual - penalty.conjugate(-slope)
-        if penalty.l1 == 0 or not self.objective.bounded_below:
+        if penalty.l1 == 0 or self.lower_bound == -np.inf:
             return float("nan")
         s = penalty.shrink(-slope)
-        return s * dual - penalty.conjugate(-s * slope)
+        return s * dual + (1 - s) * self.lower_bound - penalty.conjugate(-s * slope)
 
     def unbounded(self, value: float, w: np.ndarray) -> bool:
         """Whether w separates the classes and no penalty bounds it."""
@@ -271,7 +277,7 @@ class Problem:
         penalty sets only the scale of the scores, not their order.
         """
         objective = self.objective
-        unbounded = not (objective.bounded_below or objective.is_smoothed) and objective.n_groups > 1
+        unbounded = self.lower_bound == -np.inf and not objective.is_smoothed and objective.n_groups > 1
         return unbounded and value < 0 and self.design.separated(objective, w)
 
 

@@ -259,7 +259,7 @@ def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
 
     Without a lower bound there is no minimum.
     """
-    if penalty.l1 == 0 or penalty.convexity > 0 or objective.bounded_below:
+    if penalty.l1 == 0 or penalty.convexity > 0 or objective.lower_bound > -np.inf:
         return objective
     if isinstance(objective, Push | CrucialPairs) and not objective.is_smoothed:
         return PClassification(objective)

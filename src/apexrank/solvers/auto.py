@@ -147,7 +147,7 @@ class Continuation:
             stalled = total.converged and error > MIN_PROGRESS * previous
             if (
                 total.separable
-                or error <= self.tol * problem.value_unit
+                or error <= self.tol * problem.total
                 or stalled
                 or total.n_iter >= self.max_iter
             ):
@@ -168,7 +168,7 @@ class Continuation:
         objective: Any = problem.objective
         zero = objective.limit(np.zeros(problem.design.n_rows)) / problem.count
         lowest = total.value - np.nan_to_num(total.gap)
-        unit = problem.value_unit
+        unit = problem.total
         if zero > total.value + self.tol * max(unit, abs(zero)):
             return
         w = 0 * total.w
@@ -202,7 +202,7 @@ class Continuation:
         unpenalised = np.isnan(total.gap)
         error = total.value - dual if unpenalised else total.gap
         small_gradient = total.grad_norm <= self.tol or not unpenalised
-        unit = max(problem.value_unit, abs(total.value))
+        unit = max(problem.total, abs(total.value))
         total.converged = bool(error <= self.tol * unit and small_gradient)
         return error
 

@@ -98,9 +98,8 @@ class Newton:
     ) -> Point | None:
         """First of the projected steps 1, 1/2, 1/4 … with enough decrease; None if rounding hides any decrease."""
         penalty, length = problem.penalty, 1.0
-        unit = problem.total if penalty.l1 else problem.value_unit
         # the value is a sum of terms as large as the total, and has their rounding error
-        norm, rounding = problem.grad_norm(slope), 1e-14 * max(unit, abs(value), problem.total)
+        norm, rounding = problem.grad_norm(slope), 1e-14 * max(abs(value), problem.total)
         while length > 1e-12:
             trial, descent = w + length * step, length * float(slope @ step)
             if penalty.is_grouped:
