@@ -267,6 +267,21 @@ def check_weight_range(smallest: float, largest: float) -> None:
         )
 
 
+def canonical(X: Any) -> Any:
+    """Return a CSR matrix with sorted columns and no duplicate entries, which are summed; X itself if it has none.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> canonical(sparse.csr_array(([1.0, 2.0], [0, 0], [0, 2]))).data.tolist()
+    [3.0]
+    """
+    if not X.has_canonical_format:
+        X = X.copy()  # it may be the user's
+        X.sum_duplicates()
+    return X
+
+
 def check_not_huge(name: str, values: Any) -> None:
     """Raise InputError for numbers whose squares overflow, in an array or a CSR matrix.
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.errors import InputError
-from apexrank.validation import Segments, check_choice, check_frame, own_errors, segment
+from apexrank.validation import Segments, canonical, check_choice, check_frame, own_errors, segment
 
 _MISSING = ("raise", "keep")
 _LEARNT = ("offset_", "scale_", "values_")
@@ -180,7 +180,6 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not sparse.issparse(rows):
             return rescaled(rows, self.offset_, self.scale_)
         scaled = rows.copy()
-        scaled.sum_duplicates()
         scaled.data = rescaled(scaled.data, 0.0, self.scale_[scaled.indices])
         return scaled
 
@@ -193,7 +192,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"`method={self.method!r}` would fill the zeros of a sparse X: use `method='max'`, or give X.toarray()"
             )
         check_frame(X)
-        return validate_data(
+        rows = validate_data(
             self,
             X,
             reset=reset,
@@ -201,6 +200,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan" if self.missing == "keep" else True,
         )
+        return canonical(rows) if sparse.issparse(rows) else rows
 
 
 def _reduced(operation: np.ufunc, rows: np.ndarray, segments: Segments) -> np.ndarray:
@@ -283,7 +283,6 @@ def _number_below(column: np.ndarray, query: np.ndarray, segments: Segments) -> 
 
 def _sparse_over_max(rows: Any, segments: Segments) -> Any:
     scaled = rows.copy()
-    scaled.sum_duplicates()
     if not scaled.nnz:
         return scaled
     query = np.repeat(segments.of_rows(), np.diff(scaled.indptr))
@@ -309,9 +308,7 @@ def learn_standard(rows: np.ndarray, weight: np.ndarray | None = None) -> tuple[
 def _learn_max(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     top = np.zeros(rows.shape[1])
     if sparse.issparse(rows):
-        entries = rows.copy()
-        entries.sum_duplicates()
-        np.fmax.at(top, entries.indices, np.abs(entries.data))
+        np.fmax.at(top, rows.indices, np.abs(rows.data))
     else:
         np.fmax.reduce(np.abs(rows), axis=0, initial=0.0, out=top)
     return np.zeros_like(top), top

@@ -16,7 +16,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.rows import RowSummer
 from apexrank.objectives.base import Objective
 from apexrank.parallel import Threads, n_threads
-from apexrank.validation import SMALLEST, check_not_huge
+from apexrank.validation import SMALLEST, canonical, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
 Make = Callable[[np.ndarray, np.ndarray | None, Any], Objective]
@@ -224,7 +224,7 @@ def design_of(X: Matrix) -> Design:
 
         return RampDesign(X)
     check_not_huge("X", X)
-    return SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
+    return SparseDesign(canonical(X.tocsr())) if sparse.issparse(X) else DenseDesign(X)
 
 
 class Training:

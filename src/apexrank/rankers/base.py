@@ -47,6 +47,7 @@ from apexrank.problem.problem import Problem
 from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
 from apexrank.validation import (
     OwnParametersFirst,
+    canonical,
     check_finite,
     check_frame,
     check_two_classes,
@@ -141,7 +142,7 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
     found = validate_data(estimator, X, y, **options)
     rows, *rest = found if isinstance(found, tuple) else (found,)
     if sparse.issparse(rows):
-        rows = rows.astype(np.float64, copy=False)
+        rows = canonical(rows.astype(np.float64, copy=False))
     return (rows, *rest) if rest else rows
 
 
