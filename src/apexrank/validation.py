@@ -219,7 +219,7 @@ def own_errors() -> Iterator[None]:
 
 
 # squares of numbers beyond these, and sums of the squares, overflow or underflow
-LARGEST, SMALLEST = 1e120, 1e-100
+LARGEST, SMALLEST = 1e120, 1e-140
 # tighter limits for weights, which are raised to higher powers
 HEAVIEST, LIGHTEST = 1e60, 1e-60
 POWERS = 150  # largest ratio of non-zero weights, as a power of ten

@@ -134,6 +134,7 @@ def is_by_trees(make):
     return isinstance(make(), PushBoost)
 
 
+LASSO_AND_NONE = [PNormPush, lambda: PNormPush(4, l1_ratio=1), lambda: PNormPush(4, alpha=0)]
 # the penalty leaves nothing of features this small, or steps are too small to be seen, which is warned of
 FLAT_IF_SMALL = [RANKERS[name] for name in ("push elastic net", "push lasso", "push coordinate")]
 # the same of weights, where the objective grows with them and the penalty does not
@@ -165,16 +166,47 @@ def test_features_of_any_size(make, counted):
 
 @DOCUMENTED
 def test_a_column_too_small_to_see_changes_nothing():
-    """Likelihoods and kernels of distant rows: their coefficient is 0, whatever the other rows."""
+    """Likelihoods and kernels of distant rows: their coefficient is 0, whatever the other rows, with a warning."""
     X, y = table()
-    tiny = np.random.default_rng(0).random((len(X), 2)) * 1e-120
+    tiny = np.random.default_rng(0).random((len(X), 2)) * 1e-160
     plain = PNormPush(4).fit(X, y)
-    wide = PNormPush(4).fit(np.column_stack([X, tiny, np.full(len(X), 1e-120)]), y)
+    with pytest.warns(UserWarning, match="column 2 of X"):
+        wide = PNormPush(4).fit(np.column_stack([X, tiny, np.full(len(X), 1e-160)]), y)
     assert wide.coef_[0, :2] == pytest.approx(plain.coef_[0], rel=1e-9)
     assert np.abs(wide.coef_[0, 2:]).max() < 1e-9
     for rows in (tiny, np.column_stack([np.ones(len(X)), tiny]), np.column_stack([0 * X, tiny])):
         with pytest.raises(InputError, match=r"^column \d of X differs by no more than .*: scale X first$"):
             PNormPush(4).fit(rows, y)
+
+
+@DOCUMENTED
+@pytest.mark.parametrize("size", [1e-100, 1e-139, 1e100])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, "blocks"])
+@pytest.mark.parametrize("make", [*LASSO_AND_NONE, lambda: PNormPushCV(ps=[1, 4], cv=2), IRPush])
+def test_a_column_of_another_size_ranks_as_well(make, store, size):
+    """Only its relative spread decides whether a column is constant, whatever the size of its neighbours."""
+    X, y = table(60)
+
+    def scores(rows):
+        if isinstance(store, str):
+            return scores_of(fit_blocks(make(), ArrayBlocks(rows, y, rows=20)), rows)
+        return scores_of(make().fit(store(rows), y), rows)
+
+    assert metrics.auc(y, scores(X * [size, 1])) > metrics.auc(y, scores(X)) - 0.03
+
+
+@DOCUMENTED
+@every_ranker
+def test_repeated_entries_of_a_sparse_matrix_are_their_sum(make):
+    """scikit-learn's variances of sparse columns count each entry, which misled ``alpha="auto"``."""
+    X, y = table()
+    whole = sparse.csr_array(X)
+    parts = np.column_stack([0.25 * whole.data, 0.75 * whole.data]).ravel()
+    repeated = sparse.csr_array((parts, np.repeat(whole.indices, 2), 2 * whole.indptr), shape=X.shape)
+    ranker, other = make().fit(whole, y), make().fit(repeated, y)
+    assert getattr(other, "alpha_", 0) == pytest.approx(getattr(ranker, "alpha_", 0), rel=1e-12)
+    np.testing.assert_allclose(scores_of(other, repeated), scores_of(ranker, whole), rtol=1e-6, atol=1e-9)
+    assert repeated.nnz == 2 * whole.nnz
 
 
 @pytest.mark.parametrize("store", [np.asarray, np.asfortranarray, sparse.csr_array, lambda X: X[::2]])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.problem.design import Moments, moments_of, row_slices, usable_units
+from apexrank.problem.design import Moments, moments_of, row_slices
 from apexrank.validation import (
     check_count,
     check_not_huge,
@@ -259,7 +259,6 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
     lightest, heaviest = zip(*(part.weights for part in parts), strict=True)
     check_weight_range(min(lightest), max(heaviest))
     moments = reduce(merge_moments, (part.moments for part in parts))
-    usable_units(moments.unit, lambda: moments.varies)  # raises if no column can be used
     return Survey(
         sum(part.n_rows for part in parts),
         moments,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, NamedTuple, Self
@@ -251,13 +252,13 @@ class Training:
     def variances(self) -> np.ndarray:
         """Weighted variance of each column over all rows; 0 if it is only rounding error."""
         X = self.X
-        weight = np.ones(X.shape[0]) if self.weight is None else self.weight
         if sparse.issparse(X):
-            mean, variance = mean_variance_axis(X, axis=0, weights=weight)
-        else:
-            mean = pull_back(X, weight) / weight.sum()
-            blocks = row_slices(X)
-            variance = sum(weight[some] @ np.square(X[some] - mean) for some in blocks) / weight.sum()
+            found = sparse_moments(X, self.weight)
+            return np.where(found.varies, np.square(found.spread), 0.0)
+        weight = np.ones(X.shape[0]) if self.weight is None else self.weight
+        share = weight / weight.sum()  # small weights of small squares would underflow
+        mean = pull_back(X, share)
+        variance = sum(share[some] @ np.square(X[some] - mean) for some in row_slices(X))
         return np.where(variance > 1e-24 * np.square(mean), variance, 0.0)
 
     def tied_scores(self, w: np.ndarray) -> np.ndarray:
@@ -344,14 +345,14 @@ def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarra
     They only set the units of the solver and its stopping rule. A column that is constant in the sample is checked in
     full; one that is really constant gets its magnitude as unit.
     """
+    if sample_weight is not None and not sample_weight.any():
+        sample_weight = None
     if sparse.issparse(X):
-        mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
-        return mean, _unit_of(variance, np.abs(mean))
+        found = sparse_moments(X, sample_weight)
+        return found.mean, found.unit
     n = X.shape[0]
     some = slice(None) if n <= SCALE_ROWS else np.random.default_rng(0).integers(0, n, SCALE_ROWS)
     sample = X[some]
-    if sample_weight is not None and not sample_weight.any():
-        sample_weight = None
     found = moments_of(sample, None if sample_weight is None else sample_weight[some])
     mean, spread = found.mean, found.unit
     if n > SCALE_ROWS:
@@ -397,10 +398,17 @@ def moments_of(rows: np.ndarray, weight: np.ndarray | None) -> Moments:
     return Moments(total, mean * unit, spread * unit, largest)
 
 
-def _unit_of(variance: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Unit of a column: its standard deviation, or its magnitude if that is only rounding error."""
-    spread = np.sqrt(np.maximum(variance, 0.0))
-    return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
+def sparse_moments(X: Any, weight: np.ndarray | None) -> Moments:
+    """Moments of the columns of a canonical CSR matrix."""
+    if weight is not None and not weight.all():
+        X, weight = X[weight > 0], weight[weight > 0]
+    largest = np.zeros(X.shape[1])
+    np.maximum.at(largest, X.indices, np.abs(X.data))
+    unit = np.where(largest > 0, largest, 1.0)  # squares of huge and of tiny numbers would be lost
+    scaled = sparse.csr_array((X.data / unit[X.indices], X.indices, X.indptr), shape=X.shape)
+    mean, variance = mean_variance_axis(scaled, axis=0, weights=weight)
+    total = float(X.shape[0] if weight is None else weight.sum())
+    return Moments(total, mean * unit, np.sqrt(np.maximum(variance, 0.0)) * unit, largest)
 
 
 def spread_inside(design: Design, lists: Any) -> np.ndarray:
@@ -423,25 +431,36 @@ def spread_inside(design: Design, lists: Any) -> np.ndarray:
     totals = np.add.reduceat(count, starts[:-1], axis=0)
     means = np.add.reduceat(count * sample, starts[:-1], axis=0) / totals
     sample -= np.repeat(means, sizes[chosen], axis=0)
-    return _unit_of((count * sample**2).sum(axis=0) / totals.sum(), np.ones(len(largest))) * largest
+    spread = np.sqrt((count * sample**2).sum(axis=0) / totals.sum())
+    return np.where(spread > 1e-12, spread, 1.0) * largest
 
 
 def usable_units(spread: np.ndarray, varying: Callable[[], np.ndarray]) -> np.ndarray:
     """Units of the columns, with 1 for columns that vary too little to compute with.
 
-    Such columns get a coefficient of about 0, like columns of zeros. If no other column varies, InputError is raised.
+    Such columns get a coefficient of about 0, like columns of zeros, with a warning. If no other column varies,
+    InputError is raised.
 
     Examples
     --------
-    >>> usable_units(np.array([2.0, 1e-120]), lambda: np.array([True, True])).tolist()
+    >>> usable_units(np.array([2.0, 1e-150]), lambda: np.array([True, False])).tolist()
     [2.0, 1.0]
     """
     tiny = spread < SMALLEST
     if not tiny.any():
         return spread
-    if not (varying() & ~tiny).any():
+    varies = varying()
+    if not (varies & ~tiny).any():
         j = int(tiny.argmax())
         raise InputError(f"column {j} of X differs by no more than {spread[j]:.3g}: scale X first")
+    if (varies & tiny).any():
+        j = int((varies & tiny).argmax())
+        warnings.warn(
+            f"column {j} of X differs by no more than {spread[j]:.3g}, too little to compute with, and is ignored: "
+            "scale it, for instance to unit variance",
+            UserWarning,
+            stacklevel=2,
+        )
     return np.where(tiny, 1.0, spread)
 
 

@@ -97,13 +97,13 @@ class Problem:
             centre, spread = 0 * centre, np.hypot(centre, spread)
         elif objective.lists is not None and self.design.can_move:
             spread = spread_inside(self.design, objective.lists)
-        self.spread = usable_units(spread, self.design.varies)
         unseen = objective.shift_invariant and self.design.can_move and self.design.shift is None
-        if unseen and np.any(np.abs(centre) > FAR * self.spread):
+        if unseen and np.any(np.abs(centre) > FAR * spread):
             # so far from zero that scores would lose significant digits; the objective is invariant to the shift
             self.design, centre = self.design.moved(centre), 0 * centre
             if objective.lists is None:  # after centring, rounding no longer hides the spread
-                self.spread = usable_units(self.design.units(sample_weight)[1], self.design.varies)
+                spread = self.design.units(sample_weight)[1]
+        self.spread = usable_units(spread, self.design.varies)
         self.centre = centre
         self.scale = np.hypot(self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature))
 
