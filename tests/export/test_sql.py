@@ -513,6 +513,25 @@ class TestNotFinite:
             found = connection.execute(f"SELECT {to_sql(model, dialect='duckdb')} FROM t").fetchall()
         assert [row[0] is None for row in found] == [True, False]
 
+    @pytest.mark.parametrize("words", [["NaN", "a"], ["nan", "a"], ["NaN", "nan", "a"], ["a", "b"]], ids=str)
+    def test_the_text_nan_is_a_category(self, database, words):
+        rng = np.random.default_rng(1)
+        frame = pl.DataFrame({"c": [*words, None] * 40, "fraud": rng.random(40 * len([*words, None])) < 0.4})
+        model = TableRanker.fit(Table(frame), Recipe("fraud", categorical=["c"]), PNormPush(alpha=0.1))
+        values = ["NaN", "nan", "NAN", "a", "", None]
+        found = scores_in(database, model, {"c": values}, dialect=database)
+        assert_close(found, model.score(Table(pl.DataFrame({"c": values}))))
+
+    def test_the_text_nan_of_an_enum_is_a_category(self):
+        frame = pl.DataFrame({"c": ["NaN", "007", "a", None] * 10, "fraud": [1, 0, 0, 0, 1, 1, 0, 0] * 5})
+        model = TableRanker.fit(Table(frame), Recipe("fraud", categorical=["c"]), PNormPush(alpha=0.1))
+        values = ["NaN", "007", "7", "a"]
+        with duckdb.connect(":memory:") as connection:
+            connection.execute("CREATE TYPE words AS ENUM ('NaN', '007', '7', 'a')")
+            connection.execute(f"CREATE TABLE t AS SELECT UNNEST({values})::words AS c")
+            found = connection.execute(f"SELECT {to_sql(model, dialect='duckdb')} FROM t").fetchall()
+        assert_close(np.ravel(found), model.score(Table(pl.DataFrame({"c": values}))))
+
 
 class TestSpellings:
     """Categories of a model file, in any type of the database."""

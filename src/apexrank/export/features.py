@@ -102,7 +102,7 @@ OTHER = _Other()
 
 @dataclass(frozen=True)
 class Feature:
-    """``slope·(u − center)``, where u is a column's number or the indicator of one of its values.
+    """``(u − center)/scale``, where u is a column's number or the indicator of one of its values.
 
     Examples
     --------
@@ -113,8 +113,13 @@ class Feature:
 
     column: TableColumn
     value: Any = None
-    slope: float = 1.0
     center: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def slope(self) -> float:
+        """Change of the feature when u grows by one."""
+        return 1.0 / self.scale
 
     @property
     def is_number(self) -> bool:
@@ -130,8 +135,8 @@ class Feature:
 
     def scaled(self, center: float, scale: float) -> Feature:
         """The feature minus ``center``, divided by ``scale``."""
-        moved = self.center + center / self.slope
-        return replace(self, slope=self.slope / scale, center=moved)
+        moved = self.center + center * self.scale
+        return replace(self, center=moved, scale=self.scale * scale)
 
     def read(self, X: Any, *, gaps: bool = False) -> np.ndarray:
         """Values u of the rows of an array or a frame; a missing number without a fill value is NaN, or an error."""
@@ -393,7 +398,7 @@ def _impute(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
     for feature, value in zip(features, step.statistics_.tolist(), strict=True):
         if feature.is_number and feature.column.fill is None:
             # An earlier step may have scaled the column: convert the fill value to the column's own units.
-            own = value if isinstance(value, str) else value / feature.slope + feature.center
+            own = value if isinstance(value, str) else value * feature.scale + feature.center
             feature = replace(feature, column=replace(feature.column, fill=own))
         filled.append(feature)
     return filled
@@ -413,7 +418,7 @@ def _one_hot(step: OneHotEncoder, features: Sequence[Feature]) -> list[Feature]:
     check_categories(step)
     made = []
     for j, feature in enumerate(features):
-        if not feature.is_number or (feature.slope, feature.center) != (1.0, 0.0):
+        if not feature.is_number or (feature.center, feature.scale) != (0.0, 1.0):
             raise refusal(step, f"column {feature.column.name!r} is changed before it; encode it as it is")
         known = tuple(None if is_missing(value) else value for value in step.categories_[j].tolist())
         column = replace(feature.column, values=known, knows_all=step.handle_unknown == "error")

@@ -20,12 +20,12 @@ from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
 
 LINEAR = LinearBinaryRanker | GradedRanker
 FAR = 1e3  # distance from zero, in units of a column, beyond which its center is subtracted before scaling
-CLOSE = 1e-5  # ratio of knot gap to column center below which the center is subtracted first
+CLOSE = 1e-5  # ratio of knot gap to column center below which knots stay in the units of the feature
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Piecewise linear function of a numeric column u.
+    """Piecewise linear function of ``u = (x − center)/scale``, where x is the number in a column.
 
     From ``bounds[i − 1]`` to below ``bounds[i]`` it is ``values[i] + slopes[i]·(u − bounds[i − 1])``.
 
@@ -37,10 +37,11 @@ class Curve:
         The pieces.
     missing : float, optional
         Value for a missing number; None if the model rejects such a row.
-    center : float
-        Subtracted from u first if digits would be lost otherwise.
+    center, scale : float
+        0 and 1, unless digits would be lost: if knots are a few roundings apart, only the operations of the model place
+        a number on the same side of each.
     place, gap : int
-        Index of the model's feature that holds u, and of the one that indicates missing values, if any.
+        Index of the model's feature that holds x, and of the one that indicates missing values, if any.
     """
 
     column: TableColumn
@@ -49,12 +50,13 @@ class Curve:
     slopes: np.ndarray
     missing: float | None
     center: float = 0.0
+    scale: float = 1.0
     place: int = 0
     gap: int | None = None
 
-    def __call__(self, u: np.ndarray) -> np.ndarray:
+    def __call__(self, x: np.ndarray) -> np.ndarray:
         """Value of each number; NaN stays NaN."""
-        u = u - self.center
+        u = (x - self.center) / self.scale
         piece = np.searchsorted(self.bounds, u, side="right")
         return self.values[piece] + self.slopes[piece] * (u - np.append(0.0, self.bounds)[piece])
 
@@ -84,11 +86,12 @@ class Levels:
 
 
 class Side(NamedTuple):
-    """A feature of a pair and its knots, in units of its column minus ``center``; a text column has levels."""
+    """A feature of a pair and its knots in the units of a `Curve`; a text column has levels."""
 
     feature: Feature
     knots: np.ndarray
     center: float
+    scale: float
     levels: tuple[str, ...]
 
 
@@ -121,7 +124,7 @@ class LinearForm(NamedTuple):
 
     def form(self, of_table: bool) -> Form:
         """Express the features as functions of their columns."""
-        lines = [_Line(w / f.slope) for f, w in zip(self.features, self.weights.tolist(), strict=True)]
+        lines = [_Line(w * f.scale) for f, w in zip(self.features, self.weights.tolist(), strict=True)]
         return _sum(self.features, lines, self.intercept, of_table)
 
 
@@ -253,7 +256,7 @@ def _add_gap(effects: list[Curve | Levels], column: TableColumn, rise: float, pl
 
 
 def _at(feature: Feature, shape: Any, u: float) -> float:
-    return float(shape(np.array(feature.slope * (u - feature.center))))
+    return float(shape(np.array((u - feature.center) / feature.scale)))
 
 
 def _rise(feature: Feature, shape: Any, u: float) -> float:
@@ -266,14 +269,14 @@ def _curve(feature: Feature, shape: Any, place: int, of_table: bool) -> Curve:
     fill = feature.column.fill
     missing = None if fill is None else _at(feature, shape, fill)
     if isinstance(shape, _Line):
-        far, weight = abs(feature.center * feature.slope) > FAR, shape.coef * feature.slope
+        far, weight = abs(feature.center / feature.scale) > FAR, shape.coef / feature.scale
         start = 0.0 if far else -weight * feature.center
         line = np.empty(0), np.array([start]), np.array([weight])
-        return Curve(feature.column, *line, missing, feature.center if far else 0.0, place)
+        return Curve(feature.column, *line, missing, feature.center if far else 0.0, place=place)
     if fill is None and not of_table:
         missing = shape.missing
-    center, knots = own_units(feature, shape.knots)
-    return Curve(feature.column, *pieces(knots, shape.values), missing, center, place)
+    center, scale, knots = own_units(feature, shape.knots)
+    return Curve(feature.column, *pieces(knots, shape.values), missing, center, scale, place)
 
 
 Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]  # bounds, values and slopes
@@ -291,31 +294,35 @@ def pieces(knots: np.ndarray, values: np.ndarray) -> Pieces:
     return knots, np.append(values[0], values), np.concatenate([[0.0], slopes, [0.0]])
 
 
-def own_units(feature: Feature, knots: np.ndarray) -> tuple[float, np.ndarray]:
-    """Center (usually 0) and knots in the column's original units minus that center, with as few digits as needed.
+def own_units(feature: Feature, knots: np.ndarray) -> tuple[float, float, np.ndarray]:
+    """Center and scale (usually 0 and 1) and knots of ``(x − center)/scale``, with as few digits as needed.
 
     Examples
     --------
     >>> scaled = Feature(TableColumn("age", 0)).scaled(41.7, 12.3)
     >>> own_units(scaled, (np.array([18.0, 33.5, 60.0]) - 41.7) / 12.3)
-    (0.0, array([18. , 33.5, 60. ]))
+    (0.0, 1.0, array([18. , 33.5, 60. ]))
     """
-    exact = knots / feature.slope + feature.center
+    exact = knots * feature.scale + feature.center
     if np.diff(exact).min(initial=np.inf) < CLOSE * abs(feature.center):
-        return feature.center, knots / feature.slope
+        return feature.center, feature.scale, knots
     gap, eps = np.diff(knots).min(initial=np.inf), np.finfo(float).eps
-    return 0.0, np.array(
-        [
-            _shortest(u, feature, k, min(1e-12 * gap, 8 * eps * (abs(feature.slope * u) + abs(k))))
-            for u, k in zip(exact, knots, strict=True)
-        ]
+    return (
+        0.0,
+        1.0,
+        np.array(
+            [
+                _shortest(u, feature, k, min(1e-12 * gap, 8 * eps * (abs(u / feature.scale) + abs(k))))
+                for u, k in zip(exact, knots, strict=True)
+            ]
+        ),
     )
 
 
 def _shortest(u: float, feature: Feature, wanted: float, slack: float) -> float:
     """Number with the fewest digits that the scaling maps to ``wanted`` up to rounding."""
     ways = (float(f"{u:.{digits}e}") for digits in range(17))
-    return next((way for way in ways if abs(feature.slope * (way - feature.center) - wanted) <= slack), u)
+    return next((way for way in ways if abs((way - feature.center) / feature.scale - wanted) <= slack), u)
 
 
 def _pair(pair: Any, features: Sequence[Feature], shapes: Sequence[Any]) -> Pair:
@@ -324,8 +331,8 @@ def _pair(pair: Any, features: Sequence[Feature], shapes: Sequence[Any]) -> Pair
         feature, levels = features[j], shapes[j].levels
         if levels:
             column = replace(feature.column, values=levels, knows_all=True)
-            sides.append(Side(replace(feature, column=column), knots, 0.0, levels))
+            sides.append(Side(replace(feature, column=column), knots, 0.0, 1.0, levels))
         else:
-            center, own = own_units(feature, knots)
-            sides.append(Side(feature, own, center, ()))
+            center, scale, own = own_units(feature, knots)
+            sides.append(Side(feature, own, center, scale, ()))
     return Pair((sides[0], sides[1]), pair.values)

@@ -431,7 +431,7 @@ def _effect(write: Writer, effect: forms.Curve | forms.Levels, x: str) -> str:
     """Function of a table column."""
     if isinstance(effect, forms.Levels):
         return _category(write, effect.column, x, effect.weights, effect.unknown)
-    x = write("Sub", x, np.array([effect.center])) if effect.center else x
+    x = _scaled(write, x, effect)
     return _curve(write, x, (effect.bounds, effect.values, effect.slopes), effect.missing)
 
 
@@ -441,13 +441,19 @@ def _pair(write: Writer, pair: forms.Pair, inputs: dict[str, str]) -> str:
     return _bilinear(write, sides, pair.values)
 
 
+def _scaled(write: Writer, x: str, units: forms.Curve | forms.Side) -> str:
+    """Number in the units of the knots, by the operations of the model."""
+    x = write("Sub", x, np.array([units.center])) if units.center else x
+    return write("Div", x, np.array([units.scale])) if units.scale != 1 else x
+
+
 def _side(write: Writer, side: forms.Side, x: str) -> str:
     """Value of a table feature that is compared with the knots of a pair."""
     feature, column = side.feature, side.feature.column
     if feature.is_number:
         fill = np.nan if column.fill is None else column.fill
         x = write("Where", write("IsNaN", x), np.array([[fill]]), x)
-        return write("Sub", x, np.array([side.center])) if side.center else x
+        return _scaled(write, x, side)
     if not column.as_text:  # indicator of missing numbers
         return write("Cast", write("IsNaN", x), to=TensorProto.DOUBLE)
     own = dict.fromkeys(column.values, 0.0) | {feature.value: 1.0}

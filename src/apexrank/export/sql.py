@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite
 from numbers import Integral
-from textwrap import indent
 from typing import Any, NamedTuple
 
 from apexrank.errors import InputError
@@ -14,6 +14,7 @@ from apexrank.export import features, forms
 from apexrank.validation import check_choice
 
 _ROWS = "r"  # alias of the table in the statement
+_QUOTED_OR_LINE = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\n""")
 
 
 class Dialect(NamedTuple):
@@ -45,7 +46,8 @@ DIALECTS = {
         nan=_NAN,
         not_finite=(_NAN, *_INFINITIES),
         # Via text, because dates have no cast to numbers.
-        number="CASE WHEN TYPEOF({0}) <> 'VARCHAR' THEN TRY_CAST(CAST({0} AS VARCHAR) AS DOUBLE PRECISION) END",
+        number="CASE WHEN TYPEOF({0}) <> 'VARCHAR' AND TYPEOF({0}) NOT LIKE 'ENUM%' "
+        "THEN TRY_CAST(CAST({0} AS VARCHAR) AS DOUBLE PRECISION) END",
     ),
     "postgresql": Dialect(
         nan=_NAN,
@@ -106,7 +108,8 @@ def to_sql(
     Numeric columns must have a numeric type: a text such as "NA" is an error, or the number 0 in SQLite. Categories of
     a model file are compared as text without surrounding spaces (the model also strips tabs and other blanks), a whole
     number with or without a point and trailing zeros, and true and false also as 1 and 0. In "standard", the database
-    must write non-integral numbers in the same way as the model.
+    must write non-integral numbers in the same way as the model. SQLite 3.40 reads about one number in 5,000 with
+    another last digit, which can matter if an additive model has knots that are only a few roundings apart.
 
     Examples
     --------
@@ -214,7 +217,7 @@ class _Writer:
         if infinite:  # the function is constant beyond the last knot, but the model rejects infinities
             cases.append(f"WHEN {value} IN ({', '.join(infinite)}) THEN NULL")
         parts = (curve.bounds, curve.values, curve.slopes)
-        return self._pieces(self._less(value, curve.center), parts, cases)
+        return self._pieces(self._scaled(value, curve), parts, cases)
 
     def _pieces(self, value: str, parts: forms.Pieces, cases: Sequence[str] = ()) -> str:
         """One case per piece; neighbouring pieces with the same constant are merged."""
@@ -233,6 +236,11 @@ class _Writer:
 
     def _less(self, value: str, center: float) -> str:
         return f"{value} {'-' if center > 0 else '+'} {literal(abs(float(center)))}" if center else value
+
+    def _scaled(self, value: str, units: forms.Curve | forms.Side) -> str:
+        """Number in the units of the knots, by the operations of the model."""
+        value = self._less(value, units.center)
+        return value if units.scale == 1 else f"({value}) / {literal(units.scale)}"
 
     def _pair(self, pair: forms.Pair) -> str:
         """Cases of the first column, whose values are functions of the second."""
@@ -253,8 +261,8 @@ class _Writer:
             return self._category(column, dict(zip(side.levels, side.knots.tolist(), strict=True)), 0.0)
         if not feature.is_number:
             return self._category(column, {feature.value: 1.0}, dict(column.shares).get(feature.value, 0.0))
-        value = self._less(self._filled(column), side.center)
-        return f"({value})" if side.center else value
+        value = self._scaled(self._filled(column), side)
+        return value if value == self._filled(column) else f"({value})"
 
     def _category(self, column: features.TableColumn, weights: dict[Any, float], unknown: float) -> str:
         cases = self._missing_case(column, weights)
@@ -271,9 +279,11 @@ class _Writer:
         value, values = self._category_value(column), column.values
         worth = self.number(weights.get(column.fill, 0.0))
         if column.as_text and (column.needs_value or None in values):
-            words = ["''"] if self.dialect.nan is None or "nan" in values else ["''", "'nan'", "'NaN'"]
+            gaps = [f"{value} IS NULL", f"{value} = ''"]
+            if self.dialect.nan is not None and self.dialect.number is not None:  # the text NaN is a category
+                gaps.append(f"{self.dialect.number.format(self.column(column.name))} = {self.dialect.nan}")
             worth = "NULL" if column.needs_value else worth
-            return [f"WHEN {value} IS NULL OR {value} IN ({', '.join(words)}) THEN {worth}"]
+            return [f"WHEN {' OR '.join(gaps)} THEN {worth}"]
         if column.fill is not None or None in values:
             return [f"WHEN {value} IS NULL THEN {worth}"]
         return []
@@ -304,8 +314,19 @@ class _Writer:
 
 
 def _case(lines: Sequence[str]) -> str:
-    """Format cases, one per line."""
-    return "\n".join(["CASE", *(indent(line, "  ") for line in lines), "END"])
+    r"""Format cases, one per line, indented except inside quoted text and names.
+
+    Examples
+    --------
+    >>> print(_case(["WHEN x = 'a\nb' THEN 1e0", "ELSE 0e0"]))
+    CASE
+      WHEN x = 'a
+    b' THEN 1e0
+      ELSE 0e0
+    END
+    """
+    own = "\n".join(["CASE", *lines])
+    return _QUOTED_OR_LINE.sub(lambda part: "\n  " if part[0] == "\n" else part[0], own) + "\nEND"
 
 
 def _nested_sum(terms: list[str], gap: str = " ") -> str:
