@@ -14,9 +14,18 @@ from apexrank import InputError, PNormPush
 from apexrank.export import round_scorecard, to_sql
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.io.encode import Category, Date, Encoder, Number, parse_columns, take_rows
-from apexrank.io.prepare import deciding_columns, merge_facts, prepare, row_groups, row_notes, table_facts
+from apexrank.io.prepare import (
+    choose_columns,
+    deciding_columns,
+    merge_facts,
+    prepare,
+    row_groups,
+    row_notes,
+    table_facts,
+)
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
+from apexrank.io.tables import as_table
 
 
 def chosen(separator=None, recipe=None, **columns):
@@ -107,7 +116,12 @@ class TestKinds:
             (["Feb 29, 2024", "March 1, 2023"], "%B %d, %Y", [19782, 2, 4]),
             (
                 ["2024-02-29T18:30:00Z", "2023-01-01T00:00:00Z"],
-                "%Y-%m-%d %H:%M:%S",
+                "%Y-%m-%d %H:%M:%S%z",
+                [19782 + 18.5 / 24, 2, 4, 18.5],
+            ),
+            (
+                ["2024-03-01T04:00+09:30", "2023-01-01T00:00-05"],
+                "%Y-%m-%d %H:%M%z",
                 [19782 + 18.5 / 24, 2, 4, 18.5],
             ),
             (
@@ -127,18 +141,77 @@ class TestKinds:
         times = days.cast(pl.Datetime("ms")).dt.offset_by("90m")
         zoned = times.dt.replace_time_zone("Europe/Rome")
         assert chosen(v=days) == Date("v") == chosen(v=days.cast(pl.String))
-        for values in (times, zoned):
-            assert chosen(v=values) == Date("v", "%Y-%m-%d %H:%M:%S") == chosen(v=values.cast(pl.String))
+        for values, zone, hour in ((times, "", 1.5), (zoned, "%z", 0.5)):
+            format = f"%Y-%m-%d %H:%M:%S{zone}"
+            assert chosen(v=values) == Date("v", format) == chosen(v=values.cast(pl.String))
             read = [
                 chosen(v=values).parse(Table(pl.DataFrame({"v": kind})))
                 for kind in (values, values.cast(pl.String))
             ]
             np.testing.assert_array_equal(*read)
-            assert read[0][0, 3] == 1.5
+            assert read[0][0, 3] == hour
         with pytest.raises(
             InputError, match="row 2, column 'v': '2020-13-01' is not a date such as 2024-12-31"
         ):
             Date("v").parse(Table(pl.DataFrame({"v": ["2020-01-01", "2020-13-01"]})))
+
+    def test_an_instant_has_one_score_wherever_it_is_written(self, tmp_path):
+        """Instants in UTC, with other offsets, and in frames of polars and pandas, in training and in new rows."""
+        rng = np.random.default_rng(0)
+        utc = pl.Series("v", rng.integers(1_500_000_000, 1_700_000_000, 60) * 1_000_000).cast(
+            pl.Datetime("us", "UTC")
+        )
+        y = pl.Series("y", (utc.dt.hour() + rng.integers(0, 12, 60) > 14).cast(pl.Int64))
+        tokyo = utc.dt.convert_time_zone("Asia/Tokyo")
+        files = {}
+        for name, values in (
+            ("utc", utc.dt.strftime("%Y-%m-%dT%H:%M:%SZ")),
+            ("tokyo", tokyo.cast(pl.String)),
+        ):
+            files[name] = tmp_path / f"{name}.csv"
+            pl.DataFrame([values.alias("v"), y]).write_csv(files[name])
+        polars = pl.DataFrame([tokyo.dt.cast_time_unit("ms"), y])
+        tables = [*files.values(), polars, polars.to_pandas(), pl.DataFrame([utc, y])]
+        scores = [
+            TableRanker.fit(train, Recipe("y"), PNormPush(alpha=0.1)).score(new)
+            for train in tables
+            for new in tables
+        ]
+        assert len(np.unique(scores[0])) > 50
+        np.testing.assert_array_equal(scores, [scores[0]] * len(scores))
+
+    def test_midnight_in_a_time_zone_is_an_instant(self):
+        pandas = pytest.importorskip("pandas")
+        days = pandas.date_range("2024-01-01", periods=4, tz="Asia/Tokyo")
+        table = as_table(pandas.DataFrame({"v": days}))
+        assert Date("v", "%Y-%m-%d %H:%M:%S%z").parse(table)[:, 3].tolist() == [15.0] * 4
+
+    def test_times_with_and_without_an_offset_do_not_mix(self):
+        plain = [f"2024-03-{day:02} 10:00" for day in range(1, 31)]
+        zoned = [f"{time}Z" for time in plain]
+        found = chosen(v=plain[:15] + zoned[15:], x=np.arange(30) % 7)
+        assert [column.name for column in found.columns] == ["x"]
+        assert found.left_out[0][0] == "v"
+        assert "offset" in found.left_out[0][1]
+        for train, new in ((plain, zoned), (zoned, plain)):
+            column = chosen(v=train)
+            frame = pl.DataFrame({"v": train[:-1] + new[-1:]})
+            with pytest.raises(InputError, match=r"row 30, column 'v'"):
+                column.parse(Table(frame))
+            typed = pl.Series("v", plain).str.to_datetime(time_zone="UTC" if new is zoned else None)
+            with pytest.raises(InputError, match=r"column 'v' has .* time zone"):
+                column.parse(Table(typed.to_frame()))
+
+    def test_files_with_and_without_a_time_zone_do_not_mix(self):
+        x = pl.Series("x", np.arange(30) % 7)
+        times = pl.datetime_range(pl.datetime(2024, 1, 1), pl.datetime(2024, 1, 30), "1d", eager=True).alias(
+            "v"
+        )
+        tables = [Table(pl.DataFrame([times.dt.replace_time_zone(zone), x])) for zone in (None, "UTC")]
+        facts = merge_facts(*(table_facts(table, ["v", "x"]) for table in tables))
+        found = choose_columns(["v", "x"], facts, Recipe("y"), None, "folder")
+        assert [column.name for column in found.columns] == ["x"]
+        assert "time zone" in found.left_out[0][1]
 
     def test_a_slip_among_numbers_is_an_error_that_names_its_line(self, tmp_path):
         lines = [f"{k},{k % 2}" for k in range(3, 10_003)]

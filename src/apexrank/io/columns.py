@@ -39,6 +39,7 @@ _DIGITS = {  # 1.234 is ambiguous: it may also be a plain number
     r"(?:[eE][+-]?\d+)?",
 }
 _SEPARATORS = {".": r"[(),'’\s]", ",": r"[().'’\s]"}
+_OFFSET = r"(Z|UTC|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)"  # of ISO 8601
 _BOOLEAN_WORDS = {"false": 0.0, "true": 1.0}
 # Pairs of values (in lower case) with an obvious positive value, the second one.
 _OBVIOUS = (
@@ -144,10 +145,22 @@ def written_numbers(words: pl.Series, decimal: str = "", unit: str = "") -> pl.S
 
 
 def dates(table: Table, name: str, format: str, advice: str = "") -> pl.Series:
-    """Read a column as dates and times without time zones; text must have the ``format``, or InputError is raised."""
-    series = table.column(name)
+    """Read a column as dates and times, in UTC if the ``format`` has offsets from it (``%z``).
+
+    Raises
+    ------
+    InputError
+        If a text does not have the format, or only one of the column and the format has offsets.
+    """
+    series, is_zoned = table.column(name), format.endswith("%z")
     if series.dtype in (pl.Date, pl.Datetime):
+        if (getattr(series.dtype, "time_zone", None) is not None) != is_zoned:
+            has, had = ("no time zone", "had one") if is_zoned else ("a time zone", "had none")
+            raise InputError(
+                f"{table.source} column {name!r} has {has}, but in training it {had}: convert it"
+            )
         when = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series
+        when = when.dt.convert_time_zone("UTC") if is_zoned else when
         return when.dt.replace_time_zone(None).cast(pl.Datetime("us"))
     if series.dtype not in (*TEXT, pl.Null):
         raise InputError(
@@ -158,24 +171,45 @@ def dates(table: Table, name: str, format: str, advice: str = "") -> pl.Series:
     failed = (given_words(words) & when.is_null()).to_numpy()
     if failed.any():
         row = int(failed.argmax())
-        example = datetime(2024, 12, 31, 18, 30).strftime(format)
+        example = datetime(2024, 12, 31, 18, 30).strftime(format.replace("%z", "+01:00"))
         raise InputError(f"{table.where(row, name)}: {words[row]!r} is not a date such as {example}{advice}")
     return when
 
 
 def written_dates(words: pl.Series, format: str) -> pl.Series:
-    """Parse dates; null if a word is not a date. A T between date and time, fractional seconds and zones are ignored.
+    """Parse dates; null if a word is not a date. A T between date and time and fractional seconds are ignored.
+
+    If the format ends in ``%z``, every word has an offset from UTC, such as Z or +02:00, and is converted to UTC.
+    Otherwise none has.
 
     Examples
     --------
-    >>> written_dates(pl.Series(["2024-03-01T10:00:30.5+02:00"]), "%Y-%m-%d %H:%M:%S").to_list()
-    [datetime.datetime(2024, 3, 1, 10, 0, 30)]
+    >>> written_dates(pl.Series(["2024-03-01T10:00:30.5+02:00"]), "%Y-%m-%d %H:%M:%S%z").to_list()
+    [datetime.datetime(2024, 3, 1, 8, 0, 30)]
     """
     plain = words.str.replace(r"(\d)T(\d)", "${1} ${2}")
-    plain = plain.str.replace(r"(:\d\d)(\.\d+)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$", "${1}")
+    plain = plain.str.replace(rf"(:\d\d)(\.\d+)?\s*{_OFFSET}?$", "${1}")
     # %Y would read "24" as the year 24
     years = plain.str.contains(r"\d{4}") == ("%Y" in format)
-    return plain.str.strptime(pl.Datetime("us"), format, strict=False).set(~years.fill_null(False), None)
+    when = plain.str.strptime(pl.Datetime("us"), format.removesuffix("%z"), strict=False)
+    offset = utc_offsets(words)
+    fits = years.fill_null(False) & (offset.is_not_null() == format.endswith("%z"))
+    return (when - offset.fill_null(0).cast(pl.Duration("us"))).set(~fits, None)
+
+
+def utc_offsets(words: pl.Series) -> pl.Series:
+    """Offset of each time from UTC in microseconds; null without one.
+
+    Examples
+    --------
+    >>> times = pl.Series(["12:00+09:00", "03:00Z", "23:30:00.5 -0330", "12:00"])
+    >>> (utc_offsets(times) / 3600e6).to_list()
+    [9.0, 0.0, -3.5, None]
+    """
+    parts = words.str.extract_groups(rf":\d\d(?:\.\d+)?\s*{_OFFSET}$").struct.unnest()
+    zone, sign, hours, minutes = parts.iter_columns()
+    size = hours.cast(pl.Int64).fill_null(0) * 60 + minutes.cast(pl.Int64).fill_null(0)
+    return (size.zip_with(sign != "-", -size) * 60_000_000).set(zone.is_null(), None)
 
 
 def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:

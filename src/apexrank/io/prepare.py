@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError, first_of, quoted
-from apexrank.io.columns import MARKS, TEXT, given_words, texts, written_dates, written_numbers
+from apexrank.io.columns import MARKS, TEXT, given_words, texts, utc_offsets, written_dates, written_numbers
 from apexrank.io.encode import Category, Column, Date, Encoder, Number, is_rare
 from apexrank.io.tables import Table
 
@@ -58,7 +58,7 @@ _DATES = (
     ),
     *("%d-%m-%Y", "%m-%d-%Y", "%d-%B-%Y", "%d-%B-%y", "%d %B %Y", "%B %d, %Y", "%B %d %Y"),
 )
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M%z", " %H:%M:%S%z", " %I:%M %p", " %I:%M:%S %p")
 DATE_FORMATS = tuple(day + time for day in _DATES for time in _TIMES)
 _LIKE_A_DATE = r"^(\d{1,4}[-/. ]\w{1,9}[-/. ]|[A-Za-z]{3,9} \d{1,2},? \d)"
 
@@ -158,7 +158,7 @@ class Facts(NamedTuple):
         return bool(len(self.words) > 1 and whole and (self.words["rows"] == 1).all())
 
 
-_NUMERIC = ("number", "date", "datetime")
+_NUMERIC = ("number", "date", "datetime", "zoned datetime")
 _NO_WORDS = pl.DataFrame(schema={"word": pl.String, "rows": pl.UInt32, "weight": pl.Float64})
 
 
@@ -167,6 +167,8 @@ def _kind(dtype: pl.DataType) -> str:
         return "text"
     if dtype.is_numeric() or dtype == pl.Boolean:
         return "number"
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+        return "zoned datetime"
     named = {pl.Date: "date", pl.Datetime: "datetime", pl.Null: ""}
     return next((name for kind, name in named.items() if dtype == kind), str(dtype))
 
@@ -307,7 +309,8 @@ class _Chooser:
     def _read(self, name: str, facts: Facts, asked: bool) -> Column | str:
         """Column with varying values, or the reason to leave it out."""
         if "text" not in facts.kinds:
-            timed = " %H:%M:%S" if "datetime" in facts.kinds else ""
+            zoned = "%z" * ("zoned datetime" in facts.kinds)
+            timed = f" %H:%M:%S{zoned}" if facts.kinds & {"datetime", "zoned datetime"} else ""
             return Number(name) if "number" in facts.kinds else Date(name, f"%Y-%m-%d{timed}")
         words = facts.words.filter(given_words(facts.words["word"]))
         if not len(words):
@@ -380,6 +383,8 @@ def _useless(facts: Facts) -> str | None:
     unknown = facts.kinds - {"text", *_NUMERIC}
     if unknown or ("text" not in facts.kinds and len(facts.kinds) > 1 and "number" in facts.kinds):
         return f"{', '.join(sorted(facts.kinds))} values, not numbers"
+    if "zoned datetime" in facts.kinds and facts.kinds & {"date", "datetime"}:
+        return "a time zone in some files and none in others"
     if facts.kinds > {"text"}:  # several files, one of which has text
         words = facts.words.filter(given_words(facts.words["word"]))
         if len(words) and _share(words, written_numbers(words["word"])) < 1:
@@ -426,6 +431,8 @@ def _dated(name: str, words: pl.Series) -> Date | str | None:
     best = [form for form, dates in found.items() if dates.null_count() == most]
     if len(best) > 1 and not found[best[0]].equals(found[best[1]]):
         return f"dates such as {words[0]!r} in which day and month are ambiguous; write them as 2024-12-31"
+    if not best and 0 < utc_offsets(words).null_count() < len(words):
+        return "some times have an offset from UTC and others have none; write all of them with one"
     return Date(name, best[0]) if best else None
 
 

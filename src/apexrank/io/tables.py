@@ -200,6 +200,7 @@ def as_table(data: Any) -> Table:
         except ModuleNotFoundError:
             raise MissingExtraError("tables of pandas frames need pyarrow: pip install pyarrow") from None
         times = [column for column in frame.iter_columns() if column.dtype == pl.Datetime]
+        times = [column for column in times if getattr(column.dtype, "time_zone", None) is None]
         days = [column.name for column in times if column.dt.time().drop_nulls().eq(time.min).all()]
         return Table(frame.with_columns(pl.col(days).cast(pl.Date)))  # pandas has no dates without times
     raise InputError(f"a table is a data frame or the path of a file, not {type(data).__name__}")
