@@ -44,6 +44,16 @@ def model(request, folder):
     return folder / "model.apex"
 
 
+def test_feature_numbers_above_a_million_are_refused(folder):
+    Path("wide.txt").write_text("1 qid:1 1:0.5 3000000:1\n0 qid:1 1:.2\n2 qid:1 2:.3\n")
+    Path("parts").mkdir()
+    Path("parts/a.txt").write_text(Path("wide.txt").read_text())
+    for path in ("wide.txt", "parts"):
+        refused = run(f"fit {path} --model retarget", code=2).stderr
+        assert len(refused.splitlines()) == 1
+        assert "3,000,000" in refused
+
+
 def test_fit_and_evaluate(model):
     train, test = read_letor("train.txt"), read_letor("test.txt.gz")
     ranker = load_model(model)

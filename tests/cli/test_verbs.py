@@ -727,3 +727,19 @@ def test_a_price_without_p_takes_no_p(folder):
     Path("good.csv").write_text(FILES["good.csv"])
     result = run("fit good.csv --target fraud --drop case,city --price log1p -p 8 -o x.apex", code=2)
     assert "--price log1p has no -p" in result.stderr
+
+
+def test_a_folder_without_an_id_column_is_ranked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    frame = pl.DataFrame({"x": x, "fraud": (x + rng.normal(size=60) > 1).astype(int)})
+    frame.write_csv("train.csv")
+    run("fit train.csv --target fraud -o m.apex")
+    Path("parts").mkdir()
+    new = pl.DataFrame({"x": rng.normal(size=30)})
+    new.write_parquet("new.parquet")
+    for i, part in enumerate(new.iter_slices(11)):
+        part.write_parquet(f"parts/{i}.parquet")
+    for options in ("", "--top 5", "--top 10%", "--format trec"):
+        assert run(f"rank m.apex parts {options}").stdout == run(f"rank m.apex new.parquet {options}").stdout

@@ -384,13 +384,27 @@ class TestRanking:
         ranked = rank_table(fitted(payments), payments, keep=True, id="city")
         assert ranked.columns == ["city", "rank", "score", "case", "query", "a", "b", "c", "fraud"]
 
+    @pytest.mark.parametrize("name", ["row", "rank", "score", "probability", "why_1", "why_3"])
+    def test_keep_loses_no_column(self, payments, name):
+        ranker = fitted(payments)
+        frame = payments.frame.drop("case").with_columns(pl.Series(name, [f"own {i}" for i in range(200)]))
+        if name == "probability":  # the ranker has none
+            ranked = rank_table(ranker, Table(frame), keep=True, explain=True)
+        else:
+            with pytest.raises(InputError, match=f"column '{name}'"):
+                rank_table(ranker, Table(frame), keep=True, explain=True)
+            if name in ("rank", "score"):
+                return
+            ranked = rank_table(ranker, Table(frame), keep=True, id=name)
+        assert ranked[name].sort().to_list() == sorted(frame[name])
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"top": 1, "fpr": 0.1}, "give one of them"),
             ({"top": 0}, "at least 1"),
             ({"id": "nobody"}, "no column 'nobody'"),
-            ({"keep": True}, "a column 'score' already"),
+            ({"keep": True}, "a column 'score', and so has the ranking"),
         ],
     )
     def test_bad_options(self, payments, options, message):

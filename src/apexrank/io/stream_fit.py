@@ -277,8 +277,9 @@ def score_blocks(
 ) -> tuple[Table, np.ndarray, list[str]]:
     """Score the rows of files larger than memory.
 
-    Returns a table of all rows with only their group, id, target and weight, their scores, and the notes of the first
-    table that has any. With a two-class target, rows without a target have no score.
+    Returns a table of all rows with only their group, id, target and weight, or without any of these the number of the
+    row, their scores, and the notes of the first table that has any. With a two-class target, rows without a target
+    have no score.
 
     Examples
     --------
@@ -295,10 +296,13 @@ def score_blocks(
     """
     tables = TableBlocks(path, groups=ranker.groups)
     given = dict.fromkeys(filter(None, (ranker.groups, id or ranker.id, target, weight)))
-    parts, scores, notes, groups = [], [], list[str](), []
+    parts, scores, notes, groups, rows = [], [], list[str](), [], 0
     for table in tables.tables():
         kept = [name for name in given if name in table.names]
-        parts.append(table.frame.select(kept))
+        # a frame without columns would not know how many rows it has
+        number = pl.int_range(rows + 1, rows + len(table) + 1).alias("row")
+        parts.append(table.frame.select(kept or number))
+        rows += len(table)
         notes = notes or ranker.check(table, known=given)
         if target is not None and ranker.positive is not None:
             table, _ = labelled_rows(table, target, empty=True)

@@ -608,7 +608,10 @@ def rank_table(
             )
         kept &= probability[rows] >= min_probability
     rows, ranks = rows[kept], ranks[kept]
-    columns = _names(ranker, table, id, rows)
+    names = _names(ranker, table, id)
+    columns = [table.frame[name][rows] for name in names]
+    if (id or ranker.id) not in names:
+        columns.append(pl.Series("row", rows + 1))
     columns += [pl.Series("rank", ranks), pl.Series("score", scores[rows])]
     if probability is not None:
         columns.append(pl.Series("probability", probability[rows]))
@@ -616,8 +619,7 @@ def rank_table(
         reasons = [[*row, None, None, None] for row in ranker.explain(table, X=X[rows])]
         columns += [pl.Series(f"why_{i + 1}", [row[i] for row in reasons], dtype=pl.String) for i in range(3)]
     if keep:
-        given = {column.name for column in columns if column.name not in ("rank", "score", "probability")}
-        columns += [table.frame[name][rows] for name in table.names if name not in given]
+        columns += [table.frame[name][rows] for name in table.names if name not in names]
     return _frame(table, columns)
 
 
@@ -643,21 +645,22 @@ def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, n
     return best, np.arange(len(scores)) - np.repeat(starts, sizes) + 1
 
 
-def _names(ranker: TableRanker, table: Table, id: str | None, rows: np.ndarray) -> list[pl.Series]:
-    """Return the columns that identify the rows."""
+def _names(ranker: TableRanker, table: Table, id: str | None) -> list[str]:
+    """Return the names of the table's columns that identify the rows."""
     names = [] if ranker.groups is None else [ranker.groups]
     if id is not None:
         table.column(id)
     wanted = id or ranker.id
     if wanted is not None and wanted in table.names and wanted not in names:
         names.append(wanted)
-    columns = [table.frame[name][rows] for name in names]
-    return columns if wanted in names else [*columns, pl.Series("row", rows + 1)]
+    return names
 
 
 def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"{table.source} has a column {name!r} already: rename it, or leave out `keep`")
+            raise InputError(
+                f"{table.source} has a column {name!r}, and so has the ranking: rename it, or leave out `keep`"
+            )
     return pl.DataFrame(columns)

@@ -357,7 +357,12 @@ def _read_letor(path: Path) -> Table:
 def letor_table(letor: Any, first: int = 0) -> Table:
     """Convert the result of :func:`~apexrank.datasets.read_letor` to a table."""
     names = pl.DataFrame({"relevance": letor.target, "qid": letor.groups, "docid": letor.docids})
-    features = pl.DataFrame(letor.data, schema=letor.feature_names or [], orient="row")
+    if letor.feature_names is None:
+        raise InputError(
+            f"{letor.source} has a feature {letor.data.shape[1]:,}, and a table has at most 1,000,000: number the "
+            "features without gaps, or read the file in Python with `sparse=True`"
+        )
+    features = pl.DataFrame(letor.data, schema=letor.feature_names, orient="row")
     frame = pl.concat([names, features], how="horizontal")
     return Table(frame, letor.source, roles=LETOR_ROLES, unnamed=0.0, first=first)
 
