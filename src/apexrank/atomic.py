@@ -6,12 +6,16 @@ new file keeps the mode of the old one but is owned by the user who writes it; a
 
 Only a killed process leaves its temporary file behind, hidden and named ``.NAME.XXXXXXXX.tmp``. It is removed when the
 same target is written at least a day later; a younger one may belong to another writer.
+
+A folder cannot be replaced by one rename: the old one is first renamed to ``.NAME.XXXXXXXX.old``. If the process is
+killed before the new one has its name, the next that reads or writes the folder renames the old one back.
 """
 
 from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import os
 import re
 import secrets
@@ -141,6 +145,7 @@ def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Itera
     InputError
         When ``path`` cannot be written, is a file or an unrelated folder, or writing fails.
     """
+    restore_folder(path)
     target = Path(os.path.realpath(path))
     if target.is_dir():
         if any(target.iterdir()) and not is_ours(target):
@@ -149,16 +154,23 @@ def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Itera
             )
     elif target.exists():
         raise InputError(f"cannot write {str(path)!r}: it is a file; choose another name")
-    temporary, old = _temporary_name(target), _temporary_name(target)
+    temporary, old = _temporary_name(target), _old_name(target)
     check_writable(temporary)
     try:
         temporary.mkdir()
         yield temporary
         for file in temporary.iterdir():
             _flush(file)
-        if target.exists():
-            target.rename(old)
-        temporary.rename(target)
+        while True:
+            if target.exists():
+                _remove_folder(old)
+                target.rename(old)
+            try:
+                temporary.rename(target)
+                break
+            except OSError as error:  # not empty: another process has just restored the old folder
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
         _flush_folder(target.parent)
     except Exception as error:
         reason = write_failure(error)
@@ -166,10 +178,30 @@ def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Itera
             raise
         raise InputError(f"cannot write {str(path)!r}: {reason}") from error
     finally:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        for left in (temporary, old):
-            shutil.rmtree(left, ignore_errors=True)
+        restore_folder(target)
+        shutil.rmtree(temporary, ignore_errors=True)
+        _remove_folder(old)
+
+
+def restore_folder(path: str | Path) -> None:
+    """Give a folder its name back if a process was killed while it replaced the folder."""
+    with suppress(
+        OSError, ValueError
+    ):  # such as a pattern too long for a name, or a file system that is read-only
+        target = Path(os.path.realpath(path))
+        if not target.exists():
+            _old_name(target).rename(target)
+
+
+def _old_name(target: Path) -> Path:
+    """Hidden name of a folder that is being replaced."""
+    return target.with_name(f"{_stem(target)}.{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]}.old")
+
+
+def _remove_folder(old: Path) -> None:
+    """Remove a folder under another name, so that no part of it is ever restored."""
+    with suppress(OSError):
+        shutil.rmtree(old.rename(old.with_name(f"{Path(old.stem).stem}.{secrets.token_hex(4)}.tmp")))
 
 
 def _is_of(error: Exception, *paths: Path) -> bool:
@@ -180,13 +212,17 @@ def _is_of(error: Exception, *paths: Path) -> bool:
 
 def _temporary_name(target: Path) -> Path:
     """Return a new temporary name beside a file or folder, after removing stale temporary files of killed writers."""
-    # Shorten and sanitise the name: not every writer accepts very long names or names that are not text.
-    stem = "." + re.sub(r"[^A-Za-z0-9._-]", "_", target.name)[:40]
+    stem = _stem(target)
     for left in target.parent.glob(f"{stem}.{'[0-9a-f]' * 8}.tmp"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > _STALE:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     return target.with_name(f"{stem}.{secrets.token_hex(4)}.tmp")
+
+
+def _stem(target: Path) -> str:
+    """Short plain name: not every writer accepts very long names or names that are not text."""
+    return "." + re.sub(r"[^A-Za-z0-9._-]", "_", target.name)[:40]
 
 
 def _flush(path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apexrank.cli.output import check_inputs
 from apexrank.errors import InputError
-from apexrank.graph import Graph
+from apexrank.graph import Graph, as_graph
 from apexrank.graph.shards import is_shards, open_shards, save_shards
 
 
@@ -112,6 +116,75 @@ def test_a_failure_leaves_the_earlier_graph(tmp_path, monkeypatch):
             save_shards(small(weighted=True), folder)
     assert_same(joined(folder), small())
     assert [path.name for path in tmp_path.iterdir()] == ["a.shards"]
+
+
+KILLED = """
+import os, sys, time
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from apexrank.graph import Graph
+from apexrank.graph.shards import open_shards, save_shards, writing_shards
+
+def rewrite(folder, moment):
+    steps = count()
+    def kill(event, args):
+        if event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir") and next(steps) == moment:
+            os._exit(9)
+    sys.addaudithook(kill)
+    save_shards(new, folder)
+    os._exit(0)
+
+old, new = Graph.from_edges([0], [1]), Graph.from_edges([0, 1], [1, 0])
+for moment in count():
+    parent = Path(sys.argv[1], str(moment))
+    parent.mkdir()
+    folder = parent / "a.shards"
+    save_shards(old, folder)
+    os.utime(folder, (0, time.time() - 1e6))  # long ago: hidden folders of that age are removed
+    child = os.fork() or rewrite(folder, moment)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if moment % 2:
+        with suppress(OSError), writing_shards(folder):
+            raise OSError(5, "a later writer fails", "elsewhere")
+    print(status, open_shards(folder).n_edges)
+    if not status:
+        break
+    save_shards(new, folder)
+    assert open_shards(folder).n_edges == 2
+    assert not list(parent.glob(".*.old"))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_graph(tmp_path):
+    ran = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    states = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
+    assert set(states) == {(9, 1), (9, 2), (0, 2)}
+    assert [edges for _, edges in states] == sorted(edges for _, edges in states)
+
+
+@pytest.mark.parametrize(
+    "opening", [open_shards, is_shards, as_graph, check_inputs], ids=lambda f: f.__name__
+)
+def test_a_folder_whose_writer_was_killed_between_two_renames_is_restored(tmp_path, monkeypatch, opening):
+    folder = tmp_path / "a.shards"
+    save_shards(small(), folder)
+    rename = Path.rename
+
+    def killed(path, target):
+        if Path(target) == folder:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            save_shards(small(weighted=True), folder)
+    assert not folder.exists()
+    opening(folder)
+    assert_same(joined(folder), small())
 
 
 def test_names_of_other_kinds_are_refused(tmp_path):

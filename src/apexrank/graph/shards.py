@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from apexrank.atomic import replacing_folder
+from apexrank.atomic import replacing_folder, restore_folder
 from apexrank.errors import InputError
 from apexrank.graph.edges import object_array
 from apexrank.graph.graph import Graph, Vertices
@@ -290,6 +290,7 @@ def writing_shards(folder: str | Path) -> AbstractContextManager[Path]:
 
 def is_shards(folder: str | Path) -> bool:
     """Return whether a path is a folder with a graph in shards."""
+    restore_folder(folder)
     return (Path(folder) / "graph.json").is_file()
 
 
@@ -405,6 +406,7 @@ def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
         size given in ``graph.json``.
     """
     folder = Path(folder)
+    restore_folder(folder)
     path = folder / "graph.json"
     with reading(path):
         if folder.is_dir() and not path.exists():
