@@ -28,6 +28,7 @@ MAX_VALUES = (
 IMPUTERS = ("median", "mean", "none", "keep")
 SCALERS = ("standard", "minmax", "none")
 MOST_KEPT, KEPT_VALUES = 2**17, 2**15  # values kept for the median of a column that is read in parts
+_ROWS = 4096  # encoded at a time
 _MISSING = "the value is missing; fill it in, or use `impute='median'`"
 
 
@@ -581,9 +582,10 @@ class Encoder:
         n = len(next(iter(cells.values())))
         X, start = np.empty((n, len(self.center))), 0
         for column in self.columns:
-            features = column.encode(cells.pop(column.name))
-            X[:, start : start + features.shape[1]] = features
-            start += features.shape[1]
+            values, end = cells.pop(column.name), start + len(column.features)
+            for first in range(0, n, _ROWS):  # so that the indicators are in memory only once
+                X[first : first + _ROWS, start:end] = column.encode(values[first : first + _ROWS])
+            start = end
         return X
 
     def notes(self, table: Table) -> list[str]:

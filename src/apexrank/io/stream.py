@@ -35,6 +35,7 @@ from apexrank.io.tables import (
     first_line,
     is_letor,
     letor_table,
+    long_value_notes,
 )
 from apexrank.problem.blocks import Block, Blocks, block_rows, joined_columns
 from apexrank.textfile import check_readable
@@ -381,7 +382,8 @@ def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
     for text in _csv_texts(path, rows):
         frame = file.frame(text)
         if frame.height:
-            yield Table(frame, str(path), file.separator, roles, first=first, guesses=file.guesses)
+            table = Table(frame, str(path), file.separator, roles, first=first)
+            yield replace(table, guesses=[*file.guesses, *long_value_notes(table, text)])
         first += frame.height
 
 

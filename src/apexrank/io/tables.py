@@ -11,7 +11,7 @@ import gzip
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import time
 from functools import partial
@@ -129,7 +129,7 @@ class Table:
         if self.separator is None:
             return f"{self.source} row {row + 1}, column {column!r}"
         every = csv_rows(Path(self.source), self.separator, self.encoding)
-        rows = (line for line, fields in every if any(fields))
+        rows = (line for line, fields in every if fields)
         line = next(islice(rows, row + 1, None), row + 2)  # skip the header; blank lines are not rows
         return f"{self.source} line {line}, column {column!r}"
 
@@ -344,8 +344,25 @@ def _read_csv(
             content = unpacked(path)
     file.check_cells(content)
     roles = {"id": file.names[0]} if file.has_index else {}
-    frame, guesses = file.frame(content), file.guesses
-    return Table(frame, str(path), file.separator, roles, encoding=encoding, guesses=guesses)
+    table = Table(file.frame(content), str(path), file.separator, roles, encoding=encoding)
+    return replace(table, guesses=[*file.guesses, *long_value_notes(table, content)])
+
+
+def long_value_notes(table: Table, content: Path | bytes) -> list[str]:
+    """Return a note about values of several lines, which may be rows between two stray quotes."""
+    if _count_lines(content) <= len(table) + 1:  # the header is a line, too
+        return []
+    is_long = table.frame.select(pl.all().str.contains("\n", literal=True).fill_null(False))
+    count = int(is_long.select(pl.sum_horizontal(pl.all().sum())).item())
+    if not count:
+        return []
+    name = next(column.name for column in is_long.iter_columns() if column.any())
+    row = int(is_long[name].arg_max() or 0)
+    lines = table.frame[name][row].count("\n") + 1
+    return [
+        f"{table.where(row, name)}: the value has {lines} lines (values with line ends: {count:,}); if these are rows, "
+        "correct the quotes"
+    ]
 
 
 def _read_letor(path: Path) -> Table:
@@ -440,8 +457,21 @@ class CsvFile:
         # The reader fills short lines with missing values silently: check if there could be one.
         if frame.height and frame[self.names[-1]].null_count():
             self._check_widths()
-            frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+            if frame.select(pl.all_horizontal(pl.all().is_null()).any()).item():
+                is_blank = self._blank_lines(content)
+                if len(is_blank) != frame.height:
+                    raise self._fault(ValueError("its rows cannot be counted"))
+                frame = frame.filter(~is_blank)
         return frame
+
+    def _blank_lines(self, content: Path | bytes) -> pl.Series:
+        """Mask of the rows that are blank lines, not lines such as ``,,`` whose values are all missing."""
+        lines: AbstractContextManager[TextIO] = csv_text(self.path, self.encoding, streamed=True)
+        if isinstance(content, bytes):
+            lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="\n")
+        with lines as file:
+            records = [not fields for _, fields in _split(self.path, file, self.separator)]
+        return pl.Series(records[records.index(False) + 1 :], dtype=pl.Boolean)
 
     def check_cells(self, content: Path | bytes) -> None:
         """Raise InputError for masses of blank or short lines, which polars would fill with cells."""
@@ -458,18 +488,14 @@ class CsvFile:
         if self.has_widths:
             return
         width = len(self.names)
-        earlier = csv.field_size_limit(_LONGEST_FIELD)
-        try:
-            for line, fields in csv_rows(self.path, self.separator, self.encoding):
-                if len(fields) > width or (any(fields) and len(fields) < width):
-                    plural = "s" * (len(fields) != 1)
-                    advice = "fix the line (a value that contains the separator needs quotes)"
-                    if width == 1:
-                        advice = "take out the lines above the one with the names of the columns"
-                    has = f"the row has {len(fields)} field{plural}, the header {width}"
-                    raise InputError(f"{self.path} line {line}: {has}; {advice}")
-        finally:
-            csv.field_size_limit(earlier)
+        for line, fields in csv_rows(self.path, self.separator, self.encoding):
+            if fields and len(fields) != width:
+                plural = "s" * (len(fields) != 1)
+                advice = "fix the line (a value that contains the separator needs quotes)"
+                if width == 1:
+                    advice = "take out the lines above the one with the names of the columns"
+                has = f"the row has {len(fields)} field{plural}, the header {width}"
+                raise InputError(f"{self.path} line {line}: {has}; {advice}")
         self.has_widths = True
 
     def _fault(self, error: Exception) -> InputError:
@@ -544,6 +570,7 @@ def csv_rows(path: Path, separator: str, encoding: str | None = None) -> Iterato
 def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Split lines into fields; a line that cannot be split raises an error that names it."""
     reader, line = csv.reader(lines, delimiter=separator), 1
+    earlier = csv.field_size_limit(_LONGEST_FIELD)
     try:
         for fields in reader:
             yield line, fields
@@ -551,6 +578,8 @@ def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[i
     except csv.Error as error:
         reason = str(error).partition(" - ")[0]
         raise InputError(f"{path} line {line}: {reason}; correct the line") from None
+    finally:
+        csv.field_size_limit(earlier)
 
 
 def _count_lines(content: Path | bytes) -> int:
