@@ -37,10 +37,6 @@ $(VENV)/test: $(VENV)/base
 	$(PIP) install --constraint constraints.txt --editable ".[test]"
 	@touch $@
 
-$(VENV)/docs: $(VENV)/base
-	$(PIP) install --constraint constraints.txt --editable ".[docs]"
-	@touch $@
-
 # XGBoost's own dependencies are a CUDA library of hundreds of megabytes, which training on a CPU does not need
 extras: $(VENV)/test
 	$(PIP) install --constraint constraints.txt torch
@@ -119,19 +115,25 @@ audit: extras
 bench: $(VENV)/test
 	$(BIN)/python -m benchmarks
 
+# an environment of its own: an import that the extra lacks fails here as it does for whoever installs the extra alone
+.venv-docs: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable ".[docs]"
+	@touch $@
+
 # pages of names that are gone would be left behind
-docs: $(VENV)/docs
+docs: .venv-docs
 	rm -rf docs/api/generated
-	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
+	.venv-docs/bin/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 # needs Chromium
 site-check: $(VENV)/test docs
 	$(BIN)/python -m tests.site
 
-linkcheck: $(VENV)/docs
-	$(BIN)/python -m sphinx -E -n -q -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck
+linkcheck: .venv-docs
+	.venv-docs/bin/python -m sphinx -E -n -q -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck
 
 clean:
 	rm -rf docs/_build docs/api/generated docs/auto_examples
-	rm -rf $(VENV) .venv-oldest .venv-newest dist demo figures artefacts benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-docs dist demo figures artefacts benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis

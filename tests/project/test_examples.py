@@ -6,6 +6,9 @@ They run in one process, because a short program spends most of its time on impo
 import ast
 import re
 import runpy
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,27 @@ def test_example_runs(path, run, tmp_path):
     assert printed.strip()
     assert figures >= 1
     assert not list(tmp_path.iterdir()), "an example leaves files behind"
+
+
+def requirements(extra):
+    """Distributions of an extra and of the extras that it names, with those that are always installed."""
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = set()
+    for line in [*project["dependencies"], *project["optional-dependencies"][extra]]:
+        name, inner = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", line).groups()
+        required |= set().union(*map(requirements, inner.split(","))) if name == "apexrank" else {name}
+    return required
+
+
+@every_example
+def test_the_docs_extra_has_what_an_example_always_imports(path):
+    made = packages_distributions()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) else []
+        for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names:
+            ours = {"apexrank", "apexrank_papers"}
+            assert (ours | requirements("docs")) & {*made.get(name, ()), name}, name
 
 
 @every_example
