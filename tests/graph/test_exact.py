@@ -232,8 +232,7 @@ def test_the_error_is_within_its_bound(name, counted):
         assert error <= rank.error_bound_, f"case {seed}: {rank}"
         if not np.isnan(getattr(rank, "hilbert_bound_", np.nan)):
             assert exact.log_distance(rank.scores_, truth) <= rank.hilbert_bound_, f"case {seed}: {rank}"
-        if name != "ConsensusRank":  # its tol is on the agreement, not on the ranks
-            assert rank.converged_ == (rank.error_bound_ <= rank.tol), f"case {seed}: {rank}"
+        assert rank.converged_ == (rank.error_bound_ <= rank.tol), f"case {seed}: {rank}"
         converged += bool(rank.converged_)
     assert converged > cases / 2
     counted(f"error bounds of {name} against exact ranks", cases)
@@ -314,6 +313,16 @@ def test_a_large_p_at_ratio_one_gives_ranks_or_one_line(seed, p, damping):
     graph = Graph.from_edges(*rng.integers(0, n, (2, m)), 10 ** rng.uniform(-3, 1, m), n=n)
     with suppress(InputError):
         assert np.isfinite(LpqRank(p, 1, damping).fit(graph).scores_).all()
+
+
+def test_a_consensus_is_as_exact_as_its_bound_at_a_high_damping():
+    A = np.array([[0, 1, 0], [1, 0, 1e-9], [3, 1, 0]])  # 10,000 steps leave an error of 1e-5
+    for method in ("union", "mean"):
+        rank = ConsensusRank(method, damping=0.999, tol=1e-9).fit([sparse.csr_array(A)])
+        error = exact.distance(rank.scores_, exact.pagerank(A, 0.999, np.ones(3)))
+        assert error <= rank.error_bound_ <= 1e-9
+        assert rank.converged_
+        assert not ConsensusRank(method, damping=0.999, tol=1e-12).fit([sparse.csr_array(A)]).converged_
 
 
 def test_long_chains_with_weak_links_have_a_bound():

@@ -6,9 +6,10 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from apexrank import InputError, PNormPush, metrics
+from apexrank import InputError, LinearRanker, PNormPush, metrics
 from apexrank.losses import LOSSES
 from apexrank.objectives.infinite_push import InfinitePush
+from apexrank.penalties import Quadratic
 from apexrank.problem import Problem
 from apexrank.rankers import CollapsedWarning, SeparableWarning
 from apexrank.solvers import Continuation, Newton
@@ -341,3 +342,39 @@ def test_an_l1_penalty_may_leave_nothing(overlapping):
     with pytest.warns(CollapsedWarning, match="all coefficients are 0"):
         ranker = PNormPush(p=np.inf, alpha=1.0, l1_ratio=0.5).fit(X, y)
     assert not ranker.coef_.any()
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("seed", [4, 14, 19])
+def test_the_gap_does_not_depend_on_the_distance_from_zero(seed, store):
+    """Rounding errors of multipliers that do not quite sum to 1 made the bound exceed the minimum."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(16, 5))
+    y = X[:, 0] + 0.3 * rng.normal(size=16) > 0
+    y[0], y[-1] = False, True
+    near = PNormPush(p=np.inf, alpha=2e-4, tol=1e-12).fit(X, y)
+    far = PNormPush(p=np.inf, alpha=2e-4).fit(store(X + 500), y)
+    lowest = near.objective_ - near.dual_gap_
+    assert far.converged_
+    assert 0 <= far.objective_ - lowest <= far.dual_gap_ + 1e-7  # rounding of scores up to 1e6
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
+def test_a_penalty_without_a_gap_does_not_end_the_smoothing(loss):
+    """A difference penalty leaves the common level of the coefficients free, so that there is no dual bound."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=20) > 0
+    D = np.diff(np.eye(3), axis=0)
+    penalty = Quadratic(D.T @ D, 0.2)
+    ranker = LinearRanker("infinite_push", penalty, objective_params={"loss": loss}, tol=1e-8).fit(X, y)
+
+    def value(w):
+        return highest_height(X @ w, y, loss) / count(y, loss) + penalty.value(w)
+
+    w = ranker.coef_[0]
+    assert ranker.converged_
+    assert ranker.objective_ == pytest.approx(value(w), rel=1e-12)
+    options = {"maxiter": 4000, "xatol": 1e-10, "fatol": 1e-12}
+    lower = min(minimize(value, start, method="Nelder-Mead", options=options).fun for start in (w, 1.1 * w))
+    assert ranker.objective_ - lower < 1e-7

@@ -17,6 +17,7 @@ ranks themselves.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -42,7 +43,7 @@ KINDS = {
     "itakura-saito": kernels.ITAKURA_SAITO,
     "logistic": kernels.LOGISTIC,
 }
-MOST_STEPS = 10_000  # steps of the power method, whose error bound stops it much earlier
+MOST_STEPS = 10_000  # steps of a solution of Poisson's equation, whose error bound stops it much earlier
 ARMIJO = 1e-4  # share of the predicted descent that a step must achieve
 SHORTEST, LONGEST = 2.0**-30, 2.0**20
 FLAT = 1e-11  # descents below this, relative to V, are lost in rounding
@@ -191,8 +192,10 @@ class Agreement:
         """Compute the stationary ranks and a bound on their L1 error."""
         shares = mixture[self._places]
         tol = max(tol, 1.5 * self._rounding / (1 - self.damping))
-        bound = l1_bound(self.damping, self._rounding)
-        answer = iterate(partial(self._next, shares), start, bound, tol, MOST_STEPS)
+        bound, a = l1_bound(self.damping, self._rounding), self.damping
+        # every step contracts the change, which is at most 2 in the first, by the damping
+        steps = 2 + (math.ceil(math.log(tol * (1 - a) / 8, a)) if a > 0 else 0)
+        answer = iterate(partial(self._next, shares), start, bound, tol, max(steps, 2))
         return answer.scores, answer.error_bound
 
     def step(self, mixture: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -373,7 +373,8 @@ class ConsensusRank(GraphRank):
         self.first_order_gap_, self.vertex_gap_ = answer.gap, answer.gaps
         self.error_bound_ = np.nan if self.method == "brew" else choice.error
         self.order_violation_ = 0.0 if order is None else order.violation(choice.ranks)
-        self.converged_ = answer.converged and self.order_violation_ <= KEPT
+        kept = self.order_violation_ <= KEPT
+        self.converged_ = bool(answer.converged and kept and not self.error_bound_ > self.tol)
         self.n_iter_ = len(answer.history)
         self.history_, self.objectives_ = np.array(answer.history), np.array(answer.values)
         self.graph_ = _consensus_graph(layers, problem, choice.mixture)
@@ -383,6 +384,11 @@ class ConsensusRank(GraphRank):
             message = (
                 f"the ranks break an order to keep by {self.order_violation_:.2g} of the mean rank: the layers may not "
                 "allow it. Remove orders, raise `n_restarts`, or lower `damping`."
+            )
+        elif self.error_bound_ > self.tol:
+            message = (
+                f"not converged: the ranks may be {self.error_bound_:.1e} (L1) from those of the consensus graph. "
+                "Raise `tol`, or lower `damping`."
             )
         elif not self.converged_:
             message = (

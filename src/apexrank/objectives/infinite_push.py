@@ -48,6 +48,7 @@ class _LogExponential:
     def evaluate(self, inner: ClassRows, f: np.ndarray, tau: np.ndarray) -> _Fit:
         lse = inner.log_sum_exp(inner.log_weight - f)
         a = np.exp(inner.log_weight - f - inner.spread(lse))
+        a = a / inner.spread(inner.total(a))  # large scores leave rounding errors, and a dual point sums to 1
         return _Fit(lse + tau, lse + inner.total(a * f), a, a)
 
     def moved(self, inner: ClassRows, f: np.ndarray, tau: np.ndarray) -> _LogExponential:
@@ -137,8 +138,9 @@ class _Top:
         f, g = self.split(scores)
         exponent = self.beta * g + self.log_prior
         lse = self.outer.log_sum_exp(exponent)
-        tau = lse / self.beta
-        return _State(self.fit.evaluate(self.inner, f, tau), tau, exponent - self.outer.spread(lse))
+        tau, log_q = lse / self.beta, exponent - self.outer.spread(lse)
+        log_q = log_q - self.outer.spread(self.outer.log_sum_exp(log_q))
+        return _State(self.fit.evaluate(self.inner, f, tau), tau, log_q)
 
     def limit(self, scores: np.ndarray) -> np.ndarray:
         f, g = self.split(scores)

@@ -25,7 +25,7 @@ Make = Callable[[np.ndarray, np.ndarray | None, Any], Objective]
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
-FAR = 1e4  # distance from zero, in spreads, beyond which a column is centred in a copy of X
+FAR, NEAR = 1e4, 10.0  # distance from zero, in spreads, beyond which a column is centred in a copy of X
 WIDEST_HESSIAN = 2000  # maximum number of features
 SEEN = 1e-13  # relative to the largest eigenvalue: anything smaller is rounding error
 

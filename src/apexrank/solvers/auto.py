@@ -118,9 +118,10 @@ class Continuation:
 
     The gap is that of the problem without smoothing, with value ``Σ_i ℓ(f_i − max g) + h(w)`` and the multipliers
     ``(a, q)`` of the smooth problem as dual point. The sequence ends when the gap is at most ``tol``, or at most
-    ``tol`` relative to the value and no longer decreasing. Without a penalty there is no gap (nan), and the criterion
-    is the smoothing error together with the gradient. If the classes overlap strongly, w = 0 is a minimum; the solution
-    then has the direction of the solutions for large p, and ``collapsed`` is set.
+    ``tol`` relative to the value and no longer decreasing. Without a penalty, or with one that leaves some directions
+    free, there is no gap (nan), and the criterion is the smoothing error together with the gradient. If the classes
+    overlap strongly, w = 0 is a minimum; the solution then has the direction of the solutions for large p, and
+    ``collapsed`` is set.
 
     Needs a linear problem whose objective has ``limit``, ``dual_value`` and ``sharpened``
     (:class:`~apexrank.objectives.InfinitePush`).
@@ -195,13 +196,14 @@ class Continuation:
         """
         objective: Any = problem.objective
         dual = objective.dual_value(problem.design.scores(total.w)) / problem.count
+        slope, penalty = problem.slope(total.w), problem.penalty.value(total.w)
         total.value = self._limit(problem, total.w)
-        bound = problem.dual_bound(dual, problem.slope(total.w))
-        total.gap = float(np.maximum(total.value - bound, 0.0))  # nan stays nan
+        total.gap = float(np.maximum(total.value - problem.dual_bound(dual, slope), 0.0))  # nan stays nan
         total.history.append(total.value)
-        unpenalised = np.isnan(total.gap)
-        error = total.value - dual if unpenalised else total.gap
-        small_gradient = total.grad_norm <= self.tol or not unpenalised
+        no_gap = np.isnan(total.gap)
+        # where −slope is a subgradient of the penalty h, h*(−slope) = −slope·w − h(w)
+        error = total.value - (dual + slope @ total.w + penalty) if no_gap else total.gap
+        small_gradient = total.grad_norm <= self.tol or not no_gap
         unit = max(problem.total, abs(total.value))
         total.converged = bool(error <= self.tol * unit and small_gradient)
         return error
