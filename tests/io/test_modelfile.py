@@ -1,6 +1,8 @@
 """The model file: bit-identical round trips, and rejection of malformed or malicious files."""
 
+import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,17 @@ from sklearn.exceptions import NotFittedError
 
 from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
 from apexrank.datasets import make_letor_example, write_letor
-from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
+from apexrank.export import round_scorecard, to_sql
+from apexrank.io import (
+    ModelFileError,
+    Recipe,
+    Table,
+    TableRanker,
+    load_model,
+    rank_table,
+    read_table,
+    save_model,
+)
 from apexrank.io.modelfile import describe, pack, unpack
 from apexrank.rankers import (
     AdditivePush,
@@ -289,6 +301,11 @@ def change_column(**fields):
         (change_entry("columns", []), "is empty"),
         (change_entry("ignored", [3]), "holds something else"),
         (change_entry("training", {"rows": [1]}), "neither text nor a number"),
+        (change_entry("training", {"scale": "none", "objective": "inf"}), "'objective' is missing or of the"),
+        (change_entry("training", {"scale": "none", "n_iter": 10**30}), "neither text nor a number"),
+        (change_entry("estimator", {"class": "PNormPush", "params": {"p": 10**30}}), "neither text nor"),
+        (change_entry("estimator", {"class": "PNormPush", "params": {"alpha": "x"}}), "`alpha` must be"),
+        (change_entry("estimator", {"class": "PNormPush", "params": {}}), "alpha is not a number"),
         (change_entry("estimator", {"class": "Popen", "params": {}}), "unknown estimator 'Popen'"),
         (change_entry("estimator", {"class": "PNormPush", "params": {"shell": 1}}), "no such parameters"),
         (change_entry("estimator", {"class": "PNormPush", "params": {"p": [1]}}), "neither text nor"),
@@ -328,8 +345,6 @@ def test_contradictions_are_refused_although_the_checksum_is_right(saved, change
 
 def repack(data, old, new):
     """Replace a part of the header and update its length and checksum."""
-    import hashlib
-
     magic, _, body = data.split(b"\n", 2)
     line, rest = body.split(b"\n", 1)
     size = int(line.split()[1])
@@ -347,6 +362,8 @@ def repack(data, old, new):
         (b'"shape": [5]', b'"shape": [4]', "belong to no array"),
         (b'"<f8"', b'"|O8"', "unknown type"),
         (b'"rows": 120', b'"rows": NaN', "not JSON"),
+        (b'"rows": 120', rb'"rows": 120, "note": "\ud800"', "not JSON of Unicode"),
+        (b'"target": "y"', rb'"target": "\udc00"', "not JSON of Unicode"),
         (b'"rows": 120', b'"rows": ' + b"[" * 100_000, "not JSON"),
         (b'"name": "a", "fill": ', b'"name": "a", "fill": 1e999, "was": ', "not finite"),
     ],
@@ -355,10 +372,75 @@ def test_hostile_headers_are_refused(saved, old, new, message):
     refused(saved, repack(saved.read_bytes(), old, new), message)
 
 
+AWKWARD = (None, True, -1, 10**30, -1e308, "x", "inf", "auto", [1], {"a": 1})
+DELETED = object()
+
+
+def leaves(value, path=()):
+    """Paths of all parts of a header, except its list of arrays."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        if path or key != "arrays":
+            yield (*path, key)
+            yield from leaves(part, (*path, key))
+
+
+FORGED = [VECTORS / "models_v1" / "listwise.apex", *sorted((VECTORS / "models_v4").glob("*.apex"))]
+FORGED += [VECTORS / "models_v3" / "isotron.apex", VECTORS / "models_v3" / "link.apex"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", FORGED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_forged_header_is_refused_or_its_model_can_be_used(path, tmp_path):
+    """Each part of the header is deleted or replaced, the checksum is right: only InputError."""
+    data, size = path.read_bytes(), int(path.read_bytes().split(b"\n")[2].split()[1])
+    start = data.index(b"{")
+    header = json.loads(data[start : start + size])
+    original = load_model(path)
+    columns = {column.name: rows_of(column) for column in original.encoder.columns}
+    target = ["0", "1"] if original.positive is None else [original.positive, "other"]
+    columns |= {name: [0, 0, 0, 0, 1, 1, 1, 1] for name in (original.groups, original.weight) if name}
+    table = Table(pl.DataFrame(columns | {original.target: target * 4}))
+    forged, used = tmp_path / "forged.apex", 0
+    for place in leaves(header):
+        for value in (DELETED, *AWKWARD):
+            changed = json.loads(json.dumps(header))
+            part = changed
+            for key in place[:-1]:
+                part = part[key]
+            if value is DELETED:
+                del part[place[-1]]
+            else:
+                part[place[-1]] = value
+            text = json.dumps(changed).encode()
+            version = b"apexrank model " + path.parent.name[-1:].encode()
+            forged.write_bytes(signed(version, text, data[start + size :]))
+            with suppress(InputError):
+                model = load_model(forged)
+                used += 1
+                rank_table(model, table, explain=True)
+                model.check(table)
+                save_model(tmp_path / "again.apex", model)
+                to_sql(model)
+                if place[0] in ("estimator", "training"):  # a card costs as much as all the rest
+                    round_scorecard(model, table)
+    assert used > 50
+
+
+def rows_of(column):
+    """Values of a column for eight rows."""
+    kinds = {"number": [0.5, -1.0, 2.0, 3.0] * 2, "category": ["a", "b"] * 4, "date": ["2024-01-31"] * 8}
+    return kinds[column.kind]
+
+
+def signed(version, text, rest):
+    """File of a header and what follows it, with its checksum."""
+    body = b"header %d\n" % len(text) + text + rest
+    return version + b"\nsha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
 def test_header_longer_than_the_file(saved):
     data = saved.read_bytes()
-    import hashlib
-
     body = b"header 999999999999\n{}"
     start = data.split(b"\n", 1)[0]
     refused(
@@ -621,3 +703,13 @@ def test_rankers_on_arrays_that_no_file_keeps(tmp_path):
         save_model(tmp_path / "m.apex", rows.data)
     with pytest.raises(NotFittedError):
         TableRanker.of(MonotoneRetargeting())
+
+
+def test_a_card_of_huge_coefficients(tmp_path, saved, rows):
+    header, arrays = unpack(saved.read_bytes())
+    header["training"]["rows"] = None  # so that objectives are not compared
+    for size in (1e100, 1e154):
+        arrays["coef"][1] = size
+        saved.write_bytes(pack(header, arrays))
+        card = round_scorecard(load_model(saved), rows)
+        assert all(np.isfinite(weight) for weight in np.ravel(card.points))

@@ -394,7 +394,7 @@ def _penalty(ranker: Any, sizes: Sequence[int]) -> Penalty:
     found: Any = ranker._penalty()
     if not getattr(found, "l1", 0):
         return found
-    return GroupLasso(np.repeat(np.arange(len(sizes)), sizes), found.alpha, found.l1_ratio)
+    return GroupLasso(np.repeat(np.arange(len(sizes)), sizes), found.alpha, float(ranker.l1_ratio))
 
 
 def _wanted(own: Bins, values: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -105,7 +105,7 @@ class CardObjective:
         """
         left, middle, right = (self.at(scores, points, now.scale * np.exp(t)) for t in (-_NEAR, 0.0, _NEAR))
         curvature, slope = left - 2 * middle + right, (right - left) / 2
-        return not np.isfinite(curvature) or curvature <= 0 or middle - slope**2 / curvature < now.value
+        return not np.isfinite(curvature) or curvature <= 0 or middle - slope * slope / curvature < now.value
 
     def best(self, points: np.ndarray) -> Rounded:
         """Minimise over the scale: the objective is convex in s, hence unimodal in log s."""

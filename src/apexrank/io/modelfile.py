@@ -124,6 +124,10 @@ _COLUMN: dict[str, Fields] = {
     },
     "date": {"name": _TEXT, "format": _TEXT, "fill": (list, type(None)), "missing": (bool,)},
 }
+_SUMMARY: Fields = {  # of the training rows, and the certificate
+    **dict.fromkeys(("rows", "positives"), (int, type(None))),
+    **{name.rstrip("_"): (int, float, bool, type(None)) for name in CERTIFICATE},
+}
 _ARRAY: Fields = {"name": _TEXT, "dtype": _TEXT, "shape": (list,)}
 # Arrays with one number per feature, and all others.
 _OF_FEATURES = ("coef", "center", "scale", "mean")
@@ -267,8 +271,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         # NaN and Infinity are not valid JSON, and int raises on them
         header = json.loads(rest[:size], parse_constant=int)
+        json.dumps(header, ensure_ascii=False).encode()  # half a surrogate pair is no character
     except (ValueError, RecursionError):
-        raise broken("its header is not JSON") from None
+        raise broken("its header is not JSON of Unicode text") from None
     check_fields(header, {"arrays": (list,)})
     return {**header, "format": version}, _cut(header["arrays"], rest[size + 1 :])
 
@@ -395,10 +400,8 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
     _check_arrays(sum(len(column.features) for column in columns), arrays)
     _check_strings(header["ignored"])
     training = header["training"]
-    _require(
-        all(type(value) in _PLAIN for value in training.values()), "a value is neither text nor a number"
-    )
-    check_fields(training, {"scale": _TEXT})
+    _require(all(map(_is_plain, training.values())), "a value is neither text nor a number")
+    check_fields(dict.fromkeys(_SUMMARY) | training, {"scale": _TEXT, **_SUMMARY})
     _require(training["scale"] in (*SCALERS, "query"), f"unknown scale {training['scale']!r}")
     estimator = _build_estimator(header["estimator"], training, arrays)
     if isinstance(estimator, ForestRanker):
@@ -545,6 +548,12 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
         and isinstance(estimator, AdditiveFit) == (not arrays.keys().isdisjoint(_SHAPES)),
         "its estimator does not fit its arrays",
     )
+    _require(getattr(estimator, "alpha", None) != "auto", "its alpha is not a number")
+    try:
+        for check in ("_check_numbers", "_penalty"):
+            getattr(estimator, check, lambda: None)()
+    except InputError as error:
+        raise broken(str(error)) from None
     if is_classifier(estimator):
         estimator.classes_ = np.array([0, 1])
     if isinstance(estimator, ForestRanker):
@@ -630,13 +639,18 @@ def _is_monotone(value: Any) -> bool:
     return all(type(sign) is int and abs(sign) <= 1 for sign in signs)
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a value is None, text, or a number that NumPy can hold exactly."""
+    return type(value) in _PLAIN and (type(value) is not int or abs(value) <= 1 << 53)
+
+
 def _as_param(key: str, value: Any) -> Any:
     if key in _PAIRS and type(value) is list:
         return tuple(_as_param("", part) for part in value)
     if key == "monotonic_cst" and value is not None:
         _require(_is_monotone(value), "its monotone columns have signs other than 1, -1 and 0")
         return value
-    _require(type(value) in _PLAIN, "a value is neither text nor a number")
+    _require(_is_plain(value), "a value is neither text nor a number")
     return float(value) if value in ("inf", "-inf") else value
 
 
