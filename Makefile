@@ -28,9 +28,9 @@ help:
 	@echo "make linkcheck  the same pages, links to other sites tried (needs the network)"
 	@echo "make clean  remove $(VENV) and everything generated"
 
-$(VENV)/base: pyproject.toml constraints.txt
+$(VENV)/base: pyproject.toml papers/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt --editable ".[plot,report]"
+	$(PIP) install --constraint constraints.txt --editable ".[plot,report]" --editable papers
 	@touch $@
 
 $(VENV)/test: $(VENV)/base
@@ -57,7 +57,7 @@ lint: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/codespell *.md docs examples benchmarks src
+	$(BIN)/codespell *.md docs examples benchmarks src papers
 	$(BIN)/python -m tests.words
 
 unit: $(VENV)/test
@@ -69,7 +69,7 @@ test-processors: $(VENV)/test .venv-oldest
 
 .venv-oldest: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $@
-	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint tests/oldest.txt --editable ".[test]"
+	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint tests/oldest.txt --editable ".[test]" --editable papers
 	@touch $@
 
 test-minimum: .venv-oldest
@@ -77,7 +77,7 @@ test-minimum: .venv-oldest
 
 .venv-newest: pyproject.toml
 	$(PYTHON) -m venv $@
-	$@/bin/python -m pip --quiet --disable-pip-version-check install --upgrade --editable ".[test]"
+	$@/bin/python -m pip --quiet --disable-pip-version-check install --upgrade --editable ".[test]" --editable papers
 	@touch $@
 
 test-newest: .venv-newest
@@ -118,7 +118,7 @@ bench: $(VENV)/test
 # an environment of its own: an import that the extra lacks fails here as it does for whoever installs the extra alone
 .venv-docs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $@
-	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable ".[docs]"
+	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable ".[docs]" --editable papers
 	@touch $@
 
 # pages of names that are gone would be left behind

@@ -11,8 +11,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-SRC = Path(__file__).resolve().parent.parent / "src"
-PACKAGES = ("apexrank", "apexrank_papers")
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("src/apexrank", "papers/src/apexrank_papers")
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -58,9 +58,9 @@ def sizes(folder: Path) -> dict[str, tuple[int, int]]:
 
 def main() -> None:
     for package in PACKAGES:
-        found = sizes(SRC / package)
+        found = sizes(ROOT / package)
         total = tuple(map(sum, zip(*found.values(), strict=True)))
-        print(f"{package:24} {'files':>6} {'lines':>7}")
+        print(f"{Path(package).name:24} {'files':>6} {'lines':>7}")
         for name, (files, lines) in [*found.items(), ("in all", total)]:
             print(f"  {name:22} {files:6} {lines:7,}")
 

@@ -62,7 +62,14 @@ def main() -> None:
         environment = folder / "environment"
         venv.create(environment, with_pip=True)
         python = environment / "bin" / "python"
-        needs = [f"{wheel}[plot,report,graph,export]", "lightgbm", "pytest", "hypothesis", "pandas"]
+        needs = [
+            f"{wheel}[plot,report,graph,export]",
+            source / "papers",
+            "lightgbm",
+            "pytest",
+            "hypothesis",
+            "pandas",
+        ]
         pip = "-m", "pip", "--quiet", "--disable-pip-version-check"
         call(python, *pip, "install", "--constraint", source / "constraints.txt", *needs, cwd=folder)
         shutil.rmtree(source / "src")

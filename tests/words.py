@@ -12,7 +12,16 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FILES = ("*.md", "docs/**/*.md", "docs/**/*.rst", "docs/**/*.py", "examples/**/*.*", "src/**/*.py")
+FILES = (
+    "*.md",
+    "docs/**/*.md",
+    "docs/**/*.rst",
+    "docs/**/*.py",
+    "examples/**/*.*",
+    "src/**/*.py",
+    "papers/**/*.py",
+    "papers/*.md",
+)
 BUILT = {"_build", "auto_examples", "generated", "__pycache__"}
 
 

@@ -717,6 +717,10 @@ class TestNothingHalfWritten:
         run("demo --out out", code=2)
         assert [path.name for path in Path("out").iterdir()] == ["precision.png"]
 
+    def test_reproduce_says_how_to_install_the_experiments(self, folder, monkeypatch):
+        monkeypatch.setitem(sys.modules, "apexrank_papers", None)
+        assert "pip install ./papers" in run("reproduce --list", code=2).stderr
+
     def test_reproduce_looks_before_it_works(self, folder):
         Path("out/figure1.png").mkdir(parents=True)
         run("reproduce figure1 --out out", code=2)

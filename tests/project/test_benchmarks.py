@@ -178,7 +178,7 @@ def test_sizes_are_printed_for_both_packages(capsys):
     size.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["apexrank", "apexrank_papers"]
-    files, code = size.sizes(ROOT / "src" / "apexrank_papers")["push"]
+    files, code = size.sizes(ROOT / "papers" / "src" / "apexrank_papers")["push"]
     assert f"  {'push':22} {files:6} {code:7,}" in lines
 
 

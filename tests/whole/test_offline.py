@@ -74,7 +74,7 @@ def import_everything():
     roots = [Path(package.__file__).parent for package in (apexrank, apexrank_papers)]
     names, left_out = [], []
     for path in sorted(path for root in roots for path in root.rglob("*.py")):
-        parts = path.relative_to(roots[0].parent).with_suffix("").parts
+        parts = path.with_suffix("").parts[path.parts.index("src") + 1 :]
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         try:
             import_module(name)

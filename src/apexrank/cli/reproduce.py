@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -58,7 +59,7 @@ def reproduce(
     'all' runs all of them; the folder then also has reproduce.json and reproduce.md. With options other than
     --n-jobs an experiment is not compared with the record.
     """
-    import apexrank_papers as papers
+    papers = _experiments()
     from apexrank_papers import record
     from apexrank_papers.batch import write_files
 
@@ -99,6 +100,16 @@ def reproduce(
             typer.echo("written: " + ", ".join(map(str, files)))
     if changed:
         raise typer.Exit(1)
+
+
+def _experiments() -> ModuleType:
+    """Import the papers' experiments, which are a distribution of their own."""
+    try:
+        import apexrank_papers
+    except ModuleNotFoundError as error:
+        missing = "the experiments are a package of their own: pip install ./papers in a checkout of apexrank"
+        raise MissingExtraError(missing) from error
+    return apexrank_papers
 
 
 def _prepare(names: list[str], folder: Path | None, *others: str) -> None:
