@@ -274,6 +274,44 @@ def test_a_pair_of_links_that_holds_most_of_the_weight():
     assert exact.distance(rank.scores_, truth) <= rank.error_bound_ <= 1e-9
 
 
+@pytest.mark.parametrize(("truncate", "damping"), [(2, 0.0), (320, 0.1), (400, 0.1), (4575, 0.85)])
+def test_masses_of_steps_that_do_not_count_do_not_underflow(truncate, damping):
+    links = ["a", "b", "a", "b", "c", "d"], ["b", "a", "c", "c", "d", "a"], [3, 3, 1, 1, 1, 1]
+    rank = NonBacktrackingRank(truncate, damping=damping).fit(links)
+    A = np.zeros((4, 4))
+    A[[0, 1, 0, 1, 2, 3], [1, 0, 2, 2, 3, 0]] = links[2]
+    truth = exact.nonbacktracking(A, damping or 1e-30, np.ones(4), truncate)
+    assert exact.distance(rank.scores_, truth) <= rank.error_bound_ <= 1e-9
+
+
+def test_equal_growth_up_to_rounding_has_no_bound():
+    """The shares decide how the two loops share the rank, by their last digits: .316 and .684 in the first case."""
+    ends = list("xyxy"), list("xyyx")
+    for p, damping, weights in (
+        (12, 0.999, [0.3, 0.1 + 0.2, 0.006, 0.006]),
+        (20, 0.85, [1, 1 + 3e-14, 0.02, 0.02]),
+    ):
+        with pytest.warns(ConvergenceWarning, match="A ratio of 1.05 always converges"):
+            assert LpqRank(p, 1, damping).fit((*ends, weights)).error_bound_ == np.inf
+    for p, links in ((8, (list("abcdeab"), list("bacdeca"), [1, 2, 3, 4, 5, 6, 7])), (2, ends)):
+        assert LpqRank(p, 1).fit(links).converged_  # cycles of single links; loops whose links are strong
+
+
+def test_a_guard_refuses_weights_whose_multiple_overflows():
+    links = list("abbcca"), list("bacabc"), np.array([1, 3, 1, 2, 1, 5])
+    plain = GuardedPageRank(keep=0.3).fit(links).scores_
+    ends, weights = links[:2], links[2]
+    assert GuardedPageRank(keep=0.3).fit((*ends, 1e300 * weights)).scores_ == pytest.approx(plain)
+    with pytest.raises(InputError, match="overflows"):
+        GuardedPageRank(keep=0.3).fit((*ends, 1e307 * weights))
+
+
+def test_a_mean_of_flows_refuses_powers_out_of_range():
+    links = list("aabc"), list("bcaa"), [1, 1e-45, 1, 1]
+    with pytest.raises(InputError, match="Use a smaller p"):
+        TopMeanRank(1, 8, 10).fit(links, teleport=["a", "b"])
+
+
 def test_the_non_backtracking_bound_holds_on_larger_graphs(counted):
     for seed in range(18, 26):
         rng = np.random.default_rng(seed)

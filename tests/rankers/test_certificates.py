@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
@@ -346,6 +347,20 @@ def test_no_push_on_grades_has_a_lower_point_than_it_certifies(loss, penalty, co
 def test_no_other_ranker_has_a_lower_point_than_it_certifies(name, counted):
     assert lies(fitted_other, name) == []
     counted("fits compared with an independent search for a lower point", CASES)
+
+
+@pytest.mark.parametrize("shift", [1e2, 1e4])
+def test_log_loss_on_columns_far_from_zero(shift):
+    """An error of the intercept times a large mean is one of the gradient."""
+    for seed in (4, 41):
+        rng = np.random.default_rng(seed)
+        X = np.round(64 * rng.normal(size=(20, 3))) / 64
+        y = X @ [2.0, -1, 1] + rng.normal(size=20) > 0
+        near = LogisticRanker(alpha=1e-3).fit(X, y)
+        for far in (X + shift, sparse.csr_array(X + shift)):
+            ranker = LogisticRanker(alpha=1e-3).fit(far, y)
+            assert ranker.objective_ == pytest.approx(near.objective_, abs=1e-11)
+            assert ranker.coef_ == pytest.approx(near.coef_, abs=1e-5)
 
 
 @pytest.mark.parametrize("loss", TIED_LOSS)

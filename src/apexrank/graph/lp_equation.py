@@ -20,6 +20,7 @@ from dataclasses import KW_ONLY, dataclass
 from math import exp, expm1, inf, log, log1p, nan
 
 import numpy as np
+from scipy import sparse
 
 from apexrank.errors import InputError
 from apexrank.graph.power import Anderson, Progress
@@ -81,6 +82,8 @@ class LpRoot:
         Tolerance on ``|r − r*|₁``.
     max_iter : int
         Maximum number of applications of B.
+    links : csr_array, optional
+        Pattern of B with a row for each target. With it, cycles of single links, whose shares are exact, are known.
     progress : callable, optional
         Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
 
@@ -100,9 +103,9 @@ class LpRoot:
         μ = λ^p.
     gap : float
         ``1 − ρ(B)/μ`` if the end of the series was taken in closed form (it may be far below rounding); nan otherwise.
-        If the gap is below about 1e-13/tol, the bound holds for growth factors that are equal, not just equal up to
-        rounding (2e-14). Without weights, factors close to 1 are equal: the factor of a cycle of single links is
-        exactly 1, any other at most ``2^{−p/n}``.
+        If the gap is below about 1e-13/tol, rounding would decide how several sets of vertices that grow equally fast
+        share the rank. The bound then holds only if these are cycles of single links, whose factors are exactly 1, or
+        if there is a single set.
     """
 
     apply_B: Apply
@@ -113,6 +116,7 @@ class LpRoot:
     _: KW_ONLY
     tol: float = 1e-9
     max_iter: int = 1000
+    links: sparse.csr_array | None = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
@@ -133,6 +134,8 @@ class RatioOneWalk(Walk):
         rate = self.rate.reshape(len(self.rate)) ** p
         columns = self.teleport.reshape(len(self.teleport), -1).T
         limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
+        pattern = np.ones(self.graph.n_edges, dtype=bool), self.graph.indices, self.graph.indptr
+        limits["links"] = sparse.csr_array(pattern, shape=(self.graph.n, self.graph.n))
         found = []
         for v in columns:
             root = LpRoot(
@@ -393,10 +396,17 @@ class TopMean:
         return 1.0 / self.ratio
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        powers = fast_power(teleport, self.p)
-        k = min(self.k, links.most_links + 1)
+        with np.errstate(under="ignore"):
+            powers = fast_power(teleport, self.p)
+        k, norm = min(self.k, links.most_links + 1), Lpq(self.p, self.ratio)
+        parts = [_range(each) for each in (rate, np.array(links.weight_range), teleport)]
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
+            if not norm._in_range(parts, x, tau):
+                raise InputError(
+                    f"p = {self.p:g} is too large for this graph: powers of its flows leave the range of floating "
+                    "point. Use a smaller p"
+                )
             total = links.top_sums(fast_power(x * rate, self.p), tau**self.p * powers, k, self.p)
             return fast_power(total / self.k, self.degree / self.p)
 

@@ -93,18 +93,22 @@ class NonBacktrackingWalk(Walk):
         self.rounding = rounding_of(self.links) + 8 * EPS
 
     def states(self, teleport: np.ndarray) -> Iterator[State]:
-        """Iterate over the states after 0, 1, 2, … steps; the masses of step t sum to damping^t."""
-        graph, a, n = self.graph, self.damping, self.graph.n
-        rate = np.divide(a, self.out_weight, out=np.zeros(n), where=~graph.dangling)
+        """Iterate over the states after 0, 1, 2, … steps; the masses of step t sum to ``damping^(t − truncate)``.
+
+        The masses of the steps before ``truncate``, which do not count, sum to 1: damped, they could underflow.
+        """
+        graph, n = self.graph, self.graph.n
+        per_weight = np.divide(1.0, self.out_weight, out=np.zeros(n), where=~graph.dangling)
         others = np.zeros((2, len(self.paths.reverse)))
         fresh, passed, nothing, held = teleport, np.zeros(n), np.zeros(n), 0.0
         yield State(fresh, fresh, nothing, nothing, others[0])
         for step in count(1):
-            started = rate * fresh
+            a, next_a = (1.0 if t <= self.truncate else self.damping for t in (step, step + 1))
+            started = a * (per_weight * fresh)
             total, before, after = passed + started, others[(step - 1) % 2], others[step % 2]
             arrived, passed, stuck = np.empty(n), np.empty(n), np.empty(n)
             arrays = total, started, before, after, arrived, passed, stuck
-            self.links.run(partial(walk_on, self.paths, a, *arrays))
+            self.links.run(partial(walk_on, self.paths, next_a, *arrays))
             fresh = a * (held + fresh[graph.dangling].sum()) * teleport
             held = stuck.sum()
             yield State(arrived + fresh, fresh, total, started, before)

@@ -158,7 +158,12 @@ class SpreadWalk(Walk):
         truncate: int,
         early: float,
     ) -> None:
-        floor = np.maximum(graph.out_weight, min_links * graph.largest_out_weights())
+        with np.errstate(over="ignore"):
+            floor = np.maximum(graph.out_weight, min_links * graph.largest_out_weights())
+        if not np.isfinite(floor).all():
+            raise InputError(
+                "`min_links` times the largest weight overflows: divide the weights by a large number"
+            )
         super().__init__(graph, Linear(), damping, teleport)
         self.graph = replace(graph, out_weight=floor)  # for explanations
         share = np.divide(graph.out_weight, floor, out=np.zeros(graph.n), where=floor > 0)

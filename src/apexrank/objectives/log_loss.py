@@ -9,6 +9,7 @@ from scipy.special import expit, log_expit
 from apexrank.errors import InputError
 from apexrank.objectives.base import HessianTerm, Objective
 
+ROUNDING = 4 * float(np.finfo(float).eps)  # of a sum of scores and intercept
 STEPS = 200  # more than enough bisections for any bracket of doubles
 
 
@@ -55,8 +56,9 @@ class LogLoss(Objective):
             step = b - excess / curvature if curvature > 0 else np.nan
             new = step if low <= step <= high else low + (high - low) / 2
             moved, b = abs(new - b), new
-            # Newton's error is squared in each step; non-finite scores also end here
-            if not moved > 1e-8 * max(1.0, abs(b)):
+            # Newton's error is squared in each step. It counts in absolute terms: times a column far from zero it is
+            # an error of the gradient. Non-finite scores also end here.
+            if not moved > max(1e-8, ROUNDING * abs(b)):
                 break
         return float(b)
 
