@@ -168,6 +168,8 @@ class BoxNormaliser(ScoreNormaliser):
     (0.0, -0.831369)
     """
 
+    lattice: Lattice
+
     def __init__(self, f: SetFunction, n: int, order: np.ndarray | None = None) -> None:
         _check_states(n_states(f, n), n)
         gains = size_gains(f, n)
