@@ -9,8 +9,8 @@ model shows how certain the place of each item is; as a mixture, it shows how ma
 import matplotlib.pyplot as plt
 import numpy as np
 
-from apexrank import LovaszMallows
 from apexrank.plot.style import COLOURS
+from apexrank_papers.lovasz.mallows import LovaszMallows
 from apexrank_papers.lovasz.plane import draw_frame, project
 
 # %%

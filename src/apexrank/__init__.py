@@ -9,7 +9,6 @@ from apexrank.lazy import attach
 
 if TYPE_CHECKING:
     from apexrank import aggregation as aggregation
-    from apexrank import bounds as bounds
     from apexrank import checkpoints as checkpoints
     from apexrank import clicks as clicks
     from apexrank import datasets as datasets
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from apexrank import submodular as submodular
     from apexrank.aggregation import LovaszBregman as LovaszBregman
     from apexrank.aggregation import LovaszBregmanKMeans as LovaszBregmanKMeans
-    from apexrank.aggregation import LovaszMallows as LovaszMallows
     from apexrank.aggregation import aggregate as aggregate
     from apexrank.checkpoints import checkpoint as checkpoint
     from apexrank.errors import ApexrankError as ApexrankError

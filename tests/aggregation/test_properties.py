@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apexrank import aggregation
@@ -25,8 +25,6 @@ from apexrank.aggregation import (
     LovaszAggregator,
     LovaszBregman,
     LovaszBregmanKMeans,
-    LovaszMallows,
-    OrderPosterior,
     RankBootstrap,
     aggregate,
     elbow,
@@ -34,7 +32,7 @@ from apexrank.aggregation import (
     silhouette,
 )
 from apexrank.aggregation.fusion import Method
-from apexrank.submodular import SET_FUNCTIONS, is_by_size, set_function
+from apexrank.submodular import SET_FUNCTIONS, set_function
 
 NAN = float("nan")
 
@@ -439,52 +437,6 @@ def test_clusters_of_voters(X, euclidean, k, data):
         assert generous.history_[0] == pytest.approx(one.history_[0])
 
 
-boxed = st.lists(
-    st.lists(st.integers(0, 64).map(lambda x: x / 64), min_size=3, max_size=3), min_size=2, max_size=6
-).map(np.array)
-
-
-@pytest.mark.parametrize("name", [name for name, f in ATOMS.items() if is_by_size(f)])
-@settings(max_examples=4)
-@given(X=boxed, theta=st.sampled_from([0.5, 3.0, 20.0]), data=st.data())
-def test_models_of_scores(name, X, theta, data):
-    f = ATOMS[name]
-    assume(len(np.unique(X.sum(axis=0))) == 3)
-    place = np.array(data.draw(st.permutations(range(3))))
-    moved = np.empty_like(X)
-    moved[:, place] = X
-    model, other = (LovaszMallows(f, theta=theta).fit(each) for each in (X, moved))
-    assert other.orders_.tolist() == place[model.orders_].tolist()
-    assert other.log_likelihood_ == pytest.approx(model.log_likelihood_)
-    divergence = LovaszBregman(f).divergence(X, model.orders_[0])
-    assert model.score_samples(X) == pytest.approx(-theta * divergence - model.log_normalisers_[0])
-    drawn = model.sample(5, random_state=1)
-    assert (drawn == model.sample(5, random_state=1)).all()
-    assert ((drawn >= 0) & (drawn <= 1)).all()
-    # log Z decreases from 0, ever more slowly
-    logs = [LovaszMallows(f, theta=each).fit(X).log_normalisers_[0] for each in (0.0, theta / 2, theta)]
-    assert logs[0] == pytest.approx(0, abs=1e-12)
-    assert logs[0] >= logs[1] >= logs[2]
-    assert logs[0] + logs[2] >= 2 * logs[1] - 1e-12
-
-
-@pytest.mark.parametrize("name", SET_FUNCTION_OPTIONS)
-@settings(max_examples=8)
-@given(x=four_scores, y=four_scores, theta=st.sampled_from([0.0, 0.3, 4.0]))
-def test_distributions_of_orders(name, x, y, theta):
-    lb = LovaszBregman(ATOMS[name])
-    orders = np.array(list(permutations(range(4))))
-    posterior = OrderPosterior([x, y], theta, lb.f)
-    weights = np.exp(-theta * (lb.divergence(x, orders) + lb.divergence(y, orders)))
-    assert posterior.probability(orders) == pytest.approx(weights / weights.sum())
-    assert posterior.log_normaliser == pytest.approx(np.log(weights.sum()))
-    assert posterior.probability(posterior.mode) == pytest.approx(weights.max() / weights.sum())
-    twice = OrderPosterior([x, y, x, y], theta, lb.f), OrderPosterior([x, y], 2 * theta, lb.f)
-    assert twice[0].probability(orders) == pytest.approx(twice[1].probability(orders))
-    pairs = posterior.pairwise_marginals()
-    assert pairs + pairs.T == pytest.approx(1 - np.eye(4))
-
-
 @settings(max_examples=5)
 @given(st.integers(0, 1000), st.permutations(range(3)), st.sampled_from(["sqrt", "top"]))
 def test_learnt_weights_belong_to_their_rankers(seed, place, f):
@@ -522,8 +474,6 @@ PROPERTIES = {
     "KendallMallows": test_items_of_a_model_of_orders_have_no_names,
     "LovaszAggregator": test_learnt_weights_belong_to_their_rankers,
     "LovaszBregman": test_every_divergence_has_the_unit_of_the_scores_and_no_origin,
-    "LovaszMallows": test_models_of_scores,
-    "OrderPosterior": test_distributions_of_orders,
     "RankBootstrap": test_draws_of_voters_give_ranks,
     "aggregate": test_all_voters_and_all_items_are_treated_alike,
     "read_ballot_blocks": test_files_in_blocks_hold_the_same_voters,

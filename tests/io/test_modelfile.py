@@ -31,7 +31,6 @@ from apexrank.rankers import (
     AdditiveRetargeting,
     BoostedRanker,
     CrucialPairsPush,
-    Isotron,
     LetorRanker,
     ListwiseRanker,
     MonotoneRetargeting,
@@ -132,7 +131,6 @@ def test_files_of_older_formats_still_load(path):
         CrucialPairsPush(alpha=0.1),
         UnknownLinkRegressor(alpha=0.1),
         UnknownLinkRegressor(2.0, alpha=0.1, link="least_squares", output_range=(0.0, np.inf)),
-        Isotron(max_iter=20),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -386,7 +384,7 @@ def leaves(value, path=()):
 
 
 FORGED = [VECTORS / "models_v1" / "listwise.apex", *sorted((VECTORS / "models_v4").glob("*.apex"))]
-FORGED += [VECTORS / "models_v3" / "isotron.apex", VECTORS / "models_v3" / "link.apex"]
+FORGED += [VECTORS / "models_v3" / "link.apex"]
 
 
 @pytest.mark.slow

@@ -153,7 +153,6 @@ GRADES = {
 PLAIN = {
     "UnknownLinkRegressor": rankers.UnknownLinkRegressor(**_S),
     "UnknownLinkRegressor cost": rankers.UnknownLinkRegressor(link="cost", **_S),
-    "Isotron": rankers.Isotron(max_iter=30),
 }
 _SPLITS, _DESCENT = {"splits", "dense"}, {"coordinates"}
 TRAITS = {
@@ -166,7 +165,6 @@ TRAITS = {
     "AdditivePush": {"dense", "no blocks"},
     "AdditiveRetargeting": {"dense", "no blocks"},
     "TwoStagePush": {"no blocks"},
-    "Isotron": {"no blocks", "few steps"},
 }
 
 

@@ -6,11 +6,11 @@ import pytest
 from matplotlib import pyplot as plt
 
 import apexrank_papers as papers
-from apexrank.bounds import failure_probability
 from apexrank.errors import InputError
 from apexrank.metrics import auc, r_max
 from apexrank_papers.push import figures, tradeoffs
 from apexrank_papers.push import one_dimension as line
+from apexrank_papers.push.bounds import failure_probability
 from apexrank_papers.result import ANSWERS, FINDINGS
 
 NAMES = ("figure1", "figure3", "figure4", "figure8", "one-dimension", "sample-size", "magic-tradeoff")

@@ -5,13 +5,13 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+from apexrank.rankers.isotron import Isotron
 from matplotlib import pyplot as plt
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.plot.link import LinkDisplay
-from apexrank.rankers.isotron import Isotron
 from apexrank.rankers.link import Link, UnknownLinkRegressor
 
 matplotlib.use("Agg")

@@ -21,7 +21,6 @@ LAYERS = [
         "projections",
         "metrics",
         "datasets",
-        "bounds",
     },
     {"objectives", "penalties"},
     {"problem"},

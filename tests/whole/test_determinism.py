@@ -24,7 +24,6 @@ from apexrank import (
     ConsensusRank,
     InDegree,
     LovaszBregmanKMeans,
-    LovaszMallows,
     LpqRank,
     PageRank,
     PNormPush,
@@ -35,7 +34,7 @@ from apexrank import (
     datasets,
     metrics,
 )
-from apexrank.aggregation import KendallMallows, OrderPosterior
+from apexrank.aggregation import KendallMallows
 from apexrank.comparison import Logistic, compare_rankers
 from apexrank.export import round_scorecard
 from apexrank.graph import (
@@ -75,16 +74,6 @@ SEEDED = {
         LovaszBregmanKMeans(4, n_init=1, init="random", max_iter=1, random_state=seed).fit(BALLOTS).labels_
     ),
     "KendallMallows.sample": lambda seed: KendallMallows([2, 0, 1, 3], 0.5).sample(20, random_state=seed),
-    "LovaszMallows": lambda seed: (
-        LovaszMallows(n_components=3, n_init=1, max_iter=2, random_state=seed)
-        .fit(BALLOTS)
-        .predict_proba(BALLOTS)
-    ),
-    "LovaszMallows.sample": lambda seed: (
-        LovaszMallows(random_state=0).fit(BALLOTS).sample(20, random_state=seed)
-    ),
-    "OrderPosterior.metropolis": lambda seed: OrderPosterior(BALLOTS[0]).metropolis(20, random_state=seed),
-    "OrderPosterior.sample": lambda seed: OrderPosterior(BALLOTS[0]).sample(20, random_state=seed),
     "Aggregation.bootstrap": lambda seed: aggregate(BALLOTS).bootstrap(50, random_state=seed).ranks,
     "BoostedRanker": lambda seed: (
         BoostedRanker(n_estimators=3, subsample=0.5, random_state=seed).fit(X, Y, groups=QUERIES).predict(X)

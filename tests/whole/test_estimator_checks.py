@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import apexrank
-from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans, LovaszMallows
+from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans
 from apexrank.graph import (
     HITS,
     AntiTrustRank,
@@ -49,7 +49,6 @@ from apexrank.rankers import (
     BoostedRanker,
     CrucialPairsPush,
     IRPush,
-    Isotron,
     LetorRanker,
     LinearRanker,
     ListwiseRanker,
@@ -66,6 +65,8 @@ from apexrank.rankers import (
 from apexrank.rankers.additive import AdditiveFit
 from apexrank.rankers.base import BinaryRanker, GivenScores, GradedRanker, LinearBinaryRanker, LinearFit
 from apexrank.rankers.kernel import KernelFit
+from apexrank_papers.link.isotron import Isotron
+from apexrank_papers.lovasz.mallows import LovaszMallows
 from apexrank_papers.retargeting.published import PublishedRetargeting
 
 # control how to fit, not what

@@ -38,7 +38,6 @@ from apexrank.graph import (
     TopMeanRank,
 )
 from apexrank.problem.blocks import ArrayBlocks
-from apexrank.rankers import Isotron
 from apexrank.rankers.base import fit_blocks
 from apexrank.validation import check_not_huge
 from apexrank_papers.link.ordered import perfectly_ordered
@@ -74,7 +73,6 @@ RANKERS = {
     "ndcg_consistent": lambda: ListwiseRanker("ndcg_consistent"),
     "unknown_link": lambda: ListwiseRanker("unknown_link"),
     "UnknownLinkRegressor": UnknownLinkRegressor,
-    "Isotron": lambda: Isotron(max_iter=20),
 }
 every_ranker = pytest.mark.parametrize("make", RANKERS.values(), ids=RANKERS.keys())
 
@@ -286,7 +284,7 @@ def test_weights_of_any_size(make, counted):
 # whose minimum depends on sums of weights, not on which rows there are at all
 SUMS = ["push p=1", "push p=4", "push logistic", "push both sides", "push coordinate", "RankBoost"]
 SUMS += ["CrucialPairsPush", "MonotoneRetargeting", "listnet", "rank_cosine", "pointwise", "ndcg_consistent"]
-SUMS += ["unknown_link", "UnknownLinkRegressor", "Isotron"]
+SUMS += ["unknown_link", "UnknownLinkRegressor"]
 
 
 @DOCUMENTED

@@ -42,7 +42,6 @@ from apexrank import (
     LinearRanker,
     ListwiseRanker,
     LovaszBregmanKMeans,
-    LovaszMallows,
     LpqRank,
     MonotoneRetargeting,
     PageRank,
@@ -76,7 +75,7 @@ from apexrank.graph import (
 )
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
-from apexrank.rankers import BoostedRanker, Isotron, LetorRanker, LogisticRanker, TreeRanker
+from apexrank.rankers import BoostedRanker, LetorRanker, LogisticRanker, TreeRanker
 from tests.whole import can_import
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -112,7 +111,6 @@ ESTIMATORS = {
     ListwiseRanker: (ListwiseRanker("listnet"), (X, Y)),
     MonotoneRetargeting: (MonotoneRetargeting(), (X, Y)),
     UnknownLinkRegressor: (UnknownLinkRegressor(), (X, X[:, 0])),
-    Isotron: (Isotron(max_iter=3), (X, X[:, 0])),
     QueryNormalizer: (QueryNormalizer(), (X,)),
     RampEncoder: (RampEncoder(), (X,)),
     PageRank: (PageRank(), (EDGES,)),
@@ -136,7 +134,6 @@ ESTIMATORS = {
     DemotedRank: (DemotedRank(), (EDGES,), {"trusted": ["a"], "distrusted": ["d"]}),
     ConsensusRank: (ConsensusRank("mean"), ([EDGES, EDGES[::-1]],)),
     LovaszBregmanKMeans: (LovaszBregmanKMeans(2, n_init=1, random_state=0), (BALLOTS,)),
-    LovaszMallows: (LovaszMallows(n_init=1, max_iter=2, random_state=0), (BALLOTS,)),
     LovaszAggregator: (LovaszAggregator(), (X, Y), {"groups": QUERIES}),
 }
 every_estimator = pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
@@ -226,7 +223,7 @@ def steps_of(folder):
         lambda: aggregate(BALLOTS, method="borda").order,
         lambda: MODEL.score(TABLE),
     ]
-    slow = {PNormPushCV, TwoStagePush, PushBoost, LovaszMallows, ConsensusRank, LovaszAggregator}
+    slow = {PNormPushCV, TwoStagePush, PushBoost, ConsensusRank, LovaszAggregator}
     steps = 30 * common
     for kind in ESTIMATORS:
         steps.insert(3 * len(steps) // 4, lambda kind=kind: fitted(kind)) if kind not in slow else None

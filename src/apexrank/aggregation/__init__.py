@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from apexrank.aggregation.kmeans import silhouette as silhouette
     from apexrank.aggregation.learn import LovaszAggregator as LovaszAggregator
     from apexrank.aggregation.lovasz_bregman import LovaszBregman as LovaszBregman
-    from apexrank.aggregation.mallows import LovaszMallows as LovaszMallows
-    from apexrank.aggregation.posterior import OrderPosterior as OrderPosterior
     from apexrank.aggregation.rank_aggregation import Aggregation as Aggregation
     from apexrank.aggregation.rank_aggregation import aggregate as aggregate
 else:

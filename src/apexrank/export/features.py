@@ -38,7 +38,6 @@ _REASONS = {
     "TreeRanker": "its scores are sums over trees; linear and additive rankers can be exported",
     "TwoStagePush": "it ranks twice; export its first_ and second_",
     "UnknownLinkRegressor": "its predictions pass through a fitted link",
-    "Isotron": "its predictions pass through a fitted link",
     "QueryNormalizer": "it scales inside each group, which needs all rows of the group",
 }
 _WHOLE = re.compile(r"-?\d+")

@@ -322,8 +322,8 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         "mean": model.mean,
         "counts": thresholds.counts,
         "scores": thresholds.scores,
-        "knots": getattr(estimator, "knots_", ()) if link is None else link.knots,
-        "values": getattr(estimator, "values_", ()) if link is None else link.values,
+        "knots": () if link is None else link.knots,
+        "values": () if link is None else link.values,
     }
     arrays |= zip(_CALIBRATION, model.calibration or (), strict=False)
     if model.score_profile is not None:
@@ -656,14 +656,12 @@ def _as_param(key: str, value: Any) -> Any:
 
 def _set_link(estimator: Any, knots: np.ndarray, values: np.ndarray) -> None:
     """Restore the link of a regression."""
-    from apexrank.rankers import Isotron, Link, UnknownLinkRegressor
+    from apexrank.rankers import Link, UnknownLinkRegressor
     from apexrank.rankers.link import ConvexFunction
 
-    has_link = isinstance(estimator, Isotron | UnknownLinkRegressor)
+    has_link = isinstance(estimator, UnknownLinkRegressor)
     _require(has_link == bool(len(knots)), "its estimator does not fit its link")
-    if isinstance(estimator, Isotron):
-        estimator.knots_, estimator.values_ = knots, values
-    elif isinstance(estimator, UnknownLinkRegressor):
+    if has_link:
         free = estimator.link == "isotonic" or len(knots) == 1
         try:
             estimator.link_ = Link(knots, values, math.inf if free else 1 / estimator.strong_convexity)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from apexrank.rankers.boost import PushBoost as PushBoost
     from apexrank.rankers.boosted import BoostedRanker as BoostedRanker
     from apexrank.rankers.compose import LinearRanker as LinearRanker
-    from apexrank.rankers.isotron import Isotron as Isotron
     from apexrank.rankers.letor import LetorRanker as LetorRanker
     from apexrank.rankers.link import Link as Link
     from apexrank.rankers.link import UnknownLinkRegressor as UnknownLinkRegressor

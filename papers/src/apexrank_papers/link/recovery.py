@@ -18,9 +18,9 @@ from sklearn.metrics import r2_score
 
 from apexrank.plot.link import LinkDisplay
 from apexrank.plot.style import curve_style
-from apexrank.rankers.isotron import Isotron
 from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank_papers.link.data import LINKS, Sample, angle, skewed_rows
+from apexrank_papers.link.isotron import Isotron
 from apexrank_papers.result import Figure, Result, Verdict, panels, question, text_view, tidy
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, spread
 

@@ -21,18 +21,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import gammaln, logsumexp
 
+from apexrank.aggregation.kendall_mallows import DivergenceMoments, Normaliser
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
-from apexrank.kernels.mallows import draw_levels, gibbs_sweeps, resolvent, uniformised_powers
 from apexrank.submodular import SetFunction, is_by_size
 from apexrank.submodular.base import by_item
 from apexrank.validation import check_choice, check_finite
+from apexrank_papers.lovasz.mallows_kernels import draw_levels, gibbs_sweeps, resolvent, uniformised_powers
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
 MAX_STRENGTH = (
@@ -40,17 +41,9 @@ MAX_STRENGTH = (
 )
 
 
-class DivergenceMoments(NamedTuple):
-    """``log Z(θ)``, and the mean and variance of the divergence, its first two derivatives up to sign."""
-
-    log_z: float
-    mean: float
-    variance: float
-
-
 @dataclass(frozen=True)
 class Lattice:
-    """Sets of items, represented as counts of each kind of items; see :mod:`apexrank.kernels.mallows`.
+    """Sets of items, represented as counts of each kind of items; see :mod:`apexrank_papers.lovasz.mallows_kernels`.
 
     ``cost`` is D of each state, ``ranks[g]`` the ranks in σ of the items of kind g.
     """
@@ -145,22 +138,17 @@ def _check_states(states: int, n: int) -> None:
         )
 
 
-class Normaliser:
-    """Base class of normalisers ``Z(θ, σ)``, exact or estimated; ``largest_theta`` is practically infinite."""
+class ScoreNormaliser(Normaliser):
+    """Base class of the normalisers of densities over scores, exact or estimated."""
 
     lattice: Lattice | None = None
-    largest_theta: float
-
-    def at(self, theta: float) -> DivergenceMoments:
-        """Return ``log Z(θ)``, and the mean and variance of the divergence under the density."""
-        raise NotImplementedError
 
     def standard_error(self, theta: float) -> float:
-        """Standard error of ``log Z(θ)``, 0 if it is exact."""
+        """Return the standard error of ``log Z(θ)``, 0 if it is exact."""
         return 0.0
 
 
-class BoxNormaliser(Normaliser):
+class BoxNormaliser(ScoreNormaliser):
     """Exact ``Z(θ, σ)`` of the density ``exp(−θ·d(x‖σ))/Z`` over scores in [0, 1]ⁿ.
 
     Parameters
@@ -224,45 +212,12 @@ def _moments(lattice: Lattice, theta: float) -> DivergenceMoments:
     return DivergenceMoments(math.log(value) + mu - n, float(mean), float(max(0.0, bend / value - mean**2)))
 
 
-def maximum_likelihood(normaliser: Normaliser, mean_divergence: float, start: float = 1.0) -> float:
-    """Solve for the θ whose mean divergence is the observed one: the minimum of the convex ``θ·d̄ + log Z(θ)``.
-
-    It uses bracketed Newton steps on ``E_θ[d]^{−1/2}``, which is nearly linear. The result is 0 if the scores are at
-    least as far from the order as uniform noise, and at most ``largest_theta``.
-
-    Examples
-    --------
-    >>> from apexrank.submodular import SET_FUNCTIONS
-    >>> normaliser = BoxNormaliser(SET_FUNCTIONS.get("sqrt"), 3)
-    >>> round(maximum_likelihood(normaliser, normaliser.at(7.0).mean), 9)
-    7.0
-    """
-    if mean_divergence >= normaliser.at(0.0).mean:
-        return 0.0
-    low, high = 0.0, math.inf
-    most = normaliser.largest_theta
-    theta = min(max(float(start), 1e-6 * most), most)
-    for _ in range(200):
-        _, mean, variance = normaliser.at(theta)
-        low, high = (theta, high) if mean > mean_divergence else (low, theta)
-        if low == most:
-            return most
-        ratio = math.sqrt(mean / mean_divergence) if mean_divergence > 0 else math.inf
-        new = theta + 2.0 * mean * (ratio - 1.0) / variance if variance > 0 else math.inf
-        if abs(new - theta) <= 1e-7 * theta:  # convergence is quadratic
-            return new
-        theta = min(new, 10.0 * theta, most)  # estimates are more expensive for larger θ
-        if not low < theta < high:
-            theta = math.sqrt(max(low, 1e-15 * most) * min(high, most))
-    return theta
-
-
 STEP = 0.1  # step of θ, relative to θ, but at least to 1/(standard deviation of the divergence of uniform scores)
 SWEEPS = 4
 GROUPS = 8
 
 
-class AnnealedNormaliser(Normaliser):
+class AnnealedNormaliser(ScoreNormaliser):
     """Monte Carlo estimate of ``log Z(θ)`` with its standard error, for functions of the size and any number of items.
 
     The same random numbers are used for every θ, so the estimate is a smooth function of θ, independent of the calls.
@@ -280,7 +235,7 @@ class AnnealedNormaliser(Normaliser):
 
     Examples
     --------
-    >>> from apexrank.aggregation.mallows_density import BoxNormaliser
+    >>> from apexrank_papers.lovasz.mallows_density import BoxNormaliser
     >>> from apexrank.submodular import Sqrt
     >>> estimate = AnnealedNormaliser(Sqrt(), 5)
     >>> error = abs(estimate.at(10.0).log_z - BoxNormaliser(Sqrt(), 5).at(10.0).log_z)
@@ -362,19 +317,6 @@ def _systematic(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 DrawMethod = Literal["auto", "exact", "chain"]
 MAX_CELLS = 2**24  # states times events: 128 MiB
 CHAINS = 32
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """Create a Generator from a seed, None, a Generator or a RandomState.
-
-    Examples
-    --------
-    >>> generator(0).integers(10) == np.random.default_rng(0).integers(10)
-    np.True_
-    """
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)
 
 
 def _most_events(theta: float, lattice: Lattice) -> tuple[float, int]:

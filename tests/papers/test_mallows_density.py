@@ -12,8 +12,11 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 from scipy.stats import chisquare, kstest
 
+from apexrank.aggregation.kendall_mallows import generator, maximum_likelihood
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank.aggregation.mallows_density import (
+from apexrank.errors import InputError
+from apexrank.submodular import Cardinality, Chain, Cut, Indicator, Log, Modular, Product, Sqrt, Top
+from apexrank_papers.lovasz.mallows_density import (
     AnnealedNormaliser,
     BoxNormaliser,
     Lattice,
@@ -21,13 +24,9 @@ from apexrank.aggregation.mallows_density import (
     chain_scores,
     draw_scores,
     exact_scores,
-    generator,
-    maximum_likelihood,
     n_states,
     subset_values,
 )
-from apexrank.errors import InputError
-from apexrank.submodular import Cardinality, Chain, Cut, Indicator, Log, Modular, Product, Sqrt, Top
 from tests.lovasz_oracles import h_of
 
 W = np.array(

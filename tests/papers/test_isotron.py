@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 
 from apexrank.errors import InputError
-from apexrank.rankers.isotron import Isotron, tied_scores
+from apexrank_papers.link.isotron import Isotron, tied_scores
 
 LINKS = {
     "tanh": lambda t: np.tanh(2 * t),

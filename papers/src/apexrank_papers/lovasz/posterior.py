@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from apexrank.aggregation.kendall_mallows import generator
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank.aggregation.mallows_density import generator, size_gains, subset_values
 from apexrank.errors import InputError
-from apexrank.kernels.mallows import completions, draw_orders, order_marginals, swap_chain
 from apexrank.submodular import SetFunction, check_orders, check_scores, orders_of
 from apexrank.validation import check_choice, check_count
+from apexrank_papers.lovasz.mallows_density import size_gains, subset_values
+from apexrank_papers.lovasz.mallows_kernels import completions, draw_orders, order_marginals, swap_chain
 
 MAX_ITEMS = 20  # 2^20 subsets
 
@@ -207,7 +208,7 @@ class OrderPosterior:
     def _swaps(
         self, n_chains: int, steps: int, thin: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Run the chains of :func:`apexrank.kernels.mallows.swap_chain` for any f, with one call of f per step."""
+        """Run the chains of ``swap_chain`` for any f, with one call of f per step."""
         n, every = self.n_items, np.arange(n_chains)
         orders = np.tile(self.mode, (n_chains, 1))
         height = np.full(n_chains, self.divergence.f._gains(self.mode) @ self.y[self.mode])

@@ -5,7 +5,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
@@ -14,18 +14,21 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
+from apexrank.aggregation.kendall_mallows import generator
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank.aggregation.mallows import (
+from apexrank.errors import InputError
+from apexrank.submodular import Chain, Custom, Cut, Indicator, Modular, Product, Sqrt, Top, is_by_size
+from apexrank_papers.lovasz.mallows import (
     LovaszMallows,
     Normalisers,
     best_component,
     expectation_maximisation,
     spread_start,
 )
-from apexrank.aggregation.mallows_density import BoxNormaliser, exact_scores, generator
-from apexrank.aggregation.posterior import OrderPosterior, effective_size
-from apexrank.errors import InputError
-from apexrank.submodular import Chain, Custom, Cut, Indicator, Modular, Product, Sqrt, Top
+from apexrank_papers.lovasz.mallows_density import BoxNormaliser, exact_scores
+from apexrank_papers.lovasz.posterior import OrderPosterior, effective_size
+from tests.aggregation.test_properties import ATOMS as FUNCTIONS
+from tests.aggregation.test_properties import SET_FUNCTION_OPTIONS, four_scores
 
 ORDERS = np.array(list(permutations(range(5))))
 X5 = np.array([[0.9, 0.2, 0.5, 0.4, 0.1], [0.3, 0.8, 0.6, 0.1, 0.2], [0.7, 0.6, 0.1, 0.5, 0.95]])
@@ -601,3 +604,49 @@ def test_the_posterior_of_a_box_is_that_of_its_units():
 def test_bad_boxes(box):
     with pytest.raises(InputError, match="`box` must be the lowest and the highest score, as"):
         LovaszMallows(box=box).fit(X5)
+
+
+boxed = st.lists(
+    st.lists(st.integers(0, 64).map(lambda x: x / 64), min_size=3, max_size=3), min_size=2, max_size=6
+).map(np.array)
+
+
+@pytest.mark.parametrize("name", [name for name, f in FUNCTIONS.items() if is_by_size(f)])
+@settings(max_examples=4)
+@given(X=boxed, theta=st.sampled_from([0.5, 3.0, 20.0]), data=st.data())
+def test_models_of_scores(name, X, theta, data):
+    f = FUNCTIONS[name]
+    assume(len(np.unique(X.sum(axis=0))) == 3)
+    place = np.array(data.draw(st.permutations(range(3))))
+    moved = np.empty_like(X)
+    moved[:, place] = X
+    model, other = (LovaszMallows(f, theta=theta).fit(each) for each in (X, moved))
+    assert other.orders_.tolist() == place[model.orders_].tolist()
+    assert other.log_likelihood_ == pytest.approx(model.log_likelihood_)
+    divergence = LovaszBregman(f).divergence(X, model.orders_[0])
+    assert model.score_samples(X) == pytest.approx(-theta * divergence - model.log_normalisers_[0])
+    drawn = model.sample(5, random_state=1)
+    assert (drawn == model.sample(5, random_state=1)).all()
+    assert ((drawn >= 0) & (drawn <= 1)).all()
+    # log Z decreases from 0, ever more slowly
+    logs = [LovaszMallows(f, theta=each).fit(X).log_normalisers_[0] for each in (0.0, theta / 2, theta)]
+    assert logs[0] == pytest.approx(0, abs=1e-12)
+    assert logs[0] >= logs[1] >= logs[2]
+    assert logs[0] + logs[2] >= 2 * logs[1] - 1e-12
+
+
+@pytest.mark.parametrize("name", SET_FUNCTION_OPTIONS)
+@settings(max_examples=8)
+@given(x=four_scores, y=four_scores, theta=st.sampled_from([0.0, 0.3, 4.0]))
+def test_distributions_of_orders(name, x, y, theta):
+    lb = LovaszBregman(FUNCTIONS[name])
+    orders = np.array(list(permutations(range(4))))
+    posterior = OrderPosterior([x, y], theta, lb.f)
+    weights = np.exp(-theta * (lb.divergence(x, orders) + lb.divergence(y, orders)))
+    assert posterior.probability(orders) == pytest.approx(weights / weights.sum())
+    assert posterior.log_normaliser == pytest.approx(np.log(weights.sum()))
+    assert posterior.probability(posterior.mode) == pytest.approx(weights.max() / weights.sum())
+    twice = OrderPosterior([x, y, x, y], theta, lb.f), OrderPosterior([x, y], 2 * theta, lb.f)
+    assert twice[0].probability(orders) == pytest.approx(twice[1].probability(orders))
+    pairs = posterior.pairwise_marginals()
+    assert pairs + pairs.T == pytest.approx(1 - np.eye(4))

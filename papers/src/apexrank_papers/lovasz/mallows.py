@@ -20,23 +20,22 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from apexrank.aggregation.kendall_mallows import generator, maximum_likelihood
 from apexrank.aggregation.kmeans import Cost, ScoreVectors, draw_centres
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank.aggregation.mallows_density import (
+from apexrank.errors import InputError
+from apexrank.submodular import SetFunction, is_by_size, orders_of
+from apexrank.validation import check_choice, check_count, check_finite, check_frame, own_errors
+from apexrank_papers.lovasz.mallows_density import (
     MAX_STATES,
     AnnealedNormaliser,
     BoxNormaliser,
     DrawMethod,
-    Normaliser,
+    ScoreNormaliser,
     draw_scores,
-    generator,
-    maximum_likelihood,
     n_states,
 )
-from apexrank.aggregation.posterior import OrderPosterior, check_thetas
-from apexrank.errors import InputError
-from apexrank.submodular import SetFunction, is_by_size, orders_of
-from apexrank.validation import check_choice, check_count, check_finite, check_frame, own_errors
+from apexrank_papers.lovasz.posterior import OrderPosterior, check_thetas
 
 NormaliserMethod = Literal["auto", "exact", "monte_carlo"]
 
@@ -186,7 +185,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
             Seed.
         method : {"auto", "exact", "chain"}
             "exact" draws are independent, but their table of sets and events must fit in 128 MiB. "chain" draws come
-            from Markov chains, see :func:`~apexrank.aggregation.mallows_density.chain_scores`.
+            from Markov chains, see :func:`~apexrank_papers.lovasz.mallows_density.chain_scores`.
         """
         check_is_fitted(self)
         check_count("n_samples", n_samples)
@@ -312,7 +311,7 @@ class Normalisers:
     method : {"auto", "exact", "monte_carlo"}
         "auto" is exact if the states can be enumerated.
     n_particles : int
-        Particles of the Monte Carlo method, see :class:`~apexrank.aggregation.mallows_density.AnnealedNormaliser`.
+        Particles of the Monte Carlo method, see :class:`~apexrank_papers.lovasz.mallows_density.AnnealedNormaliser`.
 
     Examples
     --------
@@ -327,11 +326,11 @@ class Normalisers:
         check_choice("normaliser", method, NormaliserMethod)
         self.divergence, self.n = divergence, n
         self.by_size = is_by_size(divergence.f)
-        self._known: dict[bytes, Normaliser] = {}
+        self._known: dict[bytes, ScoreNormaliser] = {}
         if method == "monte_carlo" or (method == "auto" and n_states(divergence.f, n) > MAX_STATES):
             self._known[b""] = AnnealedNormaliser(divergence.f, n, n_particles)
 
-    def of(self, order: np.ndarray) -> Normaliser:
+    def of(self, order: np.ndarray) -> ScoreNormaliser:
         """Return the normaliser of an order."""
         key = b"" if self.by_size else order.tobytes()
         if key not in self._known:

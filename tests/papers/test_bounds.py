@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import multinomial
 
-from apexrank import bounds
-from apexrank.bounds import (
+from apexrank.errors import InputError
+from apexrank.objectives.link import UnknownLink
+from apexrank.prices import Custom, Exponential, Log1p, Power
+from apexrank.problem import Problem
+from apexrank.solvers import Newton
+from apexrank_papers.push import bounds
+from apexrank_papers.push.bounds import (
     epsilon_bound,
     failure_log_probability,
     failure_probability,
@@ -25,11 +30,6 @@ from apexrank.bounds import (
     positives_needed,
     r_max_bounds,
 )
-from apexrank.errors import InputError
-from apexrank.objectives.link import UnknownLink
-from apexrank.prices import Custom, Exponential, Log1p, Power
-from apexrank.problem import Problem
-from apexrank.solvers import Newton
 
 LINEAR = partial(log_covering_linear, norm_bound=2.0, feature_bound=3.0, n_features=5)
 EPSILON = st.floats(0.05, 1.0)
@@ -425,13 +425,6 @@ def test_the_upper_bound_needs_no_convex_price_and_theorem_1_an_increasing_one()
     assert r_max_bounds(log(10), 4, "identity") == pytest.approx((2.5, 10))
     with pytest.raises(InputError, match="`log_risk` must be"):
         r_max_bounds(-inf, 4, "identity")
-
-
-def test_the_package_knows_the_module():
-    import apexrank
-
-    assert apexrank.bounds is bounds
-    assert "bounds" in dir(apexrank)
 
 
 # ---------------------------------------------------------------- stability of a fit with an unknown link
