@@ -627,7 +627,7 @@ def test_hidden_ratings_on_made_up_ratings(monkeypatch):
     seen, rest = (csr_array((coo.data[m], (coo.row[m], coo.col[m])), shape=A.shape) for m in (~last, last))
     asked = (rest != 0).sum(axis=0) > 0
     mean = seen.sum(axis=0) / np.maximum((seen != 0).sum(axis=0), 1)
-    found = result.table.filter(data="made (last 30%)", users="all", method="MeanRating, smoothing 0")["auc"]
+    found = result.table.filter(data="made (last 30%)", users="all", method="mean rating, smoothing 0")["auc"]
     assert found.item() == pytest.approx(roc_auc_score(rest.sum(axis=0)[asked] < 0, -mean[asked]))
 
 

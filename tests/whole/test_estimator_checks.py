@@ -16,30 +16,23 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import apexrank
 from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans, LovaszMallows
 from apexrank.graph import (
-    HITS,
     AntiTrustRank,
     ConcaveConvexRank,
     ConsensusRank,
     DemotedRank,
-    EigenvectorRank,
     FairnessGoodness,
     GraphRank,
     GuardedPageRank,
     InDegree,
-    KatzRank,
     LpqRank,
-    MeanRating,
-    ModifiedPageRank,
     NonBacktrackingRank,
     PageRank,
     RobustPageRank,
     SpamMassRank,
     TopMeanRank,
-    TruncatedPageRank,
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
-from apexrank.graph.spectral import WeightedRank
 from apexrank.penalties import ElasticNet, NonNegative, Ridge
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import (
@@ -79,7 +72,6 @@ BASES = {
     KernelFit,
     LinearBinaryRanker,
     LinearFit,
-    WeightedRank,
 }
 
 
@@ -210,21 +202,15 @@ TRANSFORMERS = [
 
 OF_GRAPHS = [
     InDegree(),
-    MeanRating(),
     FairnessGoodness(),
-    ModifiedPageRank(),
     PageRank(),
     LpqRank(),
     LpqRank(p=2),
     ConcaveConvexRank(),
     TopMeanRank(),
-    TruncatedPageRank(),
     GuardedPageRank(),
     NonBacktrackingRank(),
     RobustPageRank(),
-    HITS(),
-    KatzRank(),
-    EigenvectorRank(),
     TrustingTheFirst(),
     SpamMassOfOthersThanTheFirst(),
     DistrustingTheFirst(),

@@ -204,10 +204,9 @@ def to_device(
 ) -> DeviceGraph | SignedGraph:
     """Copy the links of a graph to a device, where PageRank and L_pq ranks then iterate; needs PyTorch.
 
-    `PageRank`, `TruncatedPageRank` and `LpqRank` (without weak links, and with a ratio above 1 or p = 1) keep links and
-    vectors on the device and return the scores as NumPy arrays, with the same error bounds. Other ranks, and the
-    propagation of labels, use the links on the host. CUDA devices with Triton use a custom kernel, all others PyTorch
-    operations.
+    `PageRank` and `LpqRank` (without weak links, and with a ratio above 1 or p = 1) keep links and vectors on the
+    device and return the scores as NumPy arrays, with the same error bounds. Other ranks, and the propagation of
+    labels, use the links on the host. CUDA devices with Triton use a custom kernel, all others PyTorch operations.
 
     Parameters
     ----------
