@@ -15,11 +15,11 @@ from sklearn.utils import Bunch
 
 import apexrank_papers as papers
 from apexrank import datasets
-from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
 from apexrank.graph.power import Walk, hilbert_distance
 from apexrank.metrics import spearman_footrule
+from apexrank_papers.data import networks
 from apexrank_papers.graphs import linkfarm, rank_dependent, spam_labels, toys, trust
 from apexrank_papers.graphs import ratings as hidden
 from apexrank_papers.graphs.farms import RATIO, TOL, farmed_crawl, labelled_sample, webspam
