@@ -1,7 +1,7 @@
 """A rank of signed graphs, in which vertices rate one another positively or negatively.
 
-It takes a :class:`SignedGraph`, or data that :func:`apexrank.graph.as_graph` can read as one. The weight of a
-link is a rating, not a number of links: read files in which a pair may occur twice with ``repeated="once"``, because by
+It takes a :class:`SignedGraph`, or data that :func:`apexrank.graph.as_graph` can read as one. The weight of a link is a
+rating, not a number of links: read files in which a pair may occur twice with ``repeated="once"``, because by
 default repeated ratings are summed. A pair with a positive and a negative link counts as two ratings.
 """
 
