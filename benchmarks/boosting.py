@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 
 from apexrank import datasets, metrics
 from apexrank.integrations.boosting import BoosterMetric, PushObjective
+from apexrank_papers.data import load_magic
 from benchmarks.timing import report
 
 ROWS, ROUNDS, MOST_ROUNDS, SPLITS = 200_000, 100, 300, 5
@@ -98,7 +99,7 @@ def long_list() -> list[dict]:
 
 
 def magic() -> list[dict]:
-    X, y = datasets.load_magic(return_X_y=True)
+    X, y = load_magic(return_X_y=True)
     y = np.asarray(y).astype(float)
     rows = []
     for library, fit in LIBRARIES.items():

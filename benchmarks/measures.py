@@ -10,8 +10,8 @@ import tempfile
 import numpy as np
 
 from apexrank import metrics
-from apexrank.datasets import sources
 from apexrank.io.judging import MANY_LISTS, ONE_LIST
+from apexrank_papers.data.sources import data_path
 from benchmarks.timing import report, seconds
 
 _FIRST_CALLS = {
@@ -50,7 +50,7 @@ def many_lists() -> list[dict]:
 def _queries() -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     from apexrank.datasets import make_letor_example, read_letor
 
-    folder = sources.data_path("letor", "MQ2008")
+    folder = data_path("letor", "MQ2008")
     if folder is not None:
         parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
         y = np.concatenate([part.target for part in parts])

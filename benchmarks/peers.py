@@ -33,6 +33,7 @@ from sklearn.preprocessing import StandardScaler
 
 from apexrank import IRPush, PNormPush, datasets, metrics
 from apexrank.errors import MissingExtraError
+from apexrank_papers.data import load_magic
 from benchmarks.push_linear import make_data
 from benchmarks.timing import report
 
@@ -126,7 +127,7 @@ METHODS = {
     'PNormPush(loss="hinge")': estimator(PNormPush(loss="hinge")),
 }
 DATA = {
-    "magic": ("MAGIC", lambda: datasets.load_magic(return_X_y=True)),
+    "magic": ("MAGIC", lambda: load_magic(return_X_y=True)),
     "push_example": ("make_push_example", lambda: datasets.make_push_example(200_000, return_X_y=True)),
     "million": ("Logistic model", lambda: make_data(2_000_000, 20)),
 }

@@ -14,8 +14,8 @@ from sklearn.utils import Bunch
 
 from apexrank import MonotoneRetargeting
 from apexrank.datasets import letor_folds, make_letor_example
-from apexrank.datasets.sources import data_path
 from apexrank.kernels.pav import pav
+from apexrank_papers.data.sources import data_path
 from benchmarks.timing import report, seconds
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 from apexrank.datasets.crawl import make_crawl, plant_farms
-from apexrank.datasets.networks import load_cnr_2000
 from apexrank.errors import InputError
+from apexrank_papers.data.networks import load_cnr_2000
 
 DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CNR = DATA / "graphs" / "cnr-2000.csr.npz"

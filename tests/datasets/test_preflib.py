@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from apexrank.datasets.preflib import PreferenceProfile, load_preflib, preflib_names, read_preflib
+from apexrank.datasets.preflib import PreferenceProfile, read_preflib
 from apexrank.errors import InputError
+from apexrank_papers.data import load_preflib, preflib_names
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 needs_files = pytest.mark.skipif(

@@ -15,12 +15,12 @@ import numpy as np
 
 from apexrank.cli.options import BallotOptions
 from apexrank.datasets import read_letor, read_preflib
-from apexrank.datasets.networks import load_cnr_2000
-from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import ApexrankError
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import read_seeds
 from apexrank.io import load_model, read_qrels, read_run, read_table
+from apexrank_papers.data.networks import load_cnr_2000
+from apexrank_papers.data.webspam import load_webspam
 from tests.fuzz.binary import with_checksum
 from tests.fuzz.runner import check_message
 from tests.fuzz.work import peak_bytes

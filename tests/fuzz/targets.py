@@ -17,14 +17,14 @@ from apexrank.cli.graph_studies import _spam_labels
 from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.cli.output import working
 from apexrank.datasets import read_letor, read_preflib
-from apexrank.datasets.networks import load_bitcoin_otc, load_cnr_2000
-from apexrank.datasets.webspam import load_webspam
 from apexrank.graph.layers import layers_of_table
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import earlier_scores, seed_weights
 from apexrank.io import load_model, rank_table, read_qrels, read_run, read_table
 from apexrank.io.columns import grades, is_text, numbers, read_target, texts
 from apexrank.io.stream import read_blocks
+from apexrank_papers.data.networks import load_bitcoin_otc, load_cnr_2000
+from apexrank_papers.data.webspam import load_webspam
 from tests.fuzz.binary import ROWS, checkpointed_fit
 
 GRAPH = as_graph((["a", "b", "c"], ["b", "c", "a"]))

@@ -18,8 +18,6 @@ from apexrank.aggregation.ballot_files import check_cells
 from apexrank.checkpoints import Journal, _next_record
 from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.datasets import letor, read_letor, read_preflib
-from apexrank.datasets.networks import load_cnr_2000
-from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.graph.files import edges_of_file
 from apexrank.graph.reading import as_graph
@@ -30,6 +28,8 @@ from apexrank.io.modelfile import pack, unpack
 from apexrank.io.parquet_size import check_size
 from apexrank.io.stream import read_blocks
 from apexrank.textfile import unpacked
+from apexrank_papers.data.networks import load_cnr_2000
+from apexrank_papers.data.webspam import load_webspam
 from tests.fuzz import work
 from tests.fuzz.binary import ROWS, _checkpoints, _models
 from tests.fuzz.generate import generate

@@ -90,14 +90,9 @@ def moved(P: list[Vector], x: Vector) -> Vector:
 
 
 @exactly
-def pagerank(A: np.ndarray, damping: float, v: np.ndarray, truncate: int = 0) -> Vector:
-    """PageRank, without the first ``truncate`` steps of a walk."""
+def pagerank(A: np.ndarray, damping: float, v: np.ndarray) -> Vector:
     teleport = shares_of(decimals(v))
-    P = walk_matrix(A, teleport)
-    start = teleport
-    for _ in range(truncate):
-        start = moved(P, start)
-    return shares_of(geometric_sum(P, Decimal(damping), start))
+    return shares_of(geometric_sum(walk_matrix(A, teleport), Decimal(damping), teleport))
 
 
 @exactly
@@ -125,12 +120,6 @@ def nonbacktracking(A: np.ndarray, damping: float, v: np.ndarray, truncate: int)
     for e, (_, at) in enumerate(links):
         on_vertices[at] += mass[e]
     return shares_of(on_vertices)
-
-
-@exactly
-def katz(A: np.ndarray, alpha: float) -> Vector:
-    n = len(A)
-    return shares_of(geometric_sum([decimals(row) for row in A], Decimal(alpha), [Decimal(1)] * n))
 
 
 @exactly

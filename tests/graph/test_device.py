@@ -8,12 +8,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from apexrank.errors import InputError  # noqa: E402
-from apexrank.graph import Graph, InDegree, LpqRank, PageRank, TruncatedPageRank, as_graph, to_device  # noqa: E402
+from apexrank.graph import Graph, InDegree, LpqRank, PageRank, as_graph, to_device  # noqa: E402
 
 PLACES = pytest.mark.parametrize("place", ["cpu", "cuda"])
 RANKS = [
     PageRank(),
-    TruncatedPageRank(),
     LpqRank(p=2),
     LpqRank(p=2.4, ratio=1.1, teleport="outside"),
     LpqRank(p=60),  # powers out of range, so that norms are taken
@@ -116,9 +115,9 @@ def test_command_line(tmp_path):
     edges.write_text("source,target\na,b\nb,c\nc,b\n")
     plain, there, other = (
         CliRunner().invoke(app, ["graph", "rank", str(edges), "--json", "--method", *words])
-        for words in (["pagerank"], ["pagerank", "--device", "cpu"], ["hits", "--device", "cpu"])
+        for words in (["pagerank"], ["pagerank", "--device", "cpu"], ["guarded", "--device", "cpu"])
     )
     scores = [[row["score"] for row in json.loads(done.stdout)["ranking"]] for done in (plain, there)]
     np.testing.assert_allclose(*scores, rtol=1e-8)
     assert other.exit_code != 0
-    assert "--method hits has no --device: leave it out" in other.stderr
+    assert "--method guarded has no --device: leave it out" in other.stderr

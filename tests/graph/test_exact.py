@@ -20,15 +20,12 @@ from apexrank.graph import (
     FairnessGoodness,
     Graph,
     GuardedPageRank,
-    KatzRank,
     LpqRank,
-    ModifiedPageRank,
     NonBacktrackingRank,
     PageRank,
     RobustPageRank,
     SpamMassRank,
     TopMeanRank,
-    TruncatedPageRank,
     TrustRank,
     as_graph,
     local_rank,
@@ -98,12 +95,6 @@ def pagerank(q):
     return fitted_and_exact(PageRank(**q.limits), exact.pagerank(q.A, q.damping, q.v), q)
 
 
-def truncated(q):
-    steps = int(q.rng.integers(4))
-    truth = exact.pagerank(q.A, q.damping, q.v, steps)
-    return fitted_and_exact(TruncatedPageRank(steps, **q.limits), truth, q)
-
-
 def nonbacktracking(q):
     steps = int(q.rng.integers(4))
     truth = exact.nonbacktracking(q.A, q.damping, q.v, steps)
@@ -122,11 +113,6 @@ def robust(q):
     cap = float(q.rng.choice([1e-3, 0.01, 0.1, 0.5, 1.0]))
     rank = RobustPageRank(cap, **q.limits | {"tol": max(q.tol, 1e-9)})
     return fitted_and_exact(rank, exact.capped(q.A, q.damping, q.v, cap), q)
-
-
-def katz(q):
-    rank = KatzRank(tol=q.tol, max_iter=20_000).fit(q.graph)
-    return rank, exact.katz(q.A, rank.alpha_)
 
 
 def trust(q):
@@ -152,13 +138,6 @@ def spam_mass(q):
     uniform, core = [start / len(q.A)] * len(q.A), [start / 2 * Decimal(x) for x in q.seed.tolist()]
     every, good = (exact.spread(q.A, q.damping, seeds) for seeds in (uniform, core))
     return rank, [x - y for x, y in zip(every, good, strict=True)]
-
-
-def modified(q):
-    A = q.signed()
-    rank = ModifiedPageRank(**q.limits).fit(as_graph(sparse.csr_array(A), signed=True), teleport=q.v)
-    parts = (exact.pagerank(np.maximum(part, 0), q.damping, q.v) for part in (A, -A))
-    return rank, [x - y for x, y in zip(*parts, strict=True)]
 
 
 def lpq(place):
@@ -201,16 +180,13 @@ def consensus(q):
 
 RANKS: dict[str, tuple[Callable[[Problem], tuple[Any, list[Decimal]]], int]] = {
     "PageRank": (pagerank, 60),
-    "TruncatedPageRank": (truncated, 60),
     "NonBacktrackingRank": (nonbacktracking, 200),
     "GuardedPageRank": (guarded, 60),
     "RobustPageRank": (robust, 60),
-    "KatzRank": (katz, 60),
     "TrustRank": (trust, 40),
     "AntiTrustRank": (antitrust, 40),
     "DemotedRank": (demoted, 40),
     "SpamMassRank": (spam_mass, 40),
-    "ModifiedPageRank": (modified, 40),
     "LpqRank": (lpq("inside"), 15),
     "LpqRank, outside": (lpq("outside"), 15),
     "LpqRank, weak links": (lpq("weak-links"), 15),

@@ -15,22 +15,18 @@ from sklearn.base import clone
 
 from apexrank.errors import InputError
 from apexrank.graph import (
-    HITS,
     AntiTrustRank,
     ConcaveConvexRank,
     DemotedRank,
-    EigenvectorRank,
     Graph,
     GuardedPageRank,
     InDegree,
-    KatzRank,
     LpqRank,
     NonBacktrackingRank,
     PageRank,
     RobustPageRank,
     SpamMassRank,
     TopMeanRank,
-    TruncatedPageRank,
     TrustRank,
     as_graph,
     open_shards,
@@ -40,7 +36,6 @@ from apexrank.graph import (
 RANKS = {
     "PageRank": PageRank(),
     "GuardedPageRank": GuardedPageRank(),
-    "TruncatedPageRank": TruncatedPageRank(),
     "L_1,1.2": LpqRank(1.0),
     "L_2,2.4": LpqRank(),
     "L_2.5,3": LpqRank(2.5),
@@ -50,7 +45,6 @@ RANKS = {
     "L_600,720": LpqRank(600.0),  # powers beyond the range of numbers
     "TopMeanRank": TopMeanRank(3, 2.0),
     "ConcaveConvexRank": ConcaveConvexRank(np.square, lambda x: x**0.4, degree=0.8),
-    "KatzRank": KatzRank(),
     "InDegree": InDegree(),
     "InDegree of links": InDegree(weighted=False),
 }
@@ -186,8 +180,6 @@ def test_warm_starts(tmp_path):
 @pytest.mark.parametrize(
     ("rank", "arguments"),
     [
-        (HITS(), {}),
-        (EigenvectorRank(), {}),
         (NonBacktrackingRank(), {}),
         (RobustPageRank(), {}),
         (AntiTrustRank(), {"distrusted": [1]}),

@@ -13,9 +13,6 @@ from apexrank.errors import InputError
 from apexrank.graph import (
     FairnessGoodness,
     InDegree,
-    MeanRating,
-    ModifiedPageRank,
-    PageRank,
     as_graph,
 )
 
@@ -67,35 +64,12 @@ def test_no_score_is_further_off_than_the_bound(seed, steps, smoothing):
     assert ((exact.fairness_ >= 0) & (exact.fairness_ <= 1)).all()
 
 
-def test_mean_rating():
-    A = random_ratings(3)
-    received = (A != 0).sum(axis=0)
-    plain = MeanRating(0).fit(as_graph(csr_array(A), signed=True)).scores_
-    assert plain[received > 0] == pytest.approx((A.sum(axis=0) / 10)[received > 0] / received[received > 0])
-    smooth = MeanRating(3).fit(csr_array(A))
-    assert smooth.scores_ == pytest.approx(A.sum(axis=0) / 10 / (received + 3))
-    # infinitely many neutral ratings leave the order of the sums
-    order = np.argsort(-MeanRating(1e12).fit(csr_array(A)).scores_, kind="stable")
-    assert A.sum(axis=0)[order].tolist() == sorted(A.sum(axis=0), reverse=True)
-
-
 def test_net_in_degree():
     A = random_ratings(4)
     signed = as_graph(csr_array(A), signed=True)
     assert InDegree().fit(signed).scores_ == pytest.approx(A.sum(axis=0) / np.abs(A).sum())
     count = np.sign(A).sum(axis=0) / (A != 0).sum()
     assert InDegree(weighted=False).fit(signed).scores_ == pytest.approx(count)
-
-
-def test_modified_pagerank_is_a_difference():
-    A = random_ratings(5)
-    rank = ModifiedPageRank(0.7, tol=1e-11).fit(csr_array(A), teleport=[1, 2])
-    parts = [PageRank(0.7, tol=1e-12).fit(csr_array(B), teleport=[1, 2]) for B in (A * (A > 0), -A * (A < 0))]
-    assert rank.scores_ == pytest.approx(parts[0].scores_ - parts[1].scores_, abs=1e-11)
-    assert rank.error_bound_ <= 1e-11
-    assert rank.converged_
-    with pytest.raises(InputError, match="explain the PageRank of either part"):
-        rank.explain(0)
 
 
 def test_the_parts_of_an_explanation_add_up():
@@ -109,11 +83,6 @@ def test_the_parts_of_an_explanation_add_up():
     assert len(rank.explain(int((A != 0).sum(axis=0).argmax()), top=2)) == 2
 
 
-def test_a_pair_of_both_signs_has_rated_twice():
-    signed = as_graph((["a", "a", "b"], ["c", "c", "c"], [10, -10, 10]), signed=True)
-    assert MeanRating(0).fit(signed).top(1) == [("c", pytest.approx(1 / 3))]
-
-
 def test_a_graph_without_negative_or_any_ratings():
     assert FairnessGoodness(0).fit((["a", "b"], ["b", "a"], [3, 3])).scores_.tolist() == [1, 1]
     nothing = FairnessGoodness().fit(np.zeros((3, 3)))
@@ -121,7 +90,7 @@ def test_a_graph_without_negative_or_any_ratings():
     assert nothing.converged_
 
 
-@pytest.mark.parametrize("rank", [FairnessGoodness(-1), MeanRating(np.nan), MeanRating("2")])
+@pytest.mark.parametrize("rank", [FairnessGoodness(-1), FairnessGoodness(np.nan), FairnessGoodness("2")])
 def test_bad_smoothing(rank):
     with pytest.raises(InputError, match="smoothing"):
         rank.fit(random_ratings(0))

@@ -315,10 +315,7 @@ def flat(*words: Any, without: tuple[str, ...] = ()) -> Callable[[Links], Found]
 _METHOD_TRAITS = {
     "anti-trustrank": {"in memory"},  # distrust runs against the links, which shards list by their targets
     "demoted": {"in memory"},
-    "katz": {"unit"},
     "fairness-goodness": {"ratings"},
-    "mean-rating": {"ratings"},
-    "modified-pagerank": {"ratings"},
 }
 SUBJECTS = [
     *(

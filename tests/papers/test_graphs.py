@@ -15,11 +15,11 @@ from sklearn.utils import Bunch
 
 import apexrank_papers as papers
 from apexrank import datasets
-from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
 from apexrank.graph.power import Walk, hilbert_distance
 from apexrank.metrics import spearman_footrule
+from apexrank_papers.data import networks
 from apexrank_papers.graphs import linkfarm, rank_dependent, spam_labels, toys, trust
 from apexrank_papers.graphs import ratings as hidden
 from apexrank_papers.graphs.farms import RATIO, TOL, farmed_crawl, labelled_sample, webspam
@@ -627,7 +627,7 @@ def test_hidden_ratings_on_made_up_ratings(monkeypatch):
     seen, rest = (csr_array((coo.data[m], (coo.row[m], coo.col[m])), shape=A.shape) for m in (~last, last))
     asked = (rest != 0).sum(axis=0) > 0
     mean = seen.sum(axis=0) / np.maximum((seen != 0).sum(axis=0), 1)
-    found = result.table.filter(data="made (last 30%)", users="all", method="MeanRating, smoothing 0")["auc"]
+    found = result.table.filter(data="made (last 30%)", users="all", method="mean rating, smoothing 0")["auc"]
     assert found.item() == pytest.approx(roc_auc_score(rest.sum(axis=0)[asked] < 0, -mean[asked]))
 
 

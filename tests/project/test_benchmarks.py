@@ -184,7 +184,6 @@ def test_sizes_are_printed_for_both_packages(capsys):
 
 def test_guide_to_graphs_has_the_figures_of_the_benchmark():
     names = {
-        "TruncatedPageRank": "truncated",
         "NonBacktrackingRank": "non-backtracking",
         "LpqRank(2)": "L_2,2.4",
     }

@@ -16,30 +16,23 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import apexrank
 from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans
 from apexrank.graph import (
-    HITS,
     AntiTrustRank,
     ConcaveConvexRank,
     ConsensusRank,
     DemotedRank,
-    EigenvectorRank,
     FairnessGoodness,
     GraphRank,
     GuardedPageRank,
     InDegree,
-    KatzRank,
     LpqRank,
-    MeanRating,
-    ModifiedPageRank,
     NonBacktrackingRank,
     PageRank,
     RobustPageRank,
     SpamMassRank,
     TopMeanRank,
-    TruncatedPageRank,
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
-from apexrank.graph.spectral import WeightedRank
 from apexrank.penalties import ElasticNet, NonNegative, Ridge
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import (
@@ -80,7 +73,6 @@ BASES = {
     KernelFit,
     LinearBinaryRanker,
     LinearFit,
-    WeightedRank,
 }
 
 
@@ -211,21 +203,15 @@ TRANSFORMERS = [
 
 OF_GRAPHS = [
     InDegree(),
-    MeanRating(),
     FairnessGoodness(),
-    ModifiedPageRank(),
     PageRank(),
     LpqRank(),
     LpqRank(p=2),
     ConcaveConvexRank(),
     TopMeanRank(),
-    TruncatedPageRank(),
     GuardedPageRank(),
     NonBacktrackingRank(),
     RobustPageRank(),
-    HITS(),
-    KatzRank(),
-    EigenvectorRank(),
     TrustingTheFirst(),
     SpamMassOfOthersThanTheFirst(),
     DistrustingTheFirst(),

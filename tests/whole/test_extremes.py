@@ -27,13 +27,8 @@ from apexrank import (
 )
 from apexrank.errors import InputError
 from apexrank.graph import (
-    HITS,
     ConcaveConvexRank,
-    EigenvectorRank,
     FairnessGoodness,
-    KatzRank,
-    MeanRating,
-    ModifiedPageRank,
     RobustPageRank,
     TopMeanRank,
 )
@@ -567,14 +562,9 @@ GRAPH_RANKS = [
     TopMeanRank(),
     ConcaveConvexRank(),
     RobustPageRank(),
-    HITS(),
-    KatzRank(),
-    EigenvectorRank(),
     *(LpqRank(p) for p in (1, 1 + 1e-12, 2, 1e3, 1e6, np.inf)),
     LpqRank(8, 1.0),
-    MeanRating(),
     FairnessGoodness(),
-    ModifiedPageRank(),
     *(LpqRank(p, teleport="weak-links") for p in (1 + 1e-12, 2, 1e3, 1e6, np.inf)),
 ]
 

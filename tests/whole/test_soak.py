@@ -59,19 +59,13 @@ from apexrank.aggregation import LovaszAggregator
 from apexrank.cli.app import app
 from apexrank.errors import InputError
 from apexrank.graph import (
-    HITS,
     ConcaveConvexRank,
-    EigenvectorRank,
     FairnessGoodness,
     GuardedPageRank,
-    KatzRank,
-    MeanRating,
-    ModifiedPageRank,
     NonBacktrackingRank,
     RobustPageRank,
     SpamMassRank,
     TopMeanRank,
-    TruncatedPageRank,
 )
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
@@ -117,18 +111,12 @@ ESTIMATORS = {
     LpqRank: (LpqRank(2), (EDGES,)),
     InDegree: (InDegree(), (EDGES,)),
     TopMeanRank: (TopMeanRank(2), (EDGES,)),
-    TruncatedPageRank: (TruncatedPageRank(), (EDGES,)),
     GuardedPageRank: (GuardedPageRank(), (EDGES,)),
     NonBacktrackingRank: (NonBacktrackingRank(), (EDGES,)),
     RobustPageRank: (RobustPageRank(), (EDGES,)),
     SpamMassRank: (SpamMassRank(), (EDGES,), {"trusted": ["a"]}),
-    HITS: (HITS(), (EDGES,)),
-    KatzRank: (KatzRank(), (EDGES,)),
-    EigenvectorRank: (EigenvectorRank(), (EDGES,)),
     ConcaveConvexRank: (ConcaveConvexRank(), (EDGES,)),
-    MeanRating: (MeanRating(), (RATINGS,)),
     FairnessGoodness: (FairnessGoodness(), (RATINGS,)),
-    ModifiedPageRank: (ModifiedPageRank(), (RATINGS,)),
     TrustRank: (TrustRank(), (EDGES,), {"trusted": ["a"]}),
     AntiTrustRank: (AntiTrustRank(), (EDGES,), {"distrusted": ["d"]}),
     DemotedRank: (DemotedRank(), (EDGES,), {"trusted": ["a"], "distrusted": ["d"]}),

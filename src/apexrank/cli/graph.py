@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LINKS_SHOWN = 10
 _SHOWN_PARAMS = ("p", "ratio", "k", "min_links", "truncate", "cap", "beta", "damping", "smoothing")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
-_COLUMNS = ("trust", "distrust", "hubs", "pagerank", "absolute_mass")  # written if the rank has them
+_COLUMNS = ("trust", "distrust", "pagerank", "absolute_mass")  # written if the rank has them
 _ABOUT_SCORES = {
     "spam-mass": "score: minus the share of a vertex's PageRank that does not come from the trusted vertices, so -1 "
     "points to spam, 0 and above to good vertices; absolute_mass: that part of PageRank"
@@ -46,7 +46,7 @@ class Method(NamedTuple):
 
 _LABELLED = ("trusted", "distrusted")
 _OF_SHARDS = (
-    *("guarded", "pagerank", "truncated", "lpq", "top-mean", "katz", "indegree"),
+    *("guarded", "pagerank", "lpq", "top-mean", "indegree"),
     *("trustrank", "spam-mass", "anti-trustrank", "demoted"),
 )
 PLACES = ("inside", "outside", "weak-links")
@@ -63,16 +63,10 @@ METHODS = {
     "demoted": Method("DemotedRank", _LABELLED, _LABELLED, {"distrust": "direction"}),
     "guarded": Method("GuardedPageRank", ("teleport", "start", "explain")),
     "nonbacktracking": Method("NonBacktrackingRank", ("teleport", "explain")),
-    "truncated": Method("TruncatedPageRank", ("teleport", "start", "explain", "device")),
     "robust": Method("RobustPageRank", ("teleport", "start", "explain")),
     "spam-mass": Method("SpamMassRank", ("trusted",), ("trusted",)),
-    "hits": Method("HITS", ("start",)),
-    "katz": Method("KatzRank", ("start",)),
-    "eigenvector": Method("EigenvectorRank", ("start",)),
     "top-mean": Method("TopMeanRank", ("teleport", "start", "explain")),
     "fairness-goodness": Method("FairnessGoodness", ("signed", "explain"), ("signed",)),
-    "mean-rating": Method("MeanRating", ("signed",), ("signed",)),
-    "modified-pagerank": Method("ModifiedPageRank", ("teleport", "signed"), ("signed",)),
 }
 
 graph_app = typer.Typer(
@@ -104,13 +98,10 @@ class RankOptions:
     )
     k: int | None = opt.method("For top-mean: number of strongest links that count (default: 10).")
     truncate: int | None = opt.method(
-        "First steps of a walk that count nothing in truncated and nonbacktracking and little in guarded (default: 2)."
+        "First steps of a walk that count nothing in nonbacktracking and little in guarded (default: 2)."
     )
     cap: float | None = opt.method(
         "For robust: largest contribution of one vertex to another (default: 0.01)."
-    )
-    alpha: float | None = opt.method(
-        "For katz: factor of a link (default: 0.85 divided by a bound on the spectral radius)."
     )
     damping: float | None = opt.method(
         "Probability of following a link instead of restarting (default: 0.85)."
@@ -121,7 +112,7 @@ class RankOptions:
         choices=PLACES,
     )
     smoothing: float | None = opt.method(
-        "For fairness-goodness and mean-rating: neutral ratings added to those of each vertex (default: 2)."
+        "For fairness-goodness: neutral ratings added to those of each vertex (default: 2)."
     )
     tol: float | None = opt.method(
         "Largest error of the scores, in L1 norm; for fairness-goodness of each score (default: 1e-9; robust: 1e-3)."
@@ -180,7 +171,7 @@ class RankEngine(opt.Workers):
     """Device and worker options of a rank."""
 
     device: str | None = opt.method(
-        "Iterate on a PyTorch device such as cuda, for pagerank, truncated and lpq.", metavar="DEVICE"
+        "Iterate on a PyTorch device such as cuda, for pagerank and lpq.", metavar="DEVICE"
     )
     engine: str | None = opt.large(
         "For a graph in shards, as written by graph pack: read one shard after another (blocks, the default), or keep "

@@ -361,7 +361,7 @@ EdgePath = Annotated[
 # copied from apexrank.graph.formats, whose import would load scipy
 _FORMATS = (
     *("text", "jsonl", "parquet", "adjacency", "graphml", "gexf"),
-    *("gml", "pajek", "matrix-market", "npz", "webgraph"),
+    *("gml", "pajek", "matrix-market", "npz"),
 )
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from apexrank.datasets.letor import feature_names
-from apexrank.datasets.sources import finish
-from apexrank.errors import InputError
+from apexrank.errors import InputError, MissingExtraError
 
 _NAMES = ["amount", "unfamiliarity", "hour", "distance", "card_age", "merchant_risk"]
 
@@ -193,3 +192,21 @@ def make_letor_example(
         source="synthetic",
         DESCR=cleandoc(make_letor_example.__doc__ or ""),
     )
+
+
+def finish(bunch: Bunch, description: str | None, *, return_X_y: bool, as_frame: bool) -> Bunch:
+    """Add the description to a bunch and convert it to the requested format."""
+    bunch.DESCR = cleandoc(description or "")
+    if as_frame:
+        _to_pandas(bunch)
+    return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _to_pandas(bunch: Bunch) -> None:
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise MissingExtraError("`as_frame=True` needs pandas: pip install pandas") from None
+    bunch.data = pd.DataFrame(bunch.data, columns=bunch.feature_names)
+    bunch.target = pd.Series(bunch.target, name="target")
+    bunch.frame = bunch.data.assign(target=bunch.target)

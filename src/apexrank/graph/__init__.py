@@ -3,11 +3,10 @@
 - `ShardedGraph`, `open_shards`, `save_shards` and `pack_graph` for graphs larger than memory;
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
 - `PageRank` and `InDegree`; `GuardedPageRank`, which resists most link farms, `NonBacktrackingRank`;
-- baselines for comparison: `TruncatedPageRank`, `RobustPageRank`, `HITS`, `KatzRank`, `EigenvectorRank`, and the L_pq
-  family `LpqRank`, `TopMeanRank`, `ConcaveConvexRank`, which emphasises few strong links;
+- `RobustPageRank`, and `LpqRank`, `TopMeanRank`, `ConcaveConvexRank`, which emphasise few strong links;
 - `local_rank`, personalised PageRank computed in a neighbourhood;
 - with labels: `SpamMassRank`, `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
-- with negative links: `FairnessGoodness`, `MeanRating`, `ModifiedPageRank`;
+- with negative links: `FairnessGoodness`;
 - `ConsensusRank` for several layers;
 - `attack_ranks`, which measures how far link spam lifts vertices.
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from apexrank.graph.pagerank import GuardedPageRank as GuardedPageRank
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
-    from apexrank.graph.pagerank import TruncatedPageRank as TruncatedPageRank
     from apexrank.graph.reading import as_graph as as_graph
     from apexrank.graph.reading import to_device as to_device
     from apexrank.graph.robustness import AttackStudy as AttackStudy
@@ -49,11 +47,6 @@ if TYPE_CHECKING:
     from apexrank.graph.shards import open_shards as open_shards
     from apexrank.graph.shards import save_shards as save_shards
     from apexrank.graph.signed import FairnessGoodness as FairnessGoodness
-    from apexrank.graph.signed import MeanRating as MeanRating
-    from apexrank.graph.signed import ModifiedPageRank as ModifiedPageRank
-    from apexrank.graph.spectral import HITS as HITS
-    from apexrank.graph.spectral import EigenvectorRank as EigenvectorRank
-    from apexrank.graph.spectral import KatzRank as KatzRank
     from apexrank.graph.trust import AntiTrustRank as AntiTrustRank
     from apexrank.graph.trust import DemotedRank as DemotedRank
     from apexrank.graph.trust import TrustRank as TrustRank

@@ -34,7 +34,7 @@ from apexrank.graph.edges import (
     edges_of_arrays,
     plain_ids,
 )
-from apexrank.graph.formats import FORMATS, read_foreign, recognise, webgraph_base
+from apexrank.graph.formats import FORMATS, read_foreign, recognise
 from apexrank.kernels.edges import has_padded_number
 from apexrank.textfile import (
     DAMAGED,
@@ -130,8 +130,8 @@ def edges_of_file(
     """
     if format is not None:
         check_choice("format", format, FORMATS)
-    files: list[Any] = [base] if (base := webgraph_base(path, format)) else files_of_edges(path)
-    kind = format or ("webgraph" if base else recognise(files[0]))
+    files = files_of_edges(path)
+    kind = format or recognise(files[0])
     if kind not in _READERS and len(files) == 1:
         return replace(read_foreign(files[0], kind, source, target, weight), origin=str(path))
     tables = [*edge_tables(files, source, target, weight, format)]

@@ -25,7 +25,7 @@ from apexrank.errors import InputError
 from apexrank.graph import files, shards
 from apexrank.graph.edges import Column, as_weights, edges_of_arrays, plain_ids
 from apexrank.graph.files import TABLES, EdgeTable
-from apexrank.graph.formats import FORMATS, recognise, webgraph_base
+from apexrank.graph.formats import FORMATS, recognise
 from apexrank.graph.graph import check_rules, check_weights, merge_links, repeated_link
 from apexrank.graph.reading import as_graph
 from apexrank.graph.shards import (
@@ -137,7 +137,7 @@ def _is_foreign(path: str | Path, format: str | None) -> bool:
     """Return whether a path is a graph in a format other than an edge table."""
     if format is not None or str(path) == "-":
         return format is not None and format not in TABLES
-    return webgraph_base(path) is not None or (Path(path).is_file() and recognise(Path(path)) not in TABLES)
+    return Path(path).is_file() and recognise(Path(path)) not in TABLES
 
 
 @dataclass

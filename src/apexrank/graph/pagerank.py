@@ -1,4 +1,4 @@
-"""PageRank, truncated PageRank, PageRank guarded against link farms, and in-degree."""
+"""PageRank, PageRank guarded against link farms, and in-degree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apexrank.graph.base import (
     teleport_vectors,
 )
 from apexrank.graph.graph import Graph, SignedGraph
-from apexrank.graph.power import Fixpoint, Linear, TruncatedWalk, Walk, total
+from apexrank.graph.power import Fixpoint, Linear, Walk, total
 from apexrank.validation import check_between, check_count, check_finite
 
 
@@ -62,48 +62,6 @@ class PageRank(IteratedRank):
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         return Walk(graph, Linear(), self.damping, teleport)
-
-
-@dataclass(eq=False, repr=False)
-class TruncatedPageRank(IteratedRank):
-    """PageRank without walks of fewer than ``truncate`` links (Becchetti et al., 2008).
-
-    A booster that links to its target contributes nothing at ``truncate=2``: only mass from further away counts. A farm
-    whose target links back to the boosters keeps its gain, because walks go back and forth.
-
-    Parameters
-    ----------
-    truncate : int
-        Length of the shortest walks that count; 0 is PageRank. In the paper, walks of *more* than T links count:
-        its T is ``truncate − 1``.
-    damping, tol, max_iter, warm_start, verbose, callback
-        As in :class:`PageRank`.
-
-    Attributes
-    ----------
-    scores_ : array of shape (n_vertices,)
-        Scores, summing to 1; 0 for vertices that no walk of this length reaches.
-    names_, ranking_, error_bound_, converged_, n_iter_, history_
-        As in :class:`PageRank`.
-
-    Examples
-    --------
-    >>> from apexrank.graph.pagerank import PageRank, TruncatedPageRank
-    >>> links = (["hub", "a", "b", *"stuvwxyz"], ["a", "b", "hub", *["farm"] * 8])
-    >>> PageRank().fit(links).ranking_[0], TruncatedPageRank().fit(links).ranking_[:4].tolist()
-    ('farm', ['a', 'b', 'hub', 'farm'])
-    """
-
-    truncate: int = 2
-    _: KW_ONLY
-    damping: float = 0.85
-
-    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
-        check_count("truncate", self.truncate, 0)
-        return TruncatedWalk(graph, self.damping, teleport, self.truncate)
-
-    def explained(self, vertex: Any) -> tuple[str, str]:
-        return "the score", start_of_walks(self.truncate)
 
 
 @dataclass(eq=False, repr=False)
@@ -175,7 +133,7 @@ class SpreadWalk(Walk):
         starts = early * teleport + (1 - early) * late
         if not starts.any(axis=0).all():
             starts = teleport  # there are no walks of that length
-        self.teleport = self.fresh = starts / total(starts)
+        self.teleport = starts / total(starts)
         self.inflow = Linear().on(self.links, self.rate, self.teleport)
 
     def held(self, r: np.ndarray) -> Any:

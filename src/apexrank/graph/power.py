@@ -102,7 +102,7 @@ class Walk:
         self, graph: Graph, map: Map, damping: float, teleport: np.ndarray, *, outside: bool = False
     ) -> None:
         self.graph, self.map, self.damping, self.outside = graph, map, damping, outside
-        self.teleport = self.fresh = teleport
+        self.teleport = teleport
         self._dangling = np.flatnonzero(graph.dangling)
         self.links, self.rate = shared_links(graph)
         if teleport.ndim > 1:
@@ -149,7 +149,7 @@ class Walk:
     @property
     def fits_device(self) -> bool:
         """Return whether the step uses only operations available for tensors and links on a device."""
-        return type(self) in (Walk, TruncatedWalk) and getattr(self.map, "takes_tensors", False)
+        return type(self) is Walk and getattr(self.map, "takes_tensors", False)
 
     def on_device(self, graph: DeviceGraph) -> Self:
         """Return the same walk with links and vectors on a device; its step takes tensors."""
@@ -170,28 +170,9 @@ class Walk:
         a = self.damping
         sources, weights = self.graph.links_into(vertex)
         flow = a * r[sources] * (weights / self.graph.out_weight[sources])
-        flows = np.append(flow, self.fresh[vertex] * (1 - a) + self.teleport[vertex] * a * self.held(r))
+        flows = np.append(flow, self.teleport[vertex] * ((1 - a) + a * self.held(r)))
         terms = self.map.terms(flows)
         return sources, flows, terms / (terms.sum() or 1.0)
-
-
-class TruncatedWalk(Walk):
-    """Linear walk without its first steps; its fixed point is the sum of ``(αP)^t v`` over t >= ``truncate``.
-
-    This sum is PageRank started from ``P^truncate v`` instead of v, so the step contracts as that of PageRank does. The
-    rank of dangling vertices is still redistributed by v.
-    """
-
-    def __init__(self, graph: Graph, damping: float, teleport: np.ndarray, truncate: int) -> None:
-        super().__init__(graph, Linear(), damping, teleport)
-        with Walk(graph, Linear(), 1.0, teleport) as undamped:
-            for _ in range(truncate):
-                self.fresh = undamped.step(self.fresh)
-        self.rounding *= 1 + truncate
-
-    def step(self, r: np.ndarray) -> np.ndarray:
-        new = self.inflow(r, self.damping * self.held(r)) + (1 - self.damping) * self.fresh
-        return new / total(new)
 
 
 def total(x: np.ndarray) -> Any:

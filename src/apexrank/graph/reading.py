@@ -56,8 +56,8 @@ def as_graph(
         - the path of a file of edges: CSV, TSV, white-space separated (as SNAP has them), JSON lines or Parquet (see
           :func:`apexrank.graph.files.edges_of_file`), a folder or pattern (``parts/*.csv``) of such files, ``-`` for
           standard input; or of a graph: GraphML, GEXF and GML (which need networkx), Pajek, Matrix Market (vertices
-          are named from 1, as in the file), scipy's ``.npz``, WebGraph's BVGraph, an adjacency list; or of a folder
-          of shards, which is opened as a :class:`ShardedGraph`.
+          are named from 1, as in the file), scipy's ``.npz``, an adjacency list; or of a folder of shards, which is
+          opened as a :class:`ShardedGraph`.
     directed : bool, optional
         False: every edge is a link in both directions, a self-loop one link. By default the value of networkx or
         igraph, else True. A symmetric matrix already holds both directions, and ``directed=False`` does not change it.
@@ -76,10 +76,9 @@ def as_graph(
         Return a :class:`SignedGraph`: links of positive weight, and links of negative weight with their absolute
         values. A pair with edges of both signs is linked in both.
     format : str, optional
-        Format of a file, one of text, jsonl, parquet, adjacency, graphml, gexf, gml, pajek, matrix-market, npz and
-        webgraph; by default detected from its content and name. An adjacency list (``a b c`` is a link from a to b and
-        one from a to c) looks like an edge list, so it must be specified here unless the file name ends in
-        ``.adjlist``.
+        Format of a file, one of text, jsonl, parquet, adjacency, graphml, gexf, gml, pajek, matrix-market and npz; by
+        default detected from its content and name. An adjacency list (``a b c`` is a link from a to b and one from a
+        to c) looks like an edge list, so it must be specified here unless the file name ends in ``.adjlist``.
 
     Returns
     -------
@@ -204,10 +203,9 @@ def to_device(
 ) -> DeviceGraph | SignedGraph:
     """Copy the links of a graph to a device, where PageRank and L_pq ranks then iterate; needs PyTorch.
 
-    `PageRank`, `TruncatedPageRank` and `LpqRank` (without weak links, and with a ratio above 1 or p = 1) keep links and
-    vectors on the device and return the scores as NumPy arrays, with the same error bounds. Other ranks, and the
-    propagation of labels, use the links on the host. CUDA devices with Triton use a custom kernel, all others PyTorch
-    operations.
+    `PageRank` and `LpqRank` (without weak links, and with a ratio above 1 or p = 1) keep links and vectors on the
+    device and return the scores as NumPy arrays, with the same error bounds. Other ranks, and the propagation of
+    labels, use the links on the host. CUDA devices with Triton use a custom kernel, all others PyTorch operations.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from apexrank.graph.graph import Graph
 from apexrank.graph.lpq import LpqRank
 from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
-from apexrank.graph.pagerank import GuardedPageRank, InDegree, PageRank, TruncatedPageRank
+from apexrank.graph.pagerank import GuardedPageRank, InDegree, PageRank
 from apexrank.graph.reading import as_graph
 from apexrank.metrics.permutation import spearman_footrule
 from apexrank.metrics.precision import spam_mass, spam_met
@@ -49,7 +49,6 @@ def default_ranks() -> dict[str, GraphRank]:
         "InDegree": InDegree(),
         BASELINE: PageRank(tol=1e-7),
         "L_2,2.4": LpqRank(2, tol=1e-7),
-        "truncated": TruncatedPageRank(tol=1e-7),
         "non-backtracking": NonBacktrackingRank(tol=1e-7),
         "guarded": GuardedPageRank(tol=1e-7),
     }

@@ -36,8 +36,7 @@ _NAME_FILES = (None, "names.npy", "names.parquet")
 # attributes of a Graph that the ranks below do not need
 _IN_MEMORY = ("_links", "indptr", "indices", "weights", "reversed", "to_scipy", "summary", "nbytes")
 RANKS_OF_SHARDS = (
-    "PageRank, GuardedPageRank, TruncatedPageRank, LpqRank, TopMeanRank, ConcaveConvexRank, TrustRank, SpamMassRank, "
-    "KatzRank and InDegree"
+    "PageRank, GuardedPageRank, LpqRank, TopMeanRank, ConcaveConvexRank, TrustRank, SpamMassRank and InDegree"
 )
 Engine = Literal["blocks", "dask"]
 _COPY = "copy the folder again, or pack the edges again"

@@ -16,12 +16,12 @@ import polars as pl
 from scipy.sparse import csr_array, diags_array
 from scipy.stats import rankdata
 
-from apexrank.datasets.networks import load_bitcoin_otc, load_wiki_vote
-from apexrank.datasets.sources import data_path
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank, PageRank, as_layers
 from apexrank.plot.style import line_style
 from apexrank_papers.consensus import data
+from apexrank_papers.data.networks import load_bitcoin_otc, load_wiki_vote
+from apexrank_papers.data.sources import data_path
 from apexrank_papers.result import (
     Figure,
     Result,

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
-from apexrank.datasets.networks import load_bitcoin_otc
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank, Layers, PageRank, as_layers
 from apexrank_papers.consensus.data import common_top
+from apexrank_papers.data.networks import load_bitcoin_otc
 from apexrank_papers.result import Result, Verdict, question, text_view, tidy
 from apexrank_papers.splits import mean_verdict, spread
 

@@ -14,12 +14,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from apexrank.datasets.crawl import make_crawl, plant_farms
-from apexrank.datasets.networks import load_cnr_2000
-from apexrank.datasets.sources import data_path
-from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError
 from apexrank.graph import Graph, as_graph
 from apexrank.graph.neighbourhood import on_closed_cycle
+from apexrank_papers.data.networks import load_cnr_2000
+from apexrank_papers.data.sources import data_path
+from apexrank_papers.data.webspam import load_webspam
 
 USUAL = "cnr-2000"  # the crawl of the recorded verdicts
 CRAWLS = ("auto", USUAL, "synthetic")

@@ -25,13 +25,13 @@ from apexrank.graph import (
     LpqRank,
     NonBacktrackingRank,
     PageRank,
-    TruncatedPageRank,
 )
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Walk, iterate, no_bound
 from apexrank.metrics import spam_mass, spam_met
 from apexrank.plot import CumulativeSpamDisplay
 from apexrank.plot.style import curve_style, legend, line_style
+from apexrank_papers.graphs.baselines import TruncatedPageRank
 from apexrank_papers.graphs.farms import CRAWLS, DAMPING, RATIO, TOL, USUAL, Web, farmed_crawl
 from apexrank_papers.result import (
     Figure,

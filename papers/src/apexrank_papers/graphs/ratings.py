@@ -18,13 +18,12 @@ from apexrank.graph import (
     FairnessGoodness,
     InDegree,
     LpqRank,
-    MeanRating,
-    ModifiedPageRank,
     SignedGraph,
     as_graph,
 )
 from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.metrics import auc
+from apexrank_papers.graphs.baselines import mean_rating, modified_pagerank
 from apexrank_papers.graphs.trust import LOADERS
 from apexrank_papers.result import Result, Verdict, question, text_view
 from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
@@ -99,8 +98,8 @@ def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int 
     notes += [
         f"Mean ± standard error over {repeats} draws; the last ratings in time are one split. All: users with "
         "hidden ratings; rated: those of them who have visible ones too. Users without visible ratings score 0 in "
-        "InDegree, MeanRating and FairnessGoodness. DemotedRank starts from the visible ratings that users received.",
-        "Smoothing 2 of MeanRating and FairnessGoodness was chosen on draws 100 to 102 of epinions.",
+        "InDegree, the mean rating and FairnessGoodness. DemotedRank starts from the visible ratings of users.",
+        "Smoothing 2 of the mean rating and FairnessGoodness was chosen on draws 100 to 102 of epinions.",
     ]
     return Result(table, view, verdicts, notes=notes)
 
@@ -113,10 +112,10 @@ def _ranks(graph: SignedGraph) -> Iterator[tuple[str, np.ndarray]]:
     for way in ("against", "along"):
         rank = DemotedRank(tol=TOL, direction=way)
         yield f"DemotedRank, {way} the links", rank.fit(graph.positive, **seeds).scores_
-    yield "ModifiedPageRank", ModifiedPageRank(tol=TOL).fit(graph).scores_
+    yield "modified PageRank", modified_pagerank(graph, TOL)
     yield "InDegree (net)", InDegree().fit(graph).scores_
     for smoothing in (0, 2):
-        yield f"MeanRating, smoothing {smoothing}", MeanRating(smoothing).fit(graph).scores_
+        yield f"mean rating, smoothing {smoothing}", mean_rating(graph, smoothing)
         yield f"FairnessGoodness, smoothing {smoothing}", FairnessGoodness(smoothing).fit(graph).scores_
 
 
@@ -130,9 +129,9 @@ def _aucs(made: Split) -> dict[tuple[str, str], float]:
 
 
 def _verdicts(data: str, measured: list[dict[tuple[str, str], float]]) -> Iterator[Verdict]:
-    best, plain = "FairnessGoodness, smoothing 2", "MeanRating, smoothing 0"
+    best, plain = "FairnessGoodness, smoothing 2", "mean rating, smoothing 0"
     published, demoted = "FairnessGoodness, smoothing 0", "DemotedRank, along the links"
-    for other in ("LpqRank", demoted, plain, published, "MeanRating, smoothing 2", "InDegree (net)"):
+    for other in ("LpqRank", demoted, plain, published, "mean rating, smoothing 2", "InDegree (net)"):
         gaps = np.array([each[USERS[0], best] - each[USERS[0], other] for each in measured])
         yield mean_verdict(
             f"{data}: {best} is better than {other}", gaps, "difference of AUC {}", judge=question

@@ -1,6 +1,6 @@
 """Toy graphs that show the effect of p (Acharyya 2013, Figures 6.2 and 6.3).
 
-The pictures are lost. The graphs follow the text (see `apexrank.datasets.networks.toy_graph_1` and ``toy_graph_2``),
+The pictures are lost. The graphs follow the text (see `apexrank_papers.data.networks.toy_graph_1` and ``toy_graph_2``),
 which gives orders but no scores; the orders are checked. A third graph is ours: the legitimate pages of Figure 6.3 and
 two pages that link to each other.
 """
@@ -16,9 +16,9 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
-from apexrank.datasets.networks import toy_graph_1, toy_graph_2
 from apexrank.graph import LpqRank, PageRank
 from apexrank.plot.style import light, line_style
+from apexrank_papers.data.networks import toy_graph_1, toy_graph_2
 from apexrank_papers.result import Figure, Result, Verdict, claim, panels, text_view
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
-from apexrank.datasets.networks import load_bitcoin_otc, load_epinions
 from apexrank.errors import InputError
 from apexrank.graph import (
     AntiTrustRank,
@@ -28,6 +27,7 @@ from apexrank.graph import (
 )
 from apexrank.metrics import auc
 from apexrank.plot.style import COLOURS, light
+from apexrank_papers.data.networks import load_bitcoin_otc, load_epinions
 from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample, webspam
 from apexrank_papers.result import Figure, Result, Verdict, panels, question, text_view, tidy
 from apexrank_papers.splits import check_repeated, mean_verdict, spread

@@ -27,7 +27,6 @@ from scipy.special import logsumexp
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from apexrank.datasets.uci import load_magic, load_pima
 from apexrank.metrics import auc, partial_auc, tpr_at_fpr
 from apexrank.objectives import Push
 from apexrank.objectives.base import Objective
@@ -35,6 +34,7 @@ from apexrank.plot.style import curve_style, light
 from apexrank.problem import Problem
 from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
+from apexrank_papers.data.uci import load_magic, load_pima
 from apexrank_papers.push.fitting import threshold_features, unit_range
 from apexrank_papers.push.roc import first_six_features
 from apexrank_papers.result import Figure, Result, Verdict, claim, panels, question

@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from apexrank.datasets.uci import load_magic
 from apexrank.metrics import auc, partial_auc
 from apexrank.rankers import PNormPush
+from apexrank_papers.data.uci import load_magic
 from apexrank_papers.push.fitting import unit_range
 from apexrank_papers.result import Result, Verdict, question, text_view, tidy
 from apexrank_papers.splits import mean_over_splits, mean_verdict, over_splits, spread

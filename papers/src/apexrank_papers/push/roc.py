@@ -24,9 +24,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 import apexrank_papers as papers
-from apexrank.datasets.uci import load_housing, load_magic, load_pima, load_tic_tac_toe, load_wdbc
 from apexrank.metrics import auc, partial_auc, r_max
 from apexrank.plot import RocTopDisplay
+from apexrank_papers.data.uci import load_housing, load_magic, load_pima, load_tic_tac_toe, load_wdbc
 from apexrank_papers.push.fitting import COLUMNS, fitted, threshold_features, unit_range
 from apexrank_papers.push.tables import last_five_features
 from apexrank_papers.result import Figure, Result, Verdict, panels, text_view, tidy

@@ -38,8 +38,8 @@ import polars as pl
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from sklearn.utils import Bunch
 
-from apexrank.datasets.uci import load_housing, load_ionosphere, load_magic
 from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, push_dcg
+from apexrank_papers.data.uci import load_housing, load_ionosphere, load_magic
 from apexrank_papers.printed import like_printed, power_of_ten, printed_table
 from apexrank_papers.push.fitting import COLUMNS, fitted, unit_range
 from apexrank_papers.result import Result, Verdict, tidy

@@ -10,11 +10,11 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from apexrank.datasets.uci import load_magic
 from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, partial_auc, precision_at, push_dcg
 from apexrank.plot import PTradeoffDisplay
 from apexrank.plot.style import legend, line_style
 from apexrank.rankers import CollapsedWarning, IRPush, PNormPush
+from apexrank_papers.data.uci import load_magic
 from apexrank_papers.push.bounds import log_covering_linear, negatives_needed, positives_needed
 from apexrank_papers.push.fitting import unit_range
 from apexrank_papers.push.tables import one_draw

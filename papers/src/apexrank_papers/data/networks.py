@@ -12,15 +12,15 @@ import io
 import re
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, load_npz
+from scipy.sparse import csr_array
 from sklearn.utils import Bunch
 
-from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.errors import InputError, MissingDataError, one_line
-from apexrank.textfile import File, any_content, read_text, reading, unpacked, unpacked_limit
+from apexrank.errors import InputError, MissingDataError
+from apexrank.graph.formats import read_npz
+from apexrank.textfile import read_text
+from apexrank_papers.data.sources import DATA_VARIABLE, data_path
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"
 _NODE = re.compile(r'node\s*\[\s*id (\d+)\s+label "([^"]*)"\s+value ([01])\s+source "([^"]*)"\s*\]')
@@ -48,7 +48,7 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.datasets.networks import load_cnr_2000
+    >>> from apexrank_papers.data.networks import load_cnr_2000
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "crawl.npz"
     ...     np.savez(file, indptr=[0, 2, 2, 3], indices=[1, 2, 0], shape=[3, 3])
@@ -89,7 +89,7 @@ def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.datasets.networks import load_bitcoin_otc
+    >>> from apexrank_papers.data.networks import load_bitcoin_otc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "ratings.csv"
     ...     _ = file.write_text("6,2,4,1289241911.7\n2,5,-10,1289241941.5\n")
@@ -123,7 +123,7 @@ def load_epinions(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.datasets.networks import load_epinions
+    >>> from apexrank_papers.data.networks import load_epinions
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "trust.txt"
     ...     _ = file.write_text("# FromNodeId ToNodeId Sign\n0 1 -1\n1 4 1\n")
@@ -155,7 +155,7 @@ def load_wiki_vote(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.datasets.networks import load_wiki_vote
+    >>> from apexrank_papers.data.networks import load_wiki_vote
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "votes.txt"
     ...     _ = file.write_text("# FromNodeId ToNodeId\n30 1412\n3 30\n")
@@ -189,7 +189,7 @@ def load_polblogs(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.datasets.networks import load_polblogs
+    >>> from apexrank_papers.data.networks import load_polblogs
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "blogs.gml"
     ...     nodes = [f'node [ id {i} label "b{i}.org" value {i - 1} source "me" ]' for i in (1, 2)]
@@ -239,7 +239,7 @@ def toy_graph_1() -> Bunch:
 
     Examples
     --------
-    >>> from apexrank.datasets.networks import toy_graph_1
+    >>> from apexrank_papers.data.networks import toy_graph_1
     >>> toy_graph_1().adjacency.toarray()[3:, :3]
     array([[1, 0, 0],
            [1, 1, 0],
@@ -270,7 +270,7 @@ def toy_graph_2() -> Bunch:
 
     Examples
     --------
-    >>> from apexrank.datasets.networks import toy_graph_2
+    >>> from apexrank_papers.data.networks import toy_graph_2
     >>> toy = toy_graph_2()
     >>> toy.names[toy.spam].tolist(), toy.adjacency.sum(axis=1).tolist()
     ([6, 7, 8, 9], [4, 1, 1, 1, 2, 3, 1, 1, 1])
@@ -353,25 +353,3 @@ def _csr(source: np.ndarray, target: np.ndarray, weights: np.ndarray, n: int) ->
     order = np.lexsort((target, source))
     indptr = np.searchsorted(source[order], np.arange(n + 1)).astype(np.int32)
     return csr_array((weights[order], target[order].astype(np.int32), indptr), shape=(n, n))
-
-
-def read_npz(file: File) -> Any:
-    """Read a matrix written by scipy.sparse.save_npz, or the arrays indptr, indices, shape and maybe data of a CSR."""
-    with reading(file):
-        content = unpacked(file, any_content)
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
-                raise InputError("it unpacks to far more than its size suggests")
-            if "format" in arrays:
-                return load_npz(io.BytesIO(content))
-            indices, indptr, shape = (arrays[key] for key in ("indices", "indptr", "shape"))
-            data = arrays["data"] if "data" in arrays else np.ones(len(indices), dtype=bool)
-        matrix = csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        matrix.check_format(full_check=True)
-    except Exception as error:  # damaged files raise many kinds of errors
-        raise InputError(
-            f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix "
-            f"({one_line(str(error))})"
-        ) from None
-    return matrix

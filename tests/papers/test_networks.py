@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apexrank.datasets import networks
 from apexrank.errors import InputError
+from apexrank_papers.data import networks
 
 DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_files = pytest.mark.skipif(
