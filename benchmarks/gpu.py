@@ -1,4 +1,4 @@
-"""Pushes, retargeting and graph ranks on a CUDA device beside the device's copy bandwidth, and whole fits.
+"""Pushes and graph ranks on a CUDA device beside the device's copy bandwidth, and whole fits.
 
 ``python -m benchmarks gpu``, or ``python benchmarks/gpu.py --json OUT`` on a machine without numba: the device path
 calls no numba kernel, so a stand-in that compiles nothing is enough to import the package.
@@ -403,62 +403,6 @@ def graph_rows(n: int = 5_000_000, m: int = 100_000_000) -> list[dict]:
     return rows
 
 
-def objective_rows(X, per_list: int = 100) -> list[dict]:
-    """Value and gradient of objectives of all scores, on the device; X is read twice."""
-    import torch
-
-    from apexrank.objectives import Push, Retarget
-    from apexrank.problem.device import DeviceDesign, pulled_back, scores_on_device
-
-    bandwidth, size = copy_bandwidth(X), 2 * X.numel() * X.element_size()
-    n, d = X.shape
-    w = np.random.default_rng(0).standard_normal(d) / d**0.5
-    s = scores_on_device(X, w).cpu().numpy()
-    noisy = 2 * s + np.random.default_rng(1).gumbel(size=n)
-    grade = np.digitize(noisy, np.quantile(noisy[:100_000], [0.5, 0.75, 0.9, 0.97]))
-    groups = np.arange(n) // per_list
-    objectives = {
-        "retargeting, squared": lambda: Retarget(grade, groups=groups),
-        "retargeting, kl": lambda: Retarget(grade, groups=groups, divergence="kl", joint_convexity=True),
-        "logistic push, p = 4": lambda: Push(noisy > np.quantile(noisy[:100_000], 0.99), loss="logistic"),
-    }
-    design = DeviceDesign(X)
-    r = torch.rand(n, device="cuda", dtype=torch.float64)
-    passes = {
-        "scores": lambda: scores_on_device(X, w),
-        "pull back": lambda: pulled_back(X, r),
-    }
-    rows = [
-        {
-            "pass": name,
-            "ms": 1e3 * (t := device_seconds(work, 10)),
-            "share of copy bandwidth": size / 2 / t / bandwidth,
-        }
-        for name, work in passes.items()
-    ]
-    for name, make in objectives.items():
-        start = time.perf_counter()
-        objective = make()
-        made = time.perf_counter() - start
-        there = design._moved_objective(objective)
-        scores = scores_on_device(X, 1.5 * w)
-        seconds = wall_seconds(lambda o=objective: design.evaluate(o, 1.5 * w), 10)
-        inner = device_seconds(lambda there=there, scores=scores: there.value_and_grad(scores), 10)
-        again = [design.evaluate(objective, 1.5 * w)[1] for _ in range(2)]
-        rows.append(
-            {
-                "objective": name,
-                "shape": [n, d],
-                "value and gradient, wall (ms)": 1e3 * seconds,
-                "share of copy bandwidth": size / seconds / bandwidth,
-                "of it the objective of scores (ms)": 1e3 * inner,
-                "objective made on the host (s)": made,
-                "same bits again": bool((again[0] == again[1]).all()),
-            }
-        )
-    return rows
-
-
 def machine() -> dict:
     import sklearn
     import torch
@@ -507,7 +451,6 @@ def main(
             n, d, dtype, tune=not quick and n == rows
         )
     parts["graphs"] = graph_rows
-    parts["objectives of scores"] = lambda: objective_rows(make_data(rows, 128)[0])
     chosen = {name: part for name, part in parts.items() if not only or any(word in name for word in only)}
     for name, part in chosen.items():
         try:
