@@ -23,11 +23,9 @@ OPTIONAL = {
     "torch": [
         "src/apexrank/integrations/torch.py",
         "src/apexrank/problem/device.py",
-        "src/apexrank/graph/device.py",
         "docs/guide/gpu.md",
     ]
 }
-EXAMPLES = {"apexrank.graph.reading.to_device": "torch"}  # single ones, in modules that have others
 MISSING = [name for name in OPTIONAL if find_spec(name) is None]
 collect_ignore_glob = [path for name in MISSING for path in OPTIONAL[name]]
 
@@ -39,12 +37,10 @@ def pytest_report_header() -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m leaves any out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the papers' experiments in the long tier, and skip examples of packages that are missing."""
+    """Put the papers' experiments in the long tier."""
     for item in items:
         if {"apexrank_papers", "papers"} & {*item.path.parts}:
             item.add_marker("slow")
-        if EXAMPLES.get(item.name) in MISSING:
-            item.add_marker(pytest.mark.skip(reason=f"{EXAMPLES[item.name]} is not installed"))
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -1,4 +1,4 @@
-"""Pushes, retargeting and graph ranks on a CUDA device beside the device's copy bandwidth, and whole fits.
+"""Pushes on a CUDA device beside the device's copy bandwidth, and whole fits.
 
 ``python -m benchmarks gpu``, or ``python benchmarks/gpu.py --json OUT`` on a machine without numba: the device path
 calls no numba kernel, so a stand-in that compiles nothing is enough to import the package.
@@ -297,168 +297,6 @@ def torch_losses(has_numba: bool) -> list[dict]:
     return rows
 
 
-def make_graph(n: int, m: int, packed: bool = False, seed: int = 0):
-    """In-links of a directed graph drawn on the device, both degrees by power laws (exponents 2.3 in, 2.7 out).
-
-    Vertices are in random order; ``packed`` leaves those of many out-links side by side. Repeated links are not merged.
-    """
-    import torch
-
-    generator = torch.Generator("cuda").manual_seed(seed)
-
-    def ends(exponent: float, mixed: bool):
-        u = torch.rand(m, generator=generator, device="cuda", dtype=torch.float64)
-        vertex = (n * u**exponent).long().clamp(max=n - 1)
-        return torch.randperm(n, generator=generator, device="cuda")[vertex] if mixed else vertex
-
-    sources, targets = ends(2.5, not packed), ends(4.0, True)
-    order = torch.argsort(targets * n + sources)  # as in a Graph
-    indptr = torch.zeros(n + 1, dtype=torch.int64, device="cuda")
-    indptr[1:] = torch.cumsum(torch.bincount(targets, minlength=n), 0)
-    return indptr, sources[order].int()
-
-
-def links_row(indptr, indices, dtype: str, columns: int, bandwidth: float) -> dict:
-    """Time of the sums over in-links, beside PyTorch's (cuSPARSE).
-
-    Bytes are an index and a gathered number per link and column, and the vector written.
-    """
-    import torch
-
-    from apexrank.kernels.device_links import DeviceLinks
-
-    kind, n = getattr(torch, dtype), len(indptr) - 1
-    links = DeviceLinks(indptr, indices, None, kind)
-    x = torch.rand((n, columns), device="cuda", dtype=kind)
-    x = x[:, 0].contiguous() if columns == 1 else x
-    ours = device_seconds(lambda: links.sums(x), 10)
-    matrix = torch.sparse_csr_tensor(
-        indptr.int(), indices, torch.ones(len(indices), dtype=kind, device="cuda")
-    )
-    theirs = device_seconds(lambda: matrix @ x, 5)
-    wanted, found = matrix.double() @ x.double(), links.sums(x).double()
-    size = x.element_size() * columns
-    moved = len(indices) * (4 + size) + n * size
-    return {
-        "links": len(indices),
-        "vertices": n,
-        "precision": dtype,
-        "columns": columns,
-        "ms": 1e3 * ours,
-        "share of copy bandwidth": moved / ours / bandwidth,
-        "share, the vector counted once": (4 * len(indices) + 2 * n * size) / ours / bandwidth,
-        "torch.sparse (ms)": 1e3 * theirs,
-        "times as fast": theirs / ours,
-        "storage per link (bytes)": sum(level.indices.numel() for level in links.levels) * 4 / len(indices),
-        "levels": len(links.levels),
-        "largest relative error": float(((found - wanted).abs() / wanted.clamp(min=1e-300)).max()),
-    }
-
-
-def graph_rows(n: int = 5_000_000, m: int = 100_000_000) -> list[dict]:
-    """Sums over links, steps of PageRank and L_pq with 1 and 8 teleport vectors, and a whole PageRank."""
-    import torch
-
-    from apexrank.graph import Graph, LpqRank, PageRank, to_device
-
-    bandwidth = copy_bandwidth(torch.rand(2**29, device="cuda"))
-    packed = make_graph(n, m, packed=True)
-    rows = [
-        {"graph": "hubs side by side", **links_row(*packed, "float64", columns, bandwidth)}
-        for columns in (1, 8)
-    ]
-    del packed
-    indptr, indices = make_graph(n, m)
-    for dtype in ("float64", "float32"):
-        rows += [links_row(indptr, indices, dtype, columns, bandwidth) for columns in (1, 8)]
-    out = torch.bincount(indices, minlength=n).double().cpu().numpy()
-    graph = Graph(indptr.cpu().numpy(), indices.cpu().numpy(), None, out)
-    del indptr, indices
-    for dtype in ("float64", "float32"):
-        start = time.perf_counter()
-        there = to_device(graph, "cuda", dtype)
-        torch.cuda.synchronize()
-        copied = time.perf_counter() - start
-        for rank in (PageRank(), LpqRank(p=2, ratio=1.2)):
-            for columns in (1, 8):
-                teleport = np.random.default_rng(0).random((n, columns))
-                teleport = (teleport / teleport.sum(axis=0)).squeeze()
-                walk = rank._walk(there, teleport).on_device(there)
-                r = walk.step(walk.teleport)
-                seconds = device_seconds(lambda walk=walk, r=r: walk.step(r), 10)
-                size = r.element_size() * columns
-                rows.append(
-                    {
-                        "step of": str(rank),
-                        "precision": dtype,
-                        "teleport vectors": columns,
-                        "ms": 1e3 * seconds,
-                        "share of copy bandwidth": (m * (4 + size) + 2 * n * size) / seconds / bandwidth,
-                    }
-                )
-        ranks = PageRank(tol=1e-9 if dtype == "float64" else 1e-4)
-        fit = wall_seconds(lambda there=there, ranks=ranks: ranks.fit(there), 2)
-        found = {"fit of": str(ranks), "precision": dtype, "fit (s)": fit, "steps": ranks.n_iter_}
-        rows.append(found | {"error bound": ranks.error_bound_, "links to the device (s)": copied})
-    return rows
-
-
-def objective_rows(X, per_list: int = 100) -> list[dict]:
-    """Value and gradient of objectives of all scores, on the device; X is read twice."""
-    import torch
-
-    from apexrank.objectives import Push, Retarget
-    from apexrank.problem.device import DeviceDesign, pulled_back, scores_on_device
-
-    bandwidth, size = copy_bandwidth(X), 2 * X.numel() * X.element_size()
-    n, d = X.shape
-    w = np.random.default_rng(0).standard_normal(d) / d**0.5
-    s = scores_on_device(X, w).cpu().numpy()
-    noisy = 2 * s + np.random.default_rng(1).gumbel(size=n)
-    grade = np.digitize(noisy, np.quantile(noisy[:100_000], [0.5, 0.75, 0.9, 0.97]))
-    groups = np.arange(n) // per_list
-    objectives = {
-        "retargeting, squared": lambda: Retarget(grade, groups=groups),
-        "retargeting, kl": lambda: Retarget(grade, groups=groups, divergence="kl", joint_convexity=True),
-        "logistic push, p = 4": lambda: Push(noisy > np.quantile(noisy[:100_000], 0.99), loss="logistic"),
-    }
-    design = DeviceDesign(X)
-    r = torch.rand(n, device="cuda", dtype=torch.float64)
-    passes = {
-        "scores": lambda: scores_on_device(X, w),
-        "pull back": lambda: pulled_back(X, r),
-    }
-    rows = [
-        {
-            "pass": name,
-            "ms": 1e3 * (t := device_seconds(work, 10)),
-            "share of copy bandwidth": size / 2 / t / bandwidth,
-        }
-        for name, work in passes.items()
-    ]
-    for name, make in objectives.items():
-        start = time.perf_counter()
-        objective = make()
-        made = time.perf_counter() - start
-        there = design._moved_objective(objective)
-        scores = scores_on_device(X, 1.5 * w)
-        seconds = wall_seconds(lambda o=objective: design.evaluate(o, 1.5 * w), 10)
-        inner = device_seconds(lambda there=there, scores=scores: there.value_and_grad(scores), 10)
-        again = [design.evaluate(objective, 1.5 * w)[1] for _ in range(2)]
-        rows.append(
-            {
-                "objective": name,
-                "shape": [n, d],
-                "value and gradient, wall (ms)": 1e3 * seconds,
-                "share of copy bandwidth": size / seconds / bandwidth,
-                "of it the objective of scores (ms)": 1e3 * inner,
-                "objective made on the host (s)": made,
-                "same bits again": bool((again[0] == again[1]).all()),
-            }
-        )
-    return rows
-
-
 def machine() -> dict:
     import sklearn
     import torch
@@ -506,8 +344,6 @@ def main(
         parts[f"{n} x {d} {dtype}"] = lambda n=n, d=d, dtype=dtype: _of_size(
             n, d, dtype, tune=not quick and n == rows
         )
-    parts["graphs"] = graph_rows
-    parts["objectives of scores"] = lambda: objective_rows(make_data(rows, 128)[0])
     chosen = {name: part for name, part in parts.items() if not only or any(word in name for word in only)}
     for name, part in chosen.items():
         try:

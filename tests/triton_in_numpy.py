@@ -1,7 +1,6 @@
 """Triton kernels run by NumPy, one program after another: their arithmetic is tested where there is no device."""
 
 import numpy as np
-import pytest
 
 
 class Block(np.ndarray):
@@ -12,9 +11,6 @@ class Block(np.ndarray):
 
     def __iadd__(self, other):  # names are not shared with what they were before
         return self + other
-
-    def __isub__(self, other):
-        return self - other
 
 
 def block(values):
@@ -39,7 +35,7 @@ class Pointer:
 class Language:
     """``triton.language`` in NumPy, for one program at a time."""
 
-    float64, int64, int32 = np.float64, np.int64, np.int32
+    float64, int64 = np.float64, np.int64
 
     def __init__(self, program, programs):
         self.program, self.programs = program, programs
@@ -82,17 +78,13 @@ class Language:
         kind = next((x.dtype for x in (a, b) if isinstance(x, np.ndarray)), None)
         return block(np.asarray(np.where(condition, a, b), kind))
 
-    def debug_barrier(self):
-        pass
-
 
 def _wrapped(function):
     return staticmethod(lambda *args, **options: block(function(*args, **options)))
 
 
-for _name in ("sum", "max", "min", "abs", "maximum", "minimum", "floor", "exp", "log"):
+for _name in ("sum", "max", "maximum", "exp", "log"):
     setattr(Language, _name, _wrapped(getattr(np, _name)))
-Language.static_range = staticmethod(range)
 
 
 class Kernel:
@@ -113,9 +105,6 @@ class Kernel:
 
         return start
 
-    def __call__(self, *args):  # from inside another kernel
-        return self.function(*args)
-
 
 def emulate(monkeypatch, *modules):
     """Run the kernels of modules in NumPy on host tensors, whether or not Triton is installed."""
@@ -124,20 +113,5 @@ def emulate(monkeypatch, *modules):
         for name, value in list(vars(module).items()):
             function = getattr(value, "fn", value)  # what triton.jit was given
             annotations = getattr(function, "__annotations__", {}).values()
-            if "tl.constexpr" in annotations or name in _INNER:
+            if "tl.constexpr" in annotations:
                 monkeypatch.setattr(module, name, Kernel(function, module))
-
-
-_INNER = ("_threshold", "_log_softmax")  # called by kernels; they have no constants
-
-
-def place_of(request, monkeypatch, *modules):
-    """Device of a test that runs both in NumPy and on a CUDA device: "cpu" or "cuda"."""
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    if request.param == "numpy":
-        emulate(monkeypatch, *modules)
-        return "cpu"
-    if not torch.cuda.is_available():
-        pytest.skip("there is no CUDA device")
-    pytest.importorskip("triton", reason="Triton is not installed")
-    return "cuda"

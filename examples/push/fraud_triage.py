@@ -9,10 +9,13 @@ where nobody looks anyway.
 
 from collections import Counter
 
+import matplotlib.pyplot as plt
 import numpy as np
+from scipy.stats import rankdata
 
 from apexrank import PNormPush, datasets, metrics
-from apexrank.plot import BumpDisplay, RocTopDisplay
+from apexrank.plot import RocTopDisplay
+from apexrank.plot.style import COLOURS
 
 # %%
 # Fit rankers for the whole list (p = 1) and for its top (p = 16) on 2,000 payments, and score 2,000 others.
@@ -32,8 +35,13 @@ for name, s in scores.items():
     print(f"{name:6}: {found[name]} frauds in 50 cases ({kinds})")
 
 # %%
-# Show the top twenty places of both rankers; hollow markers are honest customers.
-BumpDisplay.from_scores(scores, y_true=y[today], names=kind[today], top=20)
+# Show where the top twenty of either ranker are in the other's list; frauds are orange, honest customers blue.
+places = np.array([rankdata(-s, method="ordinal") for s in scores.values()])
+figure, ax = plt.subplots(figsize=(5, 5), layout="constrained")
+for case in np.flatnonzero(places.min(axis=0) <= 20):
+    ax.plot((0, 1), places[:, case], marker="o", color=COLOURS[y[today][case]])
+ax.set(xticks=(0, 1), xticklabels=scores, ylabel="place in the list", yscale="log")
+ax.invert_yaxis()
 
 # %%
 # Is the difference due to chance? Compute bootstrap intervals over rows, and a paired test on the same rows.

@@ -8,8 +8,10 @@ from them, or a cosine. On these simulated queries, where the true score is line
 within noise, and scaling the features within each query matters more than the choice of loss.
 """
 
+import matplotlib.pyplot as plt
+
 from apexrank import ListwiseRanker, MonotoneRetargeting, datasets, metrics
-from apexrank.plot import MeasureAtKDisplay
+from apexrank.plot.style import light, line_style
 from apexrank.preprocessing import QueryNormalizer
 
 # %%
@@ -48,7 +50,15 @@ for row in table.iter_rows(named=True):
 # %%
 # Plot the mean over the queries at each cut-off.
 shown = {name: scores[name] for name in ("retargeting", "regression", "retargeting, unscaled")}
-MeasureAtKDisplay.from_scores(shown, test.target, groups=test.groups, measure="ndcg", k=range(1, 11))
+cuts = range(1, 11)
+columns = [f"ndcg_at_{k}" for k in cuts]
+figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+for number, (name, values) in enumerate(shown.items()):
+    means = metrics.evaluate(test.target, values, columns, groups=test.groups)
+    ax.plot(cuts, list(means.values()), label=name, **line_style(number))
+ax.set(xlabel="k, documents from the top", ylabel="NDCG at k")
+light(ax)
+ax.legend()
 
 # %%
 *losses, scaling = table["difference"].drop_nulls().abs()

@@ -10,10 +10,11 @@ the page says so and shows only the linear ranker.
 
 from importlib.util import find_spec
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from apexrank import MonotoneRetargeting, metrics
-from apexrank.plot import MeasureAtKDisplay
+from apexrank.plot.style import light, line_style
 
 # %%
 # Lists have 8 to 24 documents. The third feature is a noisy indicator of the intent of the query, +1 or -1.
@@ -86,7 +87,15 @@ for row in table.iter_rows(named=True):
     print(line)
 
 # %%
-MeasureAtKDisplay.from_scores(scores, target, groups=groups, measure="ndcg", k=range(1, 11))
+cuts = range(1, 11)
+columns = [f"ndcg_at_{k}" for k in cuts]
+figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+for number, (name, values) in enumerate(scores.items()):
+    means = metrics.evaluate(target, values, columns, groups=groups)
+    ax.plot(cuts, list(means.values()), label=name, **line_style(number))
+ax.set(xlabel="k, documents from the top", ylabel="NDCG at k")
+light(ax)
+ax.legend()
 
 # %%
 best = table.sort("value")["ranker"][-1]

@@ -7,11 +7,12 @@ and assumes only that g is increasing. Least squares, which assumes that g is a 
 wrong if features are skewed and the curve is not straight.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from apexrank import UnknownLinkRegressor, metrics
-from apexrank.plot import LinkDisplay
+from apexrank.plot.style import COLOURS, light
 
 # %%
 # Simulate 3,000 rows with skewed features; the link is logistic, but no model is told.
@@ -42,7 +43,16 @@ print(f"converged: {link.converged_}, duality gap {link.dual_gap_:.0e}")
 
 # %%
 # Plot the fitted link with the data, and the convex function whose gradient is its inverse.
-LinkDisplay.from_estimator(link, X, y)
+figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.4), layout="constrained")
+index = link.index(X)
+grid, values = np.linspace(index.min(), index.max(), 500), np.linspace(y.min(), y.max(), 500)
+axes[0].scatter(index, y, s=4, color="0.6")
+axes[0].plot(grid, link.link_(grid), color=COLOURS[0])
+axes[0].set(xlabel="θ = x·w", ylabel="y", title="Fitted link g")
+axes[1].plot(values, link.recovered_phi_(values), color=COLOURS[0])
+axes[1].set(xlabel="v, value of the link", ylabel="φ(v)", title="Recovered φ, gradient g⁻¹")
+for ax in axes:
+    light(ax)
 
 
 # %%

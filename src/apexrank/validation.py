@@ -423,17 +423,6 @@ def is_device_array(X: Any) -> bool:
     return is_tensor(X) or (foreign and not isinstance(X, np.ndarray | np.generic))
 
 
-def array_module(x: Any) -> Any:
-    """Return ``torch`` for a tensor, else ``numpy``, for functions with the same name and meaning in both.
-
-    Examples
-    --------
-    >>> array_module(np.zeros(3)).__name__
-    'numpy'
-    """
-    return sys.modules["torch"] if is_tensor(x) else np
-
-
 def on_host(values: Any) -> Any:
     """Copy a PyTorch or CuPy array to a NumPy array on the host; return everything else as it is.
 

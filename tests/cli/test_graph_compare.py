@@ -86,17 +86,17 @@ def test_files(folder, name):
     assert "written: farms.html (" in shown
     html = Path("farms.html").read_text(encoding="utf-8")
     assert "<title>Our crawl</title>" in html
-    assert "In-links of <bdi>spam600</bdi>" in html
+    assert "<bdi>spam600</bdi>" in html
 
 
 def test_json_is_what_the_library_says(folder):
     answer = told(
-        "edges.csv --ranks indegree,top-mean -p 2,inf --ratio 1.5 --damping 0.8 --top 5 --suspects 1 --neighbours 2"
+        "edges.csv --ranks indegree,top-mean -p 2,inf --ratio 1.5 --damping 0.8 --top 5 --suspects 1"
     )
     options = {"damping": 0.8, "tol": 1e-7}
     ranks = {"InDegree": InDegree(), "TopMeanRank": TopMeanRank(**options)}
     ranks |= {f"L_pq, p = {p:g}": LpqRank(p, 1.5, **options) for p in (2, np.inf)}
-    library = compare_ranks("edges.csv", ranks=ranks, damping=0.8, top=5, suspects=1, neighbours=2)
+    library = compare_ranks("edges.csv", ranks=ranks, damping=0.8, top=5, suspects=1)
     expected = json.loads(json.dumps(library.to_dict()))
     for part in ("verdict", "suspects"):
         assert answer[part] == expected[part]
@@ -105,7 +105,6 @@ def test_json_is_what_the_library_says(folder):
     assert (answer["report"], answer["output"]) == (None, None)
     assert len(answer["ranks"][0]["top"]) == 5
     assert len(answer["suspects"]) == 1
-    assert len(answer["suspects"][0]["links"]) == 2
 
 
 def test_labels(folder):

@@ -380,9 +380,6 @@ FORMS = {
     "polars": lambda web: frame_of(web, pl.DataFrame),
     "networkx": networkx_of,
     "igraph": igraph_of,
-    "links on a device": lambda web: (
-        pytest.importorskip("torch", reason="PyTorch is not installed") and graphs.to_device(web.graph, "cpu")
-    ),
 }
 
 
@@ -567,7 +564,7 @@ PROPERTIES = {
     ),
     **dict.fromkeys(["SignedGraph", "FairnessGoodness"], test_negative_links_are_distrust),
     **dict.fromkeys(
-        ["as_graph", "to_device", "DeviceGraph", "save_shards", "open_shards", "pack_graph", "ShardedGraph"],
+        ["as_graph", "save_shards", "open_shards", "pack_graph", "ShardedGraph"],
         test_every_way_in_gives_the_same_ranks,
     ),
     **dict.fromkeys(["LocalRank", "local_rank", "local_ranks"], test_a_local_rank_is_within_its_bound),

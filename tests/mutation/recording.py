@@ -24,7 +24,7 @@ SLOWEST = 1.5  # seconds of a test
 FILE_SECONDS = 15.0  # and of all tests in a file
 # these start other programs, load slow libraries, or only repeat smaller tests at length
 # fmt: off
-LEFT_OUT = ["device_*", "dist*", "docs*", "estimator_checks*", "letor*", "readme*"]
+LEFT_OUT = ["dist*", "docs*", "estimator_checks*", "letor*", "readme*"]
 ROOMS_LEFT_OUT = {
     "cli", "datasets", "export", "integrations", "mutation", "papers", "plot", "project", "report",
 }

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("array_api_compat", reason="array-api-compat is not installed")
 
-from apexrank import PNormPush, PushBoost, metrics  # noqa: E402
+from apexrank import MonotoneRetargeting, PNormPush, PushBoost, metrics  # noqa: E402
 from apexrank.errors import InputError  # noqa: E402
 from apexrank.kernels.rows import RowSums  # noqa: E402
 from apexrank.objectives import Push  # noqa: E402
@@ -361,6 +361,7 @@ def test_which_arrays_are_on_a_device():
     "options",
     [
         {"loss": "hinge", "tol": 1e-2},
+        {"loss": "logistic"},
         {"price": "log1p"},
         {"price": "log1p", "side": "both"},
         {"p": np.inf, "alpha": 0.1},
@@ -377,6 +378,17 @@ def test_every_push_on_a_device(data, options):
     host = fitted(X[rows], y[rows], weight[rows], **options)
     there = fitted(torch.from_numpy(X[rows]), y[rows], weight[rows], **options)
     assert_near(there.coef_, host.coef_, 1e-5 if options.get("p") == np.inf else 1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_retargeting_on_a_device(data, dtype):
+    X, groups = data[0].astype(dtype), np.arange(len(data[1])) % 7
+    grades = np.digitize(X @ np.ones(5), [0.0, 2.0, 4.0])
+    options = {"alpha": 0.1, "tol": 1e-9}
+    host = MonotoneRetargeting(**options).fit(X, grades, groups=groups)
+    there = MonotoneRetargeting(**options).fit(torch.from_numpy(X), torch.from_numpy(grades), groups=groups)
+    assert_near(there.coef_, host.coef_)
+    assert there.objective_ == pytest.approx(host.objective_, rel=1e-10)
 
 
 def test_groups_on_a_device(data):

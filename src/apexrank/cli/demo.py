@@ -108,13 +108,18 @@ def _tables() -> tuple[io.Table, io.Table]:
 
 def _picture(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) -> None:
     draw_without_screen()
-    from apexrank.plot import MeasureAtKDisplay
+    from apexrank.metrics import evaluate
+    from apexrank.plot.style import legend, light, line_style, one_axes
 
-    ends = POWERS[0], POWERS[-1]
-    scores = {f"p = {p}": judged[p].scores for p in ends}
-    labels = judged[ends[0]].y
-    display = MeasureAtKDisplay.from_scores(scores, labels, measure="precision", k=range(1, 101))
-    save_figure(display.figure_, path)
+    figure, ax = one_axes(None, (6.4, 4.2))
+    depths = range(1, 101)
+    for number, p in enumerate((POWERS[0], POWERS[-1])):
+        precision = evaluate(judged[p].y, judged[p].scores, [f"precision_at_{k}" for k in depths])
+        ax.plot(depths, list(precision.values()), label=f"p = {p}", markevery=5, **line_style(number))
+    ax.set(xlabel="k, rows from the top", ylabel="Precision at k")
+    light(ax)
+    legend(ax)
+    save_figure(figure, path)
 
 
 def _report(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) -> None:

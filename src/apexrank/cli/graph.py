@@ -53,10 +53,10 @@ PLACES = ("inside", "outside", "weak-links")
 METHODS = {
     "lpq": Method(
         "LpqRank",
-        ("teleport", *_LABELLED, "signed", "start", "explain", "device"),
+        ("teleport", *_LABELLED, "signed", "start", "explain"),
         renamed={"teleport_as": "teleport"},
     ),
-    "pagerank": Method("PageRank", ("teleport", "start", "explain", "device")),
+    "pagerank": Method("PageRank", ("teleport", "start", "explain")),
     "indegree": Method("InDegree", ("signed",)),
     "trustrank": Method("TrustRank", ("trusted", "explain"), ("trusted",)),
     "anti-trustrank": Method("AntiTrustRank", ("distrusted",), ("distrusted",), {"distrust": "direction"}),
@@ -168,11 +168,8 @@ class VertexFiles:
 
 @dataclass(frozen=True)
 class RankEngine(opt.Workers):
-    """Device and worker options of a rank."""
+    """Engine and worker options of a rank."""
 
-    device: str | None = opt.method(
-        "Iterate on a PyTorch device such as cuda, for pagerank and lpq.", metavar="DEVICE"
-    )
     engine: str | None = opt.large(
         "For a graph in shards, as written by graph pack: read one shard after another (blocks, the default), or keep "
         "the shards in memory of several processes (dask).",
@@ -232,7 +229,7 @@ def rank(
     out.check_inputs(edges, *files.values())
     from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame
 
-    flags = {"signed": signed, "explain": shown.explain, "device": engine.device}
+    flags = {"signed": signed, "explain": shown.explain}
     asked = {*files, *(name for name, value in flags.items() if value)}
     parameters = opt.given_options(options)
     method = parameters.pop("method", None) or default_method({*asked, *parameters})
@@ -243,8 +240,6 @@ def rank(
     on_dask = engine.engine == "dask"
     if on_dask:
         given = replace(given, engine="dask")
-    if engine.device is not None:
-        given = apexrank.graph.to_device(given, engine.device)
     graph = given.positive if signed else given
     arguments = {
         what: earlier_scores(path, graph) if what == "start" else opt.read_seeds(path, graph, what)

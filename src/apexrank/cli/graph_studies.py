@@ -50,9 +50,6 @@ class CompareOptions:
     max_iter: int = opt.method("Maximum number of steps.", default=1000)
     top: int = opt.method("Length of the lists shown.", metavar="N", min=1, default=30)
     suspects: int = opt.method("Maximum number of suspects to list.", metavar="N", min=1, default=30)
-    neighbours: int = opt.method(
-        "Number of in-links to show for each suspect.", metavar="N", min=0, default=8
-    )
 
 
 @dataclass(frozen=True)

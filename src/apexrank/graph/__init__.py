@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from apexrank.graph.contributions import SpamMassRank as SpamMassRank
     from apexrank.graph.contributions import local_rank as local_rank
     from apexrank.graph.contributions import local_ranks as local_ranks
-    from apexrank.graph.graph import DeviceGraph as DeviceGraph
     from apexrank.graph.graph import Graph as Graph
     from apexrank.graph.graph import SignedGraph as SignedGraph
     from apexrank.graph.layers import Layers as Layers
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.reading import as_graph as as_graph
-    from apexrank.graph.reading import to_device as to_device
     from apexrank.graph.robustness import AttackStudy as AttackStudy
     from apexrank.graph.robustness import attack_ranks as attack_ranks
     from apexrank.graph.shards import ShardedGraph as ShardedGraph

@@ -367,22 +367,6 @@ class Graph(Vertices):
         }
 
 
-class DeviceGraph(Graph):
-    """Graph with a copy of its links on a device; created by :func:`apexrank.graph.to_device`.
-
-    Attributes
-    ----------
-    links : DeviceLinks
-        In-links on the device; weights, if any, are divided by the out-weight of their source.
-    """
-
-    links: Any
-
-    def __init__(self, graph: Graph, links: Any) -> None:
-        super().__init__(graph.indptr, graph.indices, graph.weights, graph.out_weight, graph.names)
-        object.__setattr__(self, "links", links)
-
-
 class SignedGraph(NamedTuple):
     """Positive and negative links between the same vertices; the weights of both are positive numbers."""
 

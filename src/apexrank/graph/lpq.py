@@ -24,14 +24,14 @@ from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, 
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.graph.weak_links import WeakLinksWalk
 from apexrank.kernels.csr import LinkSums
-from apexrank.validation import array_module, check_between, check_choice, check_finite
+from apexrank.validation import check_between, check_choice, check_finite
 
 Propagation = Literal["linear", "same"]
 Negative = Literal["edges", "seeds"]
 Place = Literal["inside", "outside", "weak-links"]
 Seeds = Any  # names, a mapping of names to weights, or one weight per vertex
 # largest p·|log flow| for which powers of flows and weights, their products and long sums stay in range
-SAFE_LOG = {8: 650.0, 4: 81.0}  # by bytes per number
+SAFE_LOG = 650.0
 SMALLEST_LOG = 690.0  # minus the smallest logarithm of a share to the power p
 LARGEST_P_OF_MEAN = 8.0
 
@@ -42,7 +42,6 @@ class Lpq:
 
     p: float = 2.0
     ratio: float = 1.2
-    takes_tensors = True
 
     def __post_init__(self) -> None:
         if not self.p >= 1:
@@ -57,8 +56,7 @@ class Lpq:
         if self.p == 1:
             return lambda x, tau: fast_power(links.sums(x * rate) + tau * teleport, self.degree)
         if math.isinf(self.p):
-            xp = array_module(teleport)
-            return lambda x, tau: fast_power(xp.maximum(links.largest(x * rate), tau * teleport), self.degree)
+            return lambda x, tau: fast_power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
         with np.errstate(under="ignore"):
             powers = fast_power(teleport, self.p)
         parts = [_range(each) for each in (rate, np.array(links.weight_range), teleport)]
@@ -73,20 +71,19 @@ class Lpq:
 
     def _in_range(self, parts: list[tuple[float, float]], x: np.ndarray, tau: Any) -> bool:
         """Return whether powers of all flows, weights and their products are in floating-point range."""
-        taus = np.asarray(tau, dtype=float) if array_module(tau) is np else tau
         (r_low, r_high), (w_low, w_high), (t_low, t_high), (x_low, x_high), (u_low, u_high) = (
             *parts,
             _range(x),
-            _range(taus),
+            _range(np.asarray(tau, dtype=float)),
         )
         low = min(x_low + r_low, x_low + r_low + w_low, w_low, u_low + t_low, t_low)
         high = max(x_high + r_high, x_high + r_high + w_high, w_high, u_high + t_high, t_high)
-        return self.p * max(-low, high) < SAFE_LOG[x.dtype.itemsize]
+        return self.p * max(-low, high) < SAFE_LOG
 
     def _norms(self, links: LinkSums, flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
-        norms, xp = links.norms(flow, self.p), array_module(flow)
-        largest = xp.maximum(norms, extra)
-        unit = xp.where(largest > 0, largest, 1.0)
+        norms = links.norms(flow, self.p)
+        largest = np.maximum(norms, extra)
+        unit = np.where(largest > 0, largest, 1.0)
         return largest * fast_power(
             fast_power(norms / unit, self.p) + fast_power(extra / unit, self.p), 1 / self.p
         )
@@ -104,7 +101,7 @@ def _range(x: np.ndarray) -> tuple[float, float]:
     """Return the logarithms of the smallest and the largest positive entry; (0, 0) if there is none."""
     low, high = (float(x.min()), float(x.max())) if math.prod(x.shape) else (0.0, 0.0)
     if low <= 0 < high:
-        low = float(array_module(x).where(x > 0, x, math.inf).min())
+        low = float(np.where(x > 0, x, math.inf).min())
     return (math.log(low), math.log(high)) if high > 0 else (0.0, 0.0)
 
 

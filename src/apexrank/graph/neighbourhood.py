@@ -1,4 +1,4 @@
-"""In-links of a vertex and links among their sources, as evidence of link farms.
+"""In-links of vertices, as evidence of link farms.
 
 A booster in a link farm is a page that no other page links to, except perhaps the page it boosts (Gyöngyi and
 Garcia-Molina, "Link spam alliances", 2005). Such a source is called *unsupported* here.
@@ -13,41 +13,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.graph.base import InLink, IteratedRank
 from apexrank.graph.graph import Graph
 from apexrank.graph.pagerank import PageRank
 from apexrank.kernels.edges import loop_weights
 from apexrank.kernels.jit import kernel
-
-
-class Neighbourhood(NamedTuple):
-    """Strongest in-links of a vertex, without the teleport and self-loops.
-
-    ``unsupported`` tells for each source whether no vertex other than this one links to it; ``among`` are the links
-    between the vertex (0) and the sources (1, 2, …), as pairs of source and target.
-    """
-
-    links: list[InLink]
-    unsupported: list[bool]
-    among: list[tuple[int, int]]
-
-
-def neighbourhood(rank: IteratedRank, vertex: int, most: int) -> Neighbourhood:
-    """Return the ``most`` strongest in-links of a vertex number in a fitted rank.
-
-    Examples
-    --------
-    >>> from apexrank.graph import PageRank
-    >>> neighbourhood(PageRank().fit(([0, 1, 2], [2, 0, 0])), 0, 5)[1:]
-    ([True, True], [(0, 1), (1, 0), (2, 0)])
-    """
-    graph = rank.graph_
-    name = graph.label(vertex)
-    links = [link for link in rank.explain(name) if link.source not in (None, name)][:most]
-    sources = graph.numbers([link.source for link in links]).tolist()
-    into = [graph.indices[graph.indptr[j] : graph.indptr[j + 1]] for j in sources]
-    lone = [bool(np.isin(each, (j, vertex)).all()) for j, each in zip(sources, into, strict=True)]
-    return Neighbourhood(links, lone, links_among(graph, [vertex, *sources]))
 
 
 class Support(NamedTuple):
@@ -197,21 +166,6 @@ def closed_share(graph: Graph, vertex: int) -> float:
     links = np.arange(len(owner)) + (starts - np.cumsum(counts) + counts)[owner]
     outside = ~np.isin(graph.indices[links], np.append(sources, vertex))
     return float((np.bincount(owner, outside, len(sources)) == 0).sum() / max(1, len(sources)))
-
-
-def links_among(graph: Graph, vertices: list[int]) -> list[tuple[int, int]]:
-    """Return the links between some vertices as pairs of list positions (source, target), without self-loops.
-
-    Examples
-    --------
-    >>> links_among(Graph.from_edges([0, 1, 2, 2], [1, 0, 0, 2]), [2, 0])
-    [(0, 1)]
-    """
-    pairs = []
-    for b, target in enumerate(vertices):
-        sources = graph.indices[graph.indptr[target] : graph.indptr[target + 1]]
-        pairs += [(a, b) for a in np.flatnonzero(np.isin(vertices, sources)).tolist() if a != b]
-    return sorted(pairs)
 
 
 def on_closed_cycle(graph: Graph) -> np.ndarray:

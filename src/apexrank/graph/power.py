@@ -14,15 +14,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.graph import DeviceGraph, Graph
+from apexrank.graph.graph import Graph
 from apexrank.kernels.csr import LinkSums
-from apexrank.validation import array_module, on_host
 
 Progress = Callable[[int, float], None]
 Bound = Callable[[np.ndarray, np.ndarray, float], tuple[float, float]]
@@ -56,7 +54,6 @@ class Linear:
     """Linear map ``Σ_j flow_j`` of PageRank."""
 
     degree = 1.0
-    takes_tensors = True
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         return lambda x, tau: links.sums(x * rate) + tau * teleport
@@ -139,27 +136,8 @@ class Walk:
         return hilbert_bound(self.map.degree, self.rounding) if self.map.degree < 1 else no_bound
 
     def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
-        """Repeat the step from ``start`` until the bound is at most ``tol``, on the device that holds the links."""
-        if not isinstance(self.graph, DeviceGraph) or not self.fits_device:
-            return iterate(self.step, start, self.bound(), tol, max_iter, progress)
-        walk = self.on_device(self.graph)
-        found = iterate(walk.step, self.graph.links.put(start), walk.bound(), tol, max_iter, progress)
-        return found._replace(scores=on_host(found.scores).astype(np.float64))
-
-    @property
-    def fits_device(self) -> bool:
-        """Return whether the step uses only operations available for tensors and links on a device."""
-        return type(self) is Walk and getattr(self.map, "takes_tensors", False)
-
-    def on_device(self, graph: DeviceGraph) -> Self:
-        """Return the same walk with links and vectors on a device; its step takes tensors."""
-        walk, links = copy(self), graph.links
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
-                setattr(walk, name, links.put(value))
-        walk.links, walk.rounding = links, links.rounding
-        walk.inflow = self.map.on(links, walk.rate, 0.0 * walk.teleport if self.outside else walk.teleport)
-        return walk
+        """Repeat the step from ``start`` until the bound is at most ``tol``."""
+        return iterate(self.step, start, self.bound(), tol, max_iter, progress)
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the sources of a vertex's in-links, their flows (teleport last), and their shares of the score."""
@@ -177,10 +155,6 @@ class Walk:
 
 def total(x: np.ndarray) -> Any:
     """Pairwise sum of a vector or of each column; NumPy adds the rows of a matrix one after the other."""
-    if array_module(x) is not np:
-        from apexrank.kernels.device_links import blocked_sum  # imports Triton
-
-        return blocked_sum(x)
     return x.sum() if x.ndim == 1 else np.array([column.sum() for column in x.T])
 
 
@@ -275,16 +249,15 @@ def hilbert_distance(x: np.ndarray, y: np.ndarray) -> float:
     >>> hilbert_distance(np.array([0.5, 0.5]), np.array([0.25, 0.75])).__round__(6)
     1.098612
     """
-    xp = array_module(x)
     if x.min() > 0 and y.min() > 0:
         ratio = x / y
-        return float(xp.log(xp.amax(ratio, 0) / xp.amin(ratio, 0)).max())
+        return float(np.log(ratio.max(axis=0) / ratio.min(axis=0)).max())
     there = y > 0
     if ((x > 0) != there).any():
         return math.inf
-    ratio = x / xp.where(there, y, 1.0)
-    high, low = xp.amax(ratio, 0), xp.amin(xp.where(there, ratio, math.inf), 0)
-    return float(xp.log(high / low).max())
+    ratio = x / np.where(there, y, 1.0)
+    high, low = ratio.max(axis=0), np.where(there, ratio, math.inf).min(axis=0)
+    return float(np.log(high / low).max())
 
 
 class Anderson:

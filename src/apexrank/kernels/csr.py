@@ -23,7 +23,7 @@ LINKS_A_THREAD = 200_000  # with fewer, starting a thread costs more than it sav
 
 
 class LinkSums:
-    """Base class of links in memory, in shards on disk or on a device, with sums, maxima and norms over in-links.
+    """Base class of links in memory or in shards on disk, with sums, maxima and norms over in-links.
 
     Vectors hold one number for each source, or several (the columns of a matrix); results have one row for each target.
     A subclass defines ``_each``, which runs the kernel of a given name on all rows.

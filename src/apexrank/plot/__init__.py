@@ -6,12 +6,8 @@ from apexrank.lazy import attach
 
 if TYPE_CHECKING:
     from apexrank.plot.aggregation import AggregationDisplay as AggregationDisplay
-    from apexrank.plot.at_k import MeasureAtKDisplay as MeasureAtKDisplay
-    from apexrank.plot.bump import BumpDisplay as BumpDisplay
     from apexrank.plot.effects import additive_effects as additive_effects
     from apexrank.plot.graph import CumulativeSpamDisplay as CumulativeSpamDisplay
-    from apexrank.plot.graph import NeighbourhoodDisplay as NeighbourhoodDisplay
-    from apexrank.plot.link import LinkDisplay as LinkDisplay
     from apexrank.plot.push import PairContributionDisplay as PairContributionDisplay
     from apexrank.plot.push import PTradeoffDisplay as PTradeoffDisplay
     from apexrank.plot.push import pair_contributions as pair_contributions

@@ -1,4 +1,4 @@
-"""Plots of ranked graphs: the cumulative spam curve (Acharyya 2013, sec. 6.4), and the in-links of a vertex."""
+"""Plot of ranked graphs: the cumulative spam curve (Acharyya 2013, sec. 6.4)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.graph.neighbourhood import Neighbourhood, neighbourhood
 from apexrank.metrics import roc_points
 from apexrank.plot import style
-from apexrank.validation import check_count
-
-_TARGET, _UNSUPPORTED, _SUPPORTED = style.COLOURS[4], style.COLOURS[1], style.COLOURS[0]
-_THINNEST, _THICKEST = 0.6, 3.0  # widths of in-link arrows, in points
 
 
 class SpamCurve(NamedTuple):
@@ -157,82 +151,3 @@ def _flags(spam: ArrayLike) -> np.ndarray:
         share = f"{int(flags.sum())} of {len(flags)} items are spam"
         raise InputError(f"there is no curve to draw: {share}, give some of both kinds")
     return flags.astype(bool)
-
-
-class NeighbourhoodDisplay:
-    """A vertex, its strongest in-links, and the links among their sources, as in a link farm.
-
-    An arrow into the vertex is wider the more of its score flows through it, and has two heads if the vertex links
-    back. Sources with no in-links except from the vertex, like the boosters of a farm, are orange squares, others are
-    blue circles; links among sources are thin and grey.
-
-    Parameters
-    ----------
-    vertex : object
-        Name of the vertex.
-    around : Neighbourhood
-        Its in-links, from `from_rank` or a suspect of `compare_ranks`.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from apexrank.graph import PageRank
-    >>> from apexrank.plot import NeighbourhoodDisplay
-    >>> rank = PageRank().fit((["a", "b", "c", "farm", "c"], ["farm", "farm", "farm", "a", "b"]))
-    >>> display = NeighbourhoodDisplay.from_rank(rank, "farm", ax=Figure().subplots())
-    >>> [link.source for link in display.around.links], display.around.unsupported
-    (['a', 'b', 'c'], [True, False, True])
-    """
-
-    def __init__(self, vertex: Any, around: Neighbourhood) -> None:
-        if not around.links:
-            raise InputError(f"there is nothing to draw: nobody links to {vertex!r}")
-        self.vertex, self.around = vertex, around
-
-    @classmethod
-    def from_rank(cls, rank: Any, vertex: Any, *, top: int = 12, ax: Any = None) -> NeighbourhoodDisplay:
-        """Draw the ``top`` strongest in-links of a vertex in a fitted rank that can `explain` its scores."""
-        check_is_fitted(rank)
-        check_count("top", top)
-        if not hasattr(rank, "explain"):
-            raise InputError(f"{type(rank).__name__} does not explain its scores: use PageRank")
-        return cls(vertex, neighbourhood(rank, rank.graph_.number(vertex), top)).plot(ax)
-
-    def plot(self, ax: Any = None) -> NeighbourhoodDisplay:
-        """Draw into matplotlib axes, or into a new figure; return the display itself."""
-        self.figure_, self.ax_ = style.one_axes(ax, (6.4, 5.2))
-        links, unsupported, among = self.around
-        angles = 2 * np.pi * np.arange(len(links)) / len(links)
-        spots = np.vstack([[0, 0], np.column_stack([np.sin(angles), np.cos(angles)])])
-        strongest = max(link.share for link in links)
-        for a, b in among:
-            if a == 0 and b:
-                continue  # a link back is drawn as the second head of an arrow
-            look: dict[str, Any] = {"arrowstyle": "-|>", "color": "0.7", "shrinkA": 7, "shrinkB": 8}
-            look["linewidth"] = _THINNEST
-            if b == 0:
-                heads = {"arrowstyle": "<|-|>"} if (0, a) in among else {}
-                share = links[a - 1].share / strongest
-                look |= {"color": "0.35", "linewidth": _THINNEST + (_THICKEST - _THINNEST) * share} | heads
-            self.ax_.annotate("", xy=spots[b], xytext=spots[a], arrowprops=look, zorder=2)
-        for lone, colour, marker, label in (
-            (True, _UNSUPPORTED, "s", "no other in-links"),
-            (False, _SUPPORTED, "o", "other in-links"),
-        ):
-            chosen = spots[1:][np.array(unsupported) == lone]
-            if len(chosen):
-                self.ax_.scatter(*chosen.T, s=70, color=colour, marker=marker, label=label, zorder=3)
-        self.ax_.scatter([0], [0], s=140, color=_TARGET, marker="^", zorder=3)
-        for link, (x, y) in zip(links, spots[1:], strict=True):
-            side = "center" if abs(x) < 0.2 else "left" if x > 0 else "right"
-            text = f"{style.short_name(str(link.source))} ({link.share:.1%})"
-            self.ax_.text(1.1 * x, 1.13 * y, text, ha=side, va="center", fontsize=8)
-        title = f"Strongest in-links of {style.short_name(str(self.vertex))}"
-        self.ax_.set(xlim=(-2, 2), ylim=(-1.35, 1.35), title=title)
-        self.ax_.set_axis_off()
-        style.legend(self.ax_, loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=2, handlelength=1)
-        return self

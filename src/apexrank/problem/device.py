@@ -174,8 +174,6 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
 def scores_on_device(X: Array, w: np.ndarray) -> Array:
     """``X @ w`` in double precision, on the device of X."""
     xp, v = namespace(X), to_device(w, X)
-    if (kernels := _row_kernels(X)) is not None:
-        return kernels.row_scores(X, v)
     return xp.concat([xp.astype(X[block], xp.float64) @ v for block in row_blocks(X)])
 
 
@@ -187,19 +185,8 @@ def tied_scores_on_device(X: Array, w: np.ndarray) -> Array:
 
 def pulled_back(X: Array, r: Array) -> Array:
     """``Xᵀ @ r`` in double precision on the device of X, for one column r or several."""
-    if r.ndim == 1 and (kernels := _row_kernels(X)) is not None:
-        return kernels.row_sum(X, r)
     xp = namespace(X)
     return sum(xp.astype(X[block], xp.float64).T @ r[block] for block in row_blocks(X))
-
-
-def _row_kernels(X: Array) -> Any:
-    """Module of single-pass kernels for X, if available."""
-    if not (is_tensor(X) and X.is_cuda):
-        return None
-    from apexrank.problem import triton_rows
-
-    return triton_rows if triton_rows.has_kernel(X) else None
 
 
 def chosen_classes(classes: np.ndarray, above: Array) -> Any:
@@ -335,9 +322,8 @@ class DeviceDesign(Design):
     With labels, a streaming objective of two rows (see :class:`~apexrank.problem.block_design.BlockDesign`) is
     evaluated on the device: only w, the gradient and a few numbers are transferred. If Triton is installed, a row-major
     CUDA matrix of up to 1024 columns is read once per value and gradient (:mod:`apexrank.problem.triton_rows`); all
-    other cases take two passes. On such a matrix, retargeting and the logistic push are also evaluated on the device
-    (:mod:`apexrank.problem.device_objectives`). All other objectives are evaluated on the host, on the scores of all
-    rows.
+    other cases take two passes. All other objectives are evaluated on the host: the scores of all rows are copied
+    there, and the gradient with respect to them back.
 
     Parameters
     ----------
@@ -369,7 +355,6 @@ class DeviceDesign(Design):
             xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)])
         )  # minimum and maximum of each column
         check_not_huge("X", self.ends)
-        self._objective: tuple[Objective | None, Any] = None, None
         self._set_rows()
 
     def _set_rows(self) -> None:
@@ -387,22 +372,6 @@ class DeviceDesign(Design):
 
     def pull_back(self, r: np.ndarray) -> np.ndarray:
         return to_host(pulled_back(self.X, to_device(r, self.X)))
-
-    def evaluate(self, objective: Objective, w: np.ndarray) -> tuple[float, np.ndarray]:
-        if objective.streams or (there := self._moved_objective(objective)) is None:
-            return super().evaluate(objective, w)
-        found = there.value_and_grad(scores_on_device(self.X, w))
-        if found is None:
-            return super().evaluate(objective, w)
-        return float(found[0]), to_host(pulled_back(self.X, found[1]))
-
-    def _moved_objective(self, objective: Objective) -> Any:
-        """Device version of the objective, built once, or None."""
-        if objective is not self._objective[0]:
-            from apexrank.problem.device_objectives import objective_on_device
-
-            self._objective = objective, objective_on_device(objective, self.X)
-        return self._objective[1]
 
     def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
         """Curvature products as in the base class; a sparse U is multiplied on the host, block by block."""

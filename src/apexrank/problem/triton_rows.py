@@ -51,52 +51,6 @@ def _width(n_columns: int) -> int:
     return max(16, power_of_two(n_columns))
 
 
-def has_kernel(X: Array) -> bool:
-    """Whether the kernels below support X: a row-major CUDA tensor, neither too wide nor too small, and Triton."""
-    return (
-        triton is not None
-        and is_tensor(X)
-        and X.is_cuda
-        and X.stride(1) == 1
-        and X.shape[1] <= WIDEST
-        and X.shape[0] <= MOST_ROWS
-        and X.shape[0] * X.shape[1] >= SMALL
-    )
-
-
-def row_scores(X: Any, w: Any) -> Any:
-    """``X @ w`` in double precision, in one pass over a matrix of any precision."""
-    scores = w.new_empty(X.shape[0])
-    _start_pass(_tile_scores, X, w, scores)
-    return scores
-
-
-def row_sum(X: Any, r: Any) -> Any:
-    """``Xᵀ @ r`` in double precision, in one pass."""
-    partial = r.new_empty((_programs(X, _pass_config(X)), X.shape[1]))
-    _start_pass(_tile_sums, X, r, partial)
-    return partial.sum(0)
-
-
-def _pass_config(X: Any) -> Config:
-    """Configuration with tiles twice as large as in the fused kernel, which needs more registers."""
-    config = default_config(X.shape[1], X.element_size())
-    return config._replace(rows=2 * config.rows, programs=2 * config.programs)
-
-
-def _start_pass(kernel: Any, X: Any, vector: Any, out: Any) -> None:
-    (n, d), config = X.shape, _pass_config(X)
-    sizes = {"ROWS": config.rows, "D": _width(d), "num_warps": config.warps}
-    kernel[(_programs(X, config),)](X, vector.contiguous(), out, n, d, X.stride(0), **sizes)
-
-
-def _programs(X: Any, config: Config) -> int:
-    import torch
-
-    processors = torch.cuda.get_device_properties(X.device).multi_processor_count if X.is_cuda else 1
-    return min(processors * config.programs, -(-X.shape[0] // config.rows))
-
-
 def fused_rows(X: Array, positive: Array, weight: Array | None) -> FusedRows | None:
     """Single-pass sums, or None if there is no kernel for X: no Triton, not row-major, too wide or too small."""
     if triton is None or X.shape[1] > WIDEST or X.shape[0] > MOST_ROWS or X.shape[0] * X.shape[1] < SMALL:
@@ -139,7 +93,8 @@ class FusedRows:
         self._exact = DeviceRows(X, label != 0, weight)
         d = X.shape[1]
         self.config = config or default_config(d, X.element_size())
-        self.programs = _programs(X, self.config)
+        processors = torch.cuda.get_device_properties(X.device).multi_processor_count
+        self.programs = min(processors * self.config.programs, -(-len(X) // self.config.rows))
         double: dict[str, Any] = {"dtype": torch.float64, "device": X.device}
         self._partial = torch.empty((self.programs, 2, d + 2), **double)
         self._result = torch.empty((2, d + 1), **double)
@@ -277,29 +232,3 @@ def _merge_programs(  # type: ignore[no-untyped-def]
     tl.store(target + 1 + column, mean, mask=inside)
     if tl.program_id(1) == 0:
         tl.store(target, highest + tl.log(total))
-
-
-@jit
-def _tile_scores(X, w, scores, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
-    column = tl.arange(0, D)
-    inside = column < d
-    v = tl.load(w + column, mask=inside, other=0.0)
-    for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
-        row = tl.arange(0, ROWS).to(tl.int64) + tile * ROWS
-        real = (row < n)[:, None] & inside[None, :]
-        x = tl.load(X + row[:, None] * stride + column[None, :], mask=real, other=0.0)
-        tl.store(scores + row, tl.sum(x.to(tl.float64) * v[None, :], axis=1), mask=row < n)
-
-
-@jit
-def _tile_sums(X, r, partial, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
-    column = tl.arange(0, D)
-    inside = column < d
-    total = tl.zeros([ROWS, D], tl.float64)  # every row of a tile has its own sums, so none waits for another
-    for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
-        row = tl.arange(0, ROWS).to(tl.int64) + tile * ROWS
-        real = (row < n)[:, None] & inside[None, :]
-        x = tl.load(X + row[:, None] * stride + column[None, :], mask=real, other=0.0)
-        weight = tl.load(r + row, mask=row < n, other=0.0)
-        total += x.to(tl.float64) * weight[:, None]
-    tl.store(partial + tl.program_id(0) * d + column, tl.sum(total, axis=0), mask=inside)

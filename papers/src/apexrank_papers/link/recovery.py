@@ -16,8 +16,7 @@ import polars as pl
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from apexrank.plot.link import LinkDisplay
-from apexrank.plot.style import curve_style
+from apexrank.plot.style import curve_style, light
 from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank_papers.link.data import LINKS, Sample, angle, skewed_rows
 from apexrank_papers.link.isotron import Isotron
@@ -163,13 +162,17 @@ def _draw_links(sample: Sample, noise: float) -> Figure:
 
 
 def _draw_link(axes: Any, name: str, sample: Sample, y: np.ndarray) -> None:
-    """Draw the fitted link next to the true one, and its φ below."""
+    """Draw the fitted link, its interval and the true one through 1,000 of the rows, and its φ below."""
     model = UnknownLinkRegressor().fit(sample.X, y)
-    LinkDisplay.from_estimator(model, sample.X, y, name="fitted", n_points=1000, axes=axes)
     index = model.index(sample.X)
-    theta = np.linspace(index.min(), index.max(), 1000)
-    truth = {"label": "true g"} | curve_style(1)
-    axes[0].plot(theta, LINKS[name](theta / np.linalg.norm(model.coef_)), **truth)
-    axes[0].set_title(f"{name}, {angle(model.coef_, sample.u):.2f}°")
-    axes[1].set_title("")
-    axes[0].get_legend().remove()
+    theta, v = (np.linspace(values.min(), values.max(), 1000) for values in (index, model.link_.values))
+    axes[0].scatter(index[:1000], y[:1000], s=9, linewidths=0, alpha=0.15, color="0.35", rasterized=True)
+    axes[0].plot(theta, model.link_(theta), label="fitted", **curve_style(0))
+    interval = model.link_.interval(theta, y.min(), y.max())
+    axes[0].fill_between(theta, *interval, alpha=0.25, linewidth=0, label="interval (§4.3)")
+    axes[0].plot(theta, LINKS[name](theta / np.linalg.norm(model.coef_)), label="true g", **curve_style(1))
+    axes[0].set(xlabel="θ = x·w", ylabel="y", title=f"{name}, {angle(model.coef_, sample.u):.2f}°")
+    axes[1].plot(v, model.recovered_phi_(v), **curve_style(0))
+    axes[1].set(xlabel="v, value of the link", ylabel="φ(v)")
+    for ax in axes:
+        light(ax)

@@ -19,10 +19,18 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank import metrics
 from apexrank.datasets import Fold, letor_folds
 from apexrank.errors import MissingDataError
-from apexrank.plot import MeasureAtKDisplay
+from apexrank.plot.style import legend, line_style
 from apexrank.validation import check_choice
 from apexrank_papers.printed import printed_table
-from apexrank_papers.result import Figure, Result, Verdict, interval_verdict, panels, signed_verdict
+from apexrank_papers.result import (
+    Figure,
+    Result,
+    Verdict,
+    draw_lines,
+    interval_verdict,
+    panels,
+    signed_verdict,
+)
 from apexrank_papers.retargeting.methods import DIVERGENCES, Choice, Method, choose, ours, peers, published
 from apexrank_papers.splits import gap_text, labels_of_tests, mq2008_folds, over_folds
 
@@ -136,13 +144,17 @@ def _orders(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Iterator[
 
 def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray, paper: str) -> Figure:
     """Draw NDCG and precision at 1 to 10 for each divergence (Figures 3.3–3.10)."""
-    figure, axes = panels(10, 11, 3, 2)
+    (figure, axes), cuts = panels(10, 11, 3, 2), range(1, 11)
     for row, divergence in zip(axes, ("I-div", "KL", "SQ"), strict=True):
         scores = {t.method.name: t.scores for t in trials if t.method.divergence == divergence}
-        for ax, measure in zip(row, ("ndcg", "precision"), strict=True):
-            options = {"measure": measure, "groups": groups, "relevant": 1, "ax": ax}
-            for band in MeasureAtKDisplay.from_scores(scores, y, **options).bands_:
-                band.remove()  # four overlapping bands would hide the lines; the table has the intervals
+        for ax, measure in zip(row, ("NDCG", "precision"), strict=True):
+            names = [f"{measure.lower()}_at_{k}" for k in cuts]
+            lines = {
+                method: (cuts, list(metrics.evaluate(y, s, names, groups=groups, relevant=1).values()))
+                for method, s in scores.items()
+            }
             number = FIGURES[paper].get(divergence)
-            ax.set_title(divergence if number is None else f"{divergence} (Figure {number})")
+            title = divergence if number is None else f"{divergence} (Figure {number})"
+            draw_lines(ax, lines, line_style, xlabel="k", ylabel=f"{measure} at k", title=title)
+            legend(ax)
     return figure

@@ -84,7 +84,6 @@ def compare_ranks(
     damping: float = 0.85,
     top: int = 30,
     suspects: int = 30,
-    neighbours: int = 8,
     spam: Any = None,
     trusted: Any = None,
     tol: float = 1e-7,
@@ -104,8 +103,8 @@ def compare_ranks(
         As in `PageRank`, for PageRank itself and for the default ranks.
     top : int
         Number of vertices in the lists shown.
-    suspects, neighbours : int
-        Maximum number of suspects listed, and of in-links shown for each.
+    suspects : int
+        Maximum number of suspects listed.
     spam : names, mapping of names to weights, or array of one bool a vertex, optional
         Vertices known to be spam, used only for evaluation: no rank and no suspicion depends on them. Names that are
         not in the graph are ignored, with a note.
@@ -130,8 +129,8 @@ def compare_ranks(
     >>> compare_ranks(web).verdict.kind
     'nothing found'
     """
-    for name, value, least in (("top", top, 1), ("suspects", suspects, 1), ("neighbours", neighbours, 0)):
-        check_count(name, value, least)
+    for name, value in (("top", top), ("suspects", suspects)):
+        check_count(name, value)
     options: dict[str, Any] = {"damping": damping, "tol": tol, "max_iter": max_iter}
     plain = PageRank(**options)
     if ranks is None:
@@ -184,7 +183,7 @@ def compare_ranks(
         usual=search.usual,
         least_excess=search.least_excess,
         flagged=search.flagged,
-        suspects=search.suspects(search.flagged[:suspects], neighbours),
+        suspects=search.suspects(search.flagged[:suspects]),
         closed=closed,
         spam=bad,
         measures=measures,
@@ -213,7 +212,7 @@ class FarmSearch:
         self, lists: RankLists, plain: PageRank, guard: GuardedPageRank, trusted: np.ndarray | None
     ) -> None:
         graph, base = lists.graph, lists.scores[0]
-        self.lists, self.plain, self.loops = lists, plain, nearby.self_loops(graph)
+        self.lists, self.loops = lists, nearby.self_loops(graph)
         self.head = min(graph.n, max(HEAD_LEAST, int(HEAD_SHARE * graph.n)))
         eligible = (lists.ranks[0] <= self.head) & (base > 1 / graph.n)
         if trusted is not None:
@@ -234,8 +233,8 @@ class FarmSearch:
         chosen = np.flatnonzero(self.boosted | self.generous)
         self.flagged = self.vertices[chosen[np.argsort(-self.suspicion[chosen], kind="stable")]]
 
-    def suspects(self, flagged: np.ndarray, neighbours: int) -> list[Suspect]:
-        """Evidence about flagged vertices, with up to ``neighbours`` in-links each."""
+    def suspects(self, flagged: np.ndarray) -> list[Suspect]:
+        """Evidence about flagged vertices."""
         found = []
         for v, vertex in zip(flagged.tolist(), self.lists.rows(1, flagged, flagged), strict=True):
             at = int(np.searchsorted(self.vertices, v))
@@ -253,7 +252,6 @@ class FarmSearch:
                 linked_back=back / max(1, sources),
                 closed=nearby.closed_share(self.lists.graph, v),
                 self_loop=bool(self.loops[v]),
-                around=nearby.neighbourhood(self.plain, v, neighbours),
             )
             found.append(suspect)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import cos, log, pi, sin
+from math import log
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from apexrank.graph.base import best_vertices
 from apexrank.graph.robustness import AttackResult, AttackStudy
 from apexrank.metrics.precision import spam_met
 from apexrank.report.charts import FONT, Axis, Chart, Style, fit_name, width_of
-from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect
+from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex
 from apexrank.report.page import render
 
 _POINTS = 900  # number of points in the chart of rank against rank, without suspects
@@ -33,7 +33,6 @@ def page(comparison: RankComparison, *, title: str | None = None) -> str:
         scatter=_scatter(comparison),
         spam_met=None if comparison.spam is None else _spam_met(comparison),
         rows=[comparison.top_items(i) for i in range(len(comparison.names))],
-        suspects=[(each, _drawing(each)) for each in comparison.suspects],
     )
 
 
@@ -105,29 +104,6 @@ def _spam_met(comparison: RankComparison) -> Chart:
     for i, share in enumerate(met):
         chart.line(m, share, frame=i, title=comparison.names[i])
     chart.line(m, met[0], classes="baseline", title=BASELINE)
-    return chart
-
-
-def _drawing(suspect: Suspect) -> Chart:
-    """The suspect in the middle, its strongest sources around it, and the links among them."""
-    sources = [link.source for link in suspect.around.links]
-    angles = [2 * pi * k / max(1, len(sources)) for k in range(len(sources))]
-    spots = [(0.0, 0.0), *((sin(angle), cos(angle)) for angle in angles)]
-    wide, high = Axis(-2.2, 2.2, ticks=()), Axis(-1.3, 1.3, ticks=())
-    chart = Chart(wide, high, width=440, height=260, margins=(4, 4, 4, 4))
-    both = {pair for pair in suspect.around.among if pair[::-1] in suspect.around.among}
-    for a, b in suspect.around.among:
-        if (a, b) in both and a > b:
-            continue  # drawn in the other direction
-        (x0, y0), (x1, y1) = spots[a], spots[b]
-        series, classes = (0, "solid") if (a, b) in both else (3, "")
-        chart.line([x0, x1], [y0, y1], series=series, classes=classes)
-    chart.points([0], [0], series=1, shape="triangle", size=9, titles=[str(suspect.name)])
-    for k, (source, lone, (x, y)) in enumerate(
-        zip(sources, suspect.around.unsupported, spots[1:], strict=True), start=1
-    ):
-        chart.points([x], [y], classes="open" if lone else "", size=6, titles=[str(source)])
-        chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
     return chart
 
 

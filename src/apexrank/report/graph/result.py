@@ -9,7 +9,6 @@ import numpy as np
 
 from apexrank.graph.base import best_vertices
 from apexrank.graph.graph import Graph
-from apexrank.graph.neighbourhood import Neighbourhood
 from apexrank.report.page import listed, plural
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ class Suspect(RankedVertex):
     by walks from vertices with at most one in-link, ``unsupported_share`` the part of the flow through its in-links
     that comes from vertices without other in-links (``unsupported`` of ``in_links``), and ``suspicion`` is
     ``log(excess)·(1 + unsupported_share)·cheap_share``. ``linked_back`` is the share of its sources that it links to,
-    ``closed`` the share of them without in-links from outside the group, and ``around`` its strongest in-links in
-    PageRank and the links among their sources.
+    and ``closed`` the share of them without in-links from outside the group.
     """
 
     reason: str
@@ -63,7 +61,6 @@ class Suspect(RankedVertex):
     linked_back: float
     closed: float
     self_loop: bool
-    around: Neighbourhood
 
 
 class RankCertificate(NamedTuple):
@@ -183,7 +180,7 @@ class RankComparison(RankLists):
         return judge_farms(self)
 
     def table(self) -> pl.DataFrame:
-        """Suspects as a polars frame, one row each, without their links."""
+        """Suspects as a polars frame, one row each."""
         import polars as pl
 
         kinds = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean, str: pl.String}
@@ -203,7 +200,7 @@ class RankComparison(RankLists):
             "least_excess": self.least_excess,
             "verdict": self.verdict._asdict(),
             "flagged": len(self.flagged),
-            "suspects": [_suspect_dict(suspect) for suspect in self.suspects],
+            "suspects": [asdict(suspect) for suspect in self.suspects],
             "ranks": [self._of_rank(i) for i in range(len(self.names))],
             "notes": list(self.notes),
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
@@ -216,13 +213,6 @@ class RankComparison(RankLists):
             "closed": self.closed[i],
             "top": [asdict(item) for item in self.top_items(i)],
         }
-
-
-def _suspect_dict(suspect: Suspect) -> dict[str, Any]:
-    around = suspect.around
-    links = [link._asdict() for link in around.links]
-    own = {name: value for name, value in vars(suspect).items() if name != "around"}
-    return own | {"links": links, "among": around.among}
 
 
 def judge_farms(found: RankComparison) -> FarmVerdict:
