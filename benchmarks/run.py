@@ -37,7 +37,6 @@ NAMES = (
     "consensus",
     "aggregation",
     "kmeans",
-    "votes",
     "boosting",
     "blocks",
     "big_graph",

@@ -9,7 +9,6 @@ from apexrank.lazy import attach
 
 if TYPE_CHECKING:
     from apexrank import aggregation as aggregation
-    from apexrank import checkpoints as checkpoints
     from apexrank import clicks as clicks
     from apexrank import datasets as datasets
     from apexrank import distributed as distributed
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from apexrank.aggregation import LovaszBregman as LovaszBregman
     from apexrank.aggregation import LovaszBregmanKMeans as LovaszBregmanKMeans
     from apexrank.aggregation import aggregate as aggregate
-    from apexrank.checkpoints import checkpoint as checkpoint
     from apexrank.errors import ApexrankError as ApexrankError
     from apexrank.errors import InputError as InputError
     from apexrank.graph import AntiTrustRank as AntiTrustRank

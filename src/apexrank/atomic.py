@@ -77,17 +77,14 @@ def _mode(path: str | Path) -> int:
         return 0
 
 
-def write_failure(error: Exception, advice: str | None = None) -> str | None:
-    """Describe a failed write and how to fix it; None if ``error`` is not a system error.
-
-    ``advice`` is the fix suggested for error numbers that have none of their own.
-    """
+def write_failure(error: Exception) -> str | None:
+    """Describe a failed write and how to fix it; None if ``error`` is not a system error."""
     # polars reports the system's error number only in its message
     found = re.search(r"\(os error (\d+)\)", str(error))
     number = int(found[1]) if found else getattr(error, "errno", None)
     if number is None:
         return str(error).lower() if isinstance(error, OSError) else None
-    advice = _ADVICE.get(number, advice)
+    advice = _ADVICE.get(number)
     return os.strerror(number).lower() + (f": {advice}" if advice else "")
 
 

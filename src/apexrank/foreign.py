@@ -50,7 +50,6 @@ _FOREIGN = (
     ),
     (rb"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
     (rb"apexrank model \d", "a model file of apexrank: give it where a model is expected"),
-    (rb"apexrank checkpoint \d", "a checkpoint of apexrank: give it as `checkpoint`"),
     (
         rb"\s*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_][^\n]*\.\s",
         "RDF N-Triples: write its links as CSV, source and target",

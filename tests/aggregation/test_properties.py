@@ -7,7 +7,6 @@ A new rule needs a line in `CLAIMS`, a new set function one in `SET_FUNCTION_OPT
 from __future__ import annotations
 
 from itertools import combinations, permutations
-from tempfile import TemporaryDirectory
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -28,7 +27,6 @@ from apexrank.aggregation import (
     RankBootstrap,
     aggregate,
     elbow,
-    read_ballot_blocks,
     silhouette,
 )
 from apexrank.aggregation.fusion import Method
@@ -352,21 +350,6 @@ def test_no_order_is_better_than_kemenys(election, missing):
     assert result.bound == result.cost
 
 
-@every_rule
-@settings(max_examples=5)
-@given(election=elections(gaps=True), missing=missing_rules, rows=st.integers(1, 4))
-def test_files_in_blocks_hold_the_same_voters(method, election, missing, rows):
-    table, weights = election
-    names = NAMES[: table.shape[1]].tolist()
-    frame = pl.DataFrame(table, schema=names, nan_to_null=True).with_columns(pl.Series("w", weights))
-    here = aggregate(table, weights, method=method, missing=missing, items=names)
-    with TemporaryDirectory() as folder:
-        for number, part in enumerate(frame.iter_slices(2)):
-            part.write_parquet(f"{folder}/{number}.parquet")
-        blocks = read_ballot_blocks(folder, weights="w", rows=rows)
-        assert answer(aggregate(blocks, method=method, missing=missing), names) == answer(here, names)
-
-
 # Divergences, clusters and models
 
 
@@ -476,7 +459,6 @@ PROPERTIES = {
     "LovaszBregman": test_every_divergence_has_the_unit_of_the_scores_and_no_origin,
     "RankBootstrap": test_draws_of_voters_give_ranks,
     "aggregate": test_all_voters_and_all_items_are_treated_alike,
-    "read_ballot_blocks": test_files_in_blocks_hold_the_same_voters,
 }
 
 

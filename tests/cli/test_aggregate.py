@@ -463,7 +463,6 @@ BAD = {
     "text.csv": "text.csv line 4, column 'b': 'much' is not a number",
     "silent.csv --strict": "silent.csv: the first column, 'voter', is read as",
     "silent.csv --id voter --strict": "silent.csv: left out: 1 of 2 voters, who gave no score (--strict)",
-    "silent.csv --engine blocks": "silent.csv line 3: this voter gives no score at all",
     "mute.csv": "mute.csv line 2: this voter gives no score at all",
     "mute.csv --items-in rows --id voter": "mute.csv: column 'a' gives no score at all; leave it out (--drop a)",
     "unseen.csv": "unseen.csv: no voter has a score for 'b': remove the item, or use --missing last",

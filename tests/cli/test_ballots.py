@@ -84,7 +84,7 @@ class TestIds:
         Path("orders.csv").write_text("a,b\ntea,rum\nrum,tea\ngin,tea\n")
         assert not [one for one in notes("aggregate orders.csv --kind orders") if "first place" in one]
 
-    @pytest.mark.parametrize("options", ["", "--strict", "--engine blocks"])
+    @pytest.mark.parametrize("options", ["", "--strict"])
     def test_a_first_line_that_may_be_an_order(self, options):
         ballots = "ann,bob,cy\nann,cy,bob\nbob,cy,ann\n"
         Path("orders.csv").write_text(ballots)

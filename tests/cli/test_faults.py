@@ -526,7 +526,6 @@ DIRECT = {
     "atomic.py": "the one place",
     "io/tables.py": "polars, into the temporary file of atomic.py",
     "cli/output.py": "matplotlib, into memory",
-    "checkpoints.py": "a journal, which is appended to",
     "graph/shards.py": "into the temporary folder of atomic.py",
     "graph/pack.py": "scratch files in the temporary folder of atomic.py",
     "graph/files.py": "standard input, into the same scratch folder",

@@ -1,4 +1,4 @@
-"""Generators of binary files: Parquet tables, models, checkpoints and packed arrays, made by their own writers."""
+"""Generators of binary files: Parquet tables, models and packed arrays, made by their own writers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import hashlib
 import io
 import json
 from functools import cache
-from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from apexrank import AdditivePush, MonotoneRetargeting, PNormPush
-from apexrank.checkpoints import Journal, checkpoint
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.io.modelfile import FORMAT, describe, pack, unpack
 
@@ -166,67 +163,6 @@ def _crawls() -> list[bytes]:
         save(buffer, indptr=np.array([0, 2, 2, 3]), indices=np.array([1, 2, 0]), shape=np.array([3, 3]))
         files.append(buffer.getvalue())
     return files
-
-
-def checkpointed_fit(path: Path, about: str = "fuzz", *, changed: float = 0.0, alpha: float = 0.01) -> Any:
-    """Coefficients of a checkpointed fit; ``changed`` is added to one number of its rows."""
-    X = np.random.default_rng(0).normal(size=(16, 2))
-    y = np.arange(16) % 3 == 0
-    X[5, 1] += changed
-    with checkpoint(path, about, every=0.0):
-        return PNormPush(p=4, alpha=alpha).fit(X, y).coef_
-
-
-@cache
-def _checkpoints() -> list[bytes]:
-    """Complete journals of the fit, of fits with other rows and options, and of another command."""
-    files = []
-    with TemporaryDirectory() as folder:
-        path, close = Path(folder, "input.checkpoint"), Journal.close
-        try:
-            Journal.close = lambda journal, *, done: close(journal, done=False)  # which keeps the file
-            for about, options in (
-                ("fuzz", {}),
-                ("fuzz", {"changed": 1e-9}),
-                ("fuzz", {"changed": 2.0}),
-                ("fuzz", {"alpha": 0.02}),
-                ("other", {}),
-            ):
-                checkpointed_fit(path, about, **options)
-                files.append(path.read_bytes())
-                path.unlink()
-        finally:
-            Journal.close = close
-    return files
-
-
-def checkpoint_file(rng: Random) -> bytes:
-    """Journal, mostly truncated between two records as after an interruption, or with records of another fit."""
-    own, content = _checkpoints()[0], rng.choice(_checkpoints() + _checkpoints()[:1] * 4)
-    ends = [end for end, _ in _records(content)]
-    style = rng.random()
-    if style < 0.5:
-        return content[: rng.choice(ends)]
-    if style < 0.6:
-        return content.replace(
-            b"checkpoint 1", rng.choice((b"checkpoint 2", b"checkpoint 0", b"checkpoint x")), 1
-        )
-    if style < 0.8:  # whole records, of this fit and of others, in any order
-        records = [record for file in _checkpoints() for _, record in _records(file)[1:]]
-        some = [rng.choice(records) for _ in range(rng.randrange(1, 4))]
-        return own[: rng.choice([end for end, _ in _records(own)])] + b"".join(some)
-    return content
-
-
-def _records(content: bytes) -> list[tuple[int, bytes]]:
-    """End positions and bytes of the header and each record."""
-    at = content.index(b"\n", content.index(b"\n") + 1) + 1
-    found = [(at, content[:at])]
-    while at < len(content):
-        end = at + 8 + int.from_bytes(content[at : at + 4], "little")
-        found.append((end, content[at:end]))
-        at = end
-    return found
 
 
 def crawl_file(rng: Random) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.fuzz import documents
-from tests.fuzz.binary import checkpoint_file, crawl_file, model_file, parquet_file
+from tests.fuzz.binary import crawl_file, model_file, parquet_file
 from tests.fuzz.documents import Document
 
 NASTY = (
@@ -137,7 +137,6 @@ FILES: dict[str, Callable[[Random], bytes]] = {
     "Parquet": parquet_file,
     "model": model_file,
     "crawl": crawl_file,
-    "checkpoint": checkpoint_file,
 }
 # seeds and model files are never unpacked
 _NEVER_PACKED = ("seeds", *FILES)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from apexrank.cli.graph_studies import _spam_labels
@@ -25,7 +23,7 @@ from apexrank.io.columns import grades, is_text, numbers, read_target, texts
 from apexrank.io.stream import read_blocks
 from apexrank_papers.data.networks import load_bitcoin_otc, load_cnr_2000
 from apexrank_papers.data.webspam import load_webspam
-from tests.fuzz.binary import ROWS, checkpointed_fit
+from tests.fuzz.binary import ROWS
 
 GRAPH = as_graph((["a", "b", "c"], ["b", "c", "a"]))
 NUMBERED = as_graph(([0, 1, 2], [1, 2, 0]))
@@ -166,21 +164,6 @@ def _model(data: bytes, folder: Path, rng: Random) -> Any:
     return rank_table(model, ROWS, explain=rng.random() < 0.5) if _knows(model) else model
 
 
-@cache
-def _right_model() -> Any:
-    with TemporaryDirectory() as folder:
-        return checkpointed_fit(Path(folder, "input.checkpoint"))
-
-
-def _checkpoint(data: bytes, folder: Path, rng: Random) -> Any:
-    """Resume from arbitrary bytes: an error, or a bit-identical model."""
-    path = folder / "input.checkpoint"
-    path.write_bytes(data)
-    found = checkpointed_fit(path)
-    assert (found == _right_model()).all(), "another model"
-    return found
-
-
 def _knows(model: Any) -> bool:
     """Whether the model fits the given rows; otherwise an error would be about them."""
     return {column.name for column in model.encoder.columns} <= {"x", "city"}
@@ -201,5 +184,4 @@ TARGETS: dict[str, Callable[[bytes, Path, Random], Any]] = {
     "ratings": _ratings,
     "crawl": _crawl,
     "model": _model,
-    "checkpoint": _checkpoint,
 }

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from apexrank.aggregation import aggregate as merge
 from apexrank.cli.aggregate import METHODS
-from apexrank.problem.blocks import ArrayBlocks
 from tests.metamorphic.engine import FOLDER, SEEDS, Found, Relation, Subject, apexrank, named, renamed
 from tests.metamorphic.threads import with_threads
 
@@ -136,14 +135,13 @@ def aggregate(method: str, *more: str) -> Callable[[Votes], Found]:
 
 def _by_files(case: Votes, method: str, more: tuple[str, ...]) -> dict[str, Any]:
     frame, words = case.given()
-    words += ["--engine", "blocks"] if case.route == "blocks" else []
     found: dict[str, Any] = apexrank(
         "aggregate", case.write(frame), *words, *more, "--method", method, "--json"
     )
     return found
 
 
-_PYTHON = ("numpy", "pandas", "polars", "mappings", "array blocks")
+_PYTHON = ("numpy", "pandas", "polars", "mappings")
 
 
 def _in_python(case: Votes, method: str) -> dict[str, Any]:
@@ -157,15 +155,11 @@ def _in_python(case: Votes, method: str) -> dict[str, Any]:
         "pandas": values.to_pandas(),
         "polars": values,
         "mappings": values.to_dicts(),
-        "array blocks": ArrayBlocks(values.to_numpy().astype(float), sample_weight=weights, rows=2),
     }[case.route]
-    items = case.items if case.route in ("numpy", "array blocks") else None
-    result = merge(given, None if case.route == "array blocks" else weights, method=method, items=items)
+    result = merge(given, weights, method=method, items=case.items if case.route == "numpy" else None)
     found: dict[str, Any] = {"ranking": result.to_frame().to_dicts(), "cost": result.cost}
     lacking = bool((result.support < result.ballots.total).any())
     found |= {"confidence": None if lacking else result.confidence}  # as on the command line
-    if case.route == "array blocks":  # which keep no individual voters
-        return found
     found["condorcet_winner"] = result.condorcet_winner
     tau, weight = result.agreement, result.ballots.weight(slice(None))
     counted = (weight > 0) & ~np.isnan(tau)
@@ -308,17 +302,8 @@ RELATIONS = [
             "the command line is the library",
             lambda case, rng, route=route: case.but(route=route),
             {"options": "called with other options"},
-            ("agreement", "winner") if route == "array blocks" else (),
         )
         for route in _PYTHON
-    ),
-    Relation(
-        "in blocks",
-        "ballots",
-        "ballots that are not kept are ballots",
-        lambda case, rng: case.but(route="blocks"),
-        {"starts": "centres start from voters of the first blocks"},
-        ("agreement", "winner"),
     ),
     Relation(
         "two threads",

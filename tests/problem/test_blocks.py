@@ -365,6 +365,11 @@ def test_bad_rows_are_refused():
             ArrayBlocks(X_, y_)
 
 
+def test_rows_without_labels_are_no_training_rows():
+    with pytest.raises(InputError, match="a block has no y: give one label per row"):
+        fit_blocks(PNormPush(), ArrayBlocks(np.ones((3, 2)), None))
+
+
 class Listed(Blocks):
     """Blocks that are passed on unchanged."""
 

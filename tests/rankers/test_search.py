@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
-from apexrank import InputError, PNormPush, PNormPushCV, checkpoint, push_path
+from apexrank import InputError, PNormPush, PNormPushCV, push_path
 from apexrank.metrics import get_scorer, partial_auc, tpr_at_fpr
 from apexrank.problem.blocks import ArrayBlocks
 from apexrank.rankers import push as push_module
@@ -247,40 +247,6 @@ def test_wide_rows_do_without_hessians(joint, monkeypatch):
     monkeypatch.setattr("apexrank.problem.together.HESSIAN_BYTES", 0)
     search = PNormPushCV(**GRID, tol=1e-7).fit(X, Y)
     np.testing.assert_allclose(table_of(search), one_by_one(X, Y)[0], atol=1e-6)
-
-
-def test_an_interrupted_search_goes_on_to_the_same_bits(joint, tmp_path, monkeypatch):
-    """Also with a different number of threads."""
-    whole = PNormPushCV(**GRID).fit(X, Y)
-    monkeypatch.setattr(together, "n_threads", lambda: 3)
-    passes = []
-    real = together.joint_rows
-
-    def counted(*args, stop_after=np.inf):
-        rows = real(*args)
-        log_sums = rows.log_sums
-
-        def counting(columns):
-            passes.append(len(columns.fold))
-            if len(passes) > stop_after:
-                raise KeyboardInterrupt
-            return log_sums(columns)
-
-        rows.log_sums = counting
-        return rows
-
-    monkeypatch.setattr(together, "joint_rows", lambda *args: counted(*args, stop_after=4))
-    with pytest.raises(KeyboardInterrupt), checkpoint(tmp_path / "search", every=0):
-        PNormPushCV(**GRID).fit(X, Y)
-    passes.clear()
-    monkeypatch.setattr(together, "n_threads", lambda: 1)
-    monkeypatch.setattr(together, "joint_rows", counted)
-    with checkpoint(tmp_path / "search", every=0) as journal:
-        again = PNormPushCV(**GRID).fit(X, Y)
-        assert journal.resumed > 4
-    np.testing.assert_array_equal(again.coef_, whole.coef_)
-    for name, column in whole.cv_results_.items():
-        np.testing.assert_array_equal(column, again.cv_results_[name])
 
 
 def test_converged_fits_leave(joint, monkeypatch):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.aggregation.ballot_files import read_ballot_blocks as read_ballot_blocks
     from apexrank.aggregation.bootstrap import RankBootstrap as RankBootstrap
     from apexrank.aggregation.kemeny import Kemeny as Kemeny
     from apexrank.aggregation.kendall_mallows import KendallMallows as KendallMallows

@@ -7,30 +7,24 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from apexrank.aggregation.ballots import Seen, uneven_ranges
+from apexrank.aggregation.ballots import uneven_ranges
 from apexrank.aggregation.fusion import SUMS
 from apexrank.datasets.preflib import KINDS as PREFLIB
 from apexrank.datasets.preflib import is_preflib as is_preflib
 from apexrank.datasets.preflib import read_preflib
 from apexrank.errors import InputError
 from apexrank.io import columns
-from apexrank.io.stream import PIECES, TableBlocks
 from apexrank.io.tables import Table
-from apexrank.problem.blocks import Block, Blocks
 
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
 _VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"
@@ -41,7 +35,6 @@ _WEIGHT_NAMES = ("weight", "weights", "count", "counts", "votes")
 _MOST_LONG_COLUMNS = 5  # voter, item, score, and perhaps a time and a weight
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, or increasing
 _FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # voters × items: 0.8 and 2 gigabytes
-_BLOCK_CELLS = 2**22  # cells in a block of voters, for long tables and orders
 _SILENT_ROW = "gives no score at all; drop the row"
 _CURE_OF_LISTS = "leave out `missing='ignore'`, so that it is last"
 
@@ -54,7 +47,7 @@ class BallotFile:
     ----------
     source : str
         The file.
-    values : ndarray of shape (voters, items), or BallotBlocks
+    values : ndarray of shape (voters, items)
         Scores, or ranks if ``kind`` is "ranks"; NaN is missing.
     items : list of str
         Names of the items.
@@ -73,7 +66,7 @@ class BallotFile:
     """
 
     source: str
-    values: Any
+    values: np.ndarray
     items: list[str]
     voters: pl.DataFrame
     weights: np.ndarray | None
@@ -84,31 +77,23 @@ class BallotFile:
     notes: tuple[str, ...] = ()
     cure: str = "fill it in, put it last (`missing='last'`), or leave out the column (`drop=`)"
 
-    @cached_property
-    def counts(self) -> Seen:
-        """Counts from a pass over the ballots."""
-        w = np.ones(len(self.values)) if self.weights is None else self.weights
-        gaps = np.isnan(self.values)
-        return Seen(len(w), float(w.sum()), bool((w % 1 == 0).all()), w @ ~gaps, int(gaps.sum()))
-
     @property
     def n_voters(self) -> int:
         """Number of distinct ballots."""
-        return self.counts.n_voters
+        return len(self.values)
 
-    @property
+    @cached_property
     def n_missing(self) -> int:
         """Number of missing scores."""
-        return self.counts.n_missing
-
-    def parts(self) -> Iterator[BallotFile]:
-        """Iterate over parts of the ballots that fit in memory."""
-        yield self
+        return int(np.isnan(self.values).sum())
 
     @property
     def total(self) -> int | float:
         """Number of voters, or their total weight if some weights are not whole numbers."""
-        return int(self.counts.total) if self.counts.counted else self.counts.total
+        if self.weights is None:
+            return self.n_voters
+        total = float(self.weights.sum())
+        return int(total) if (self.weights % 1 == 0).all() else total
 
     @property
     def repeated(self) -> bool:
@@ -157,7 +142,7 @@ class BallotFile:
         """Describe voters with scales of different widths, where the widest would dominate; None if there are none."""
         if self.kind != "scores":
             return None
-        ranges = uneven_ranges(next(self.parts()).values)
+        ranges = uneven_ranges(self.values)
         if ranges is None:
             return None
         return (
@@ -166,27 +151,11 @@ class BallotFile:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class StreamedBallotFile(BallotFile):
-    """Ballots of files that are read in blocks; ``seen`` holds the counts of a pass over them."""
-
-    seen: Seen | None = None
-
-    @cached_property
-    def counts(self) -> Seen:
-        assert self.seen is not None
-        return self.seen
-
-    def parts(self) -> Iterator[BallotFile]:
-        return self.values.parts()
-
-
 def read_preflib_ballots(path: Path) -> BallotFile:
     """Read the orders of a PrefLib file as ranks; items of the same name are numbered."""
     profile = read_preflib(path)
     given = sum(map(len, profile.orders))
-    fewer = "write a file of fewer voters or items"
-    check_cells(str(path), len(profile.orders), len(profile.items), given, fewer)
+    check_cells(str(path), len(profile.orders), len(profile.items), given)
     count = Counter(profile.items)
     items = [f"{x} ({n})" if count[x] > 1 else x for n, x in enumerate(profile.items, start=1)]
     numbers = np.arange(1, len(profile.orders) + 1)
@@ -251,37 +220,31 @@ chooses)",))
     drop: Sequence[str] = ()
     long: tuple[str, str, str] | None = None
 
-    def read(self, table: Table, columns: Columns | None = None) -> BallotFile:
-        """Read the ballots of a table; ``columns`` may be known from the head of the file."""
+    def read(self, table: Table) -> BallotFile:
+        """Read the ballots of a table."""
         if self.long is not None:
             found = self._read_long(table, *self.long)
         elif self.items_in == "rows":
             found = self._read_items(table)
         else:
-            found = self._read_voters(
-                table, columns or self.voter_columns(table), is_block=columns is not None
-            )
+            found = self._read_voters(table)
         if found.weights is None:
             return found
         weights = pl.Series("weight" if self.items_in == "rows" else self.weights, found.weights)
         return replace(found, voters=found.voters.with_columns(weights))
 
-    def voter_columns(self, table: Table) -> Columns:
-        """Find the columns of a table with one row per voter."""
+    def _read_voters(self, table: Table) -> BallotFile:
+        """Read a table with one row per voter; rows without a score are left out."""
         if self.weights is not None:
             table.column(self.weights)  # raises an error that suggests a spelling if the name is unknown
         id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
-        return Columns(id, names, [*notes, *self._like_weights(names)])
-
-    def _read_voters(self, table: Table, found: Columns, *, is_block: bool) -> BallotFile:
-        """Read a table with one row per voter; rows without a score are left out, except of a block."""
+        notes += self._like_weights(names)
         weights = None if self.weights is None else _read_weights(table, self.weights)
-        id, names, notes = found
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
         lists = self.kind == "orders"
         values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
         voiced = ~np.isnan(values).all(axis=1)
-        if is_block or not voiced.any():  # the notes of single blocks are not shown
+        if not voiced.any():
             _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
         elif not voiced.all():
             notes = [*notes, f"left out: {(~voiced).sum():,} of {len(table):,} voters, who gave no score"]
@@ -461,19 +424,13 @@ def long_guess(names: list[str]) -> str | None:
     return ",".join(parts) if len(parts) == len(kinds) and len(names) <= _MOST_LONG_COLUMNS else None
 
 
-def check_cells(
-    source: str,
-    voters: int,
-    items: int,
-    given: int,
-    cure: str = "read it in blocks of voters (`engine='blocks'`), or write a file of fewer items",
-) -> None:
+def check_cells(source: str, voters: int, items: int, given: int) -> None:
     """Raise InputError if voters × items needs far more memory than the ``given`` cells, because most are missing."""
     cells, most = voters * items, min(_MOST_CELLS, max(_FEW_CELLS, 50 * given))
     if cells > most:
         raise InputError(
             f"{source}: {voters:,} voters times {items:,} items are {cells:,} cells of {8e-9 * cells:.1f} GB, and "
-            f"{most:,} is the limit; {cure}"
+            f"{most:,} is the limit; write a file of fewer voters or items"
         )
 
 
@@ -661,203 +618,3 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
     if name.replace(".", "", 1).isdigit():
         advice = ": with `kind='orders'` cells name items; keep one, or use `kind='scores'` or `kind='ranks'`"
     raise InputError(f"{table.where(row, places[second])}: {name!r} is in the order twice{advice}")
-
-
-class BallotBlocks(Blocks):
-    """Ballots of a CSV or Parquet file, or of a folder of Parquet files, read in blocks of voters on every pass.
-
-    A separate pass finds the items of long tables and orders. In a long table the rows of each voter must be
-    consecutive, also across files.
-
-    Attributes
-    ----------
-    names : list of str
-        Items.
-    """
-
-    names: list[str]
-
-    def __init__(self, path: str | Path, layout: BallotLayout, *, rows: int | None = None) -> None:
-        if layout.items_in == "rows":
-            raise InputError(f"{path}: blocks of voters need one row per voter: leave out `items_in='rows'`")
-        self.layout, self.tables = layout, TableBlocks(path, rows=rows)
-        # text needs more memory than numbers, and reading parts of a Parquet row group takes longer
-        self.tables.pieces = PIECES if self.tables.texts else 1
-        if self.tables.width:
-            raise InputError(f"{path} holds LETOR files, not ballots: give CSV or Parquet files")
-        self.columns = None if layout.long else layout.voter_columns(self.tables.head())
-        self.needed = self._needed()
-        self.names = self._items()
-        self.points: Callable[[BallotFile], np.ndarray] = attrgetter("values")
-
-    def __iter__(self) -> Iterator[Block]:
-        for part in self.parts():
-            yield Block(self.points(part), None, part.weights)
-
-    def with_points(self, points: Callable[[BallotFile], np.ndarray]) -> BallotBlocks:
-        """Return the same ballots with ``points(part)`` instead of the scores."""
-        other = copy(self)
-        other.points = points
-        return other
-
-    def profile(self) -> StreamedBallotFile:
-        """Describe the files as a single profile."""
-        first = next(self.parts())
-        same = {each.name: getattr(first, each.name) for each in fields(BallotFile)}
-        own = {"source": str(self.tables.path), "values": self, "voters": pl.DataFrame(), "weights": None}
-        return StreamedBallotFile(**same | own)
-
-    def parts(self) -> Iterator[BallotFile]:
-        """Iterate over parts of the ballots, block by block."""
-        place, n = {item: number for number, item in enumerate(self.names)}, 0
-        for table in self._tables():
-            part = self.layout.read(table, self.columns)
-            voters = part.voters
-            if self.columns is not None and self.columns.id is None:
-                voters = voters.with_columns(pl.col("row") + n)
-            n += part.n_voters
-            if part.items != self.names:
-                values = np.full((part.n_voters, len(self.names)), np.nan)
-                values[:, [place[item] for item in part.items]] = part.values
-                part = replace(part, values=values, items=self.names)
-            yield replace(part, voters=voters)
-
-    def _needed(self) -> list[str]:
-        """Return the columns to read, which every file must have."""
-        layout, known = self.layout, self.columns
-        needed = [*(layout.long or ()), *([layout.weights] if layout.weights else [])]
-        needed += [] if known is None else [*known.names, *([known.id] if known.id else [])]
-        for file in self.tables.files:
-            for name in needed:
-                if name not in file.schema:
-                    Table(pl.DataFrame(schema=list(file.schema)), file.path).column(name)  # raises InputError
-        self.tables.note_later_columns([*needed, *layout.drop])
-        return needed
-
-    def _items(self) -> list[str]:
-        """Find all items, in order of first appearance."""
-        found: dict[str, None] = {}
-        if self.layout.long is not None:
-            voters = []
-            for table, starts in self._runs():
-                voters.append(self._voter_names(table).gather(starts).hash().to_numpy())
-                items = _named(table, self.layout.long[1], "item").unique(maintain_order=True)
-                found |= dict.fromkeys(items.to_list())
-            self._check_together(np.concatenate(voters))
-            return list(found)
-        assert self.columns is not None
-        if self.layout.kind != "orders":
-            return self.columns.names
-        for table in self.tables.tables(self.needed):
-            found |= dict.fromkeys(_listed(table, self.columns.names).names)
-        _check_header(self.tables.head(), self.columns.names, list(found))
-        return list(found)
-
-    def _tables(self) -> Iterator[Table]:
-        """Iterate over tables of complete voters, small enough for a dense table of voters × items."""
-        tables = self.tables.tables(self.needed)
-        if self.layout.long is None and self.layout.kind != "orders":
-            yield from tables
-            return
-        most = max(1, _BLOCK_CELLS // len(self.names))
-        for table, starts in self._runs() if self.layout.long else ((t, np.arange(len(t))) for t in tables):
-            bounds = [*starts[::most].tolist(), len(table)]
-            for a, b in pairwise(bounds):
-                yield replace(table, frame=table.frame[a:b], first=table.first + a)
-
-    def _runs(self) -> Iterator[tuple[Table, np.ndarray]]:
-        """Iterate over tables of complete voters of a long file, with the first row of each voter.
-
-        The last voter of a table is carried over to the next one, where its rows may continue.
-        """
-        rest: Table | None = None
-        for table in self.tables.tables(self.needed):
-            table = replace(table, frame=table.frame.select(map(table.column, self.needed)))
-            above = 0 if rest is None else len(rest)
-            whole = table if rest is None else _stacked(rest, table)
-            names = self._voter_names(whole)
-            starts = np.append(0, 1 + (names[1:] != names[:-1]).arg_true().to_numpy())
-            last = int(starts[-1])
-            if not last:
-                rest = whole
-                continue
-            yield replace(whole, frame=whole.frame[:last]), starts[:-1]
-            rest = replace(table, frame=whole.frame[last:], first=table.first + last - above)
-        if rest is not None:
-            yield rest, np.zeros(1, dtype=np.int64)
-
-    def _voter_names(self, table: Table) -> pl.Series:
-        assert self.layout.long is not None
-        return _named(table, self.layout.long[0], "voter")
-
-    def _check_together(self, voters: np.ndarray) -> None:
-        """Raise InputError if the rows of a voter are not consecutive; voters are compared by 64-bit hashes."""
-        order = np.argsort(voters, kind="stable")
-        again = order[1:][voters[order][1:] == voters[order][:-1]]
-        if not len(again):
-            return
-        number = int(again.min())
-        for table, starts in self._runs():
-            if number < len(starts):
-                row = int(starts[number])
-                told = f"voter {self._voter_names(table)[row]!r} has rows further up already, before those of others"
-                raise InputError(f"{_row_place(table, row)}: {told}; sort the rows by voter")
-            number -= len(starts)
-
-
-def _stacked(above: Table, below: Table) -> Table:
-    """Stack the rows of two tables, possibly of different files."""
-    source = (
-        above.source if above.source == below.source else f"{above.source.removesuffix(' and on')} and on"
-    )
-    try:
-        frame = pl.concat([above.frame, below.frame], how="vertical_relaxed")
-    except pl.exceptions.PolarsError:
-        raise InputError(
-            f"{below.source} has other column types than {above.source}: use the same types in both"
-        ) from None
-    return replace(below, frame=frame, first=above.first, source=source)
-
-
-def read_ballot_blocks(
-    path: str | Path,
-    *,
-    id: str | None = None,
-    weights: str | None = None,
-    drop: Sequence[str] = (),
-    long: tuple[str, str, str] | None = None,
-    rows: int | None = None,
-) -> BallotBlocks:
-    """Read ballots larger than memory in blocks of voters, for `aggregate` and `LovaszBregmanKMeans`.
-
-    Parameters
-    ----------
-    path : path
-        A Parquet file, a folder of them, or a CSV file, with one row per voter and one column per item.
-    id : str, optional
-        Column of the voters' names; by default the first column if it is text or has a name such as id or voter.
-    weights : str, optional
-        Column with the number of times each ballot was cast.
-    drop : sequence of str
-        Columns to leave out.
-    long : (voter, item, score), optional
-        Columns of a table with one row per voter and item. The rows of a voter must be consecutive; the check keeps 8
-        bytes per voter in memory.
-    rows : int, optional
-        Rows per block; by default about 64 MiB.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from apexrank import aggregate
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for day in range(2):
-    ...         frame = pl.DataFrame({"tea": [3, 1, 1 + day], "rum": [2, 1, None], "count": [4, 1, 1]})
-    ...         frame.write_parquet(f"{folder}/{day}.parquet")
-    ...     aggregate(read_ballot_blocks(folder, weights="count", rows=2), method="borda")
-    Aggregation by borda of 12 voters (6 different ballots): tea > rum
-    """
-    blocks = BallotBlocks(path, BallotLayout("scores", "columns", id, weights, drop, long), rows=rows)
-    for note in [] if blocks.columns is None else blocks.columns.notes:
-        warnings.warn(f"{path}: {note}", stacklevel=2)
-    return blocks

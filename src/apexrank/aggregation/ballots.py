@@ -17,7 +17,6 @@ from sklearn.utils import gen_batches
 
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import SortedRows, sort_rows
-from apexrank.problem.blocks import Block, Blocks
 from apexrank.validation import check_polars_threads, is_missing
 
 Kind = Literal["scores", "ranks", "orders"]
@@ -26,72 +25,8 @@ _UNEVEN = 10.0  # a range of scores this many times wider indicates a different 
 BLOCK = 2**18  # numbers in a block of voters or items: two megabytes stay in the cache
 
 
-class Profile:
-    """Base class of ballots in memory (`Ballots`) and ballots read in blocks (`BallotStream`)."""
-
-    items: list[Any]
-    missing: Missing
-    positional: bool
-    ranked: bool
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return len(self.items)
-
-    @property
-    def n_voters(self) -> int:
-        """Number of distinct ballots."""
-        raise NotImplementedError
-
-    @property
-    def total(self) -> float:
-        """Number of ballots, counted as often as they were cast."""
-        raise NotImplementedError
-
-    @property
-    def counted(self) -> bool:
-        """Whether all weights are whole numbers, that is, counts of equal ballots."""
-        raise NotImplementedError
-
-    def blocks(self) -> Iterator[Ballots]:
-        """Iterate over all voters in blocks small enough for the cache."""
-        raise NotImplementedError
-
-    @property
-    def voters_said(self) -> str:
-        """Describe the number of voters; whole weights are counts of equal ballots.
-
-        Examples
-        --------
-        >>> Ballots(np.zeros((2, 2)), ["a", "b"], weights=np.array([18.0, 12.0])).voters_said
-        '30 voters (2 different ballots)'
-        """
-        n, plural = self.n_voters, "s" if self.n_voters != 1 else ""
-        if self.counted and self.total == n:
-            return f"{n:,} voter{plural}"
-        if self.counted:
-            return f"{self.total:,.0f} voters ({n:,} different ballot{plural})"
-        return f"{n:,} weighted voter{plural}"
-
-    def support(self) -> np.ndarray:
-        """Weight of the voters who scored each item, regardless of the meaning of missing scores.
-
-        Examples
-        --------
-        >>> Ballots(np.array([[3.0, 1.0], [np.nan, 2.0]]), ["a", "b"], "last").support().tolist()
-        [1.0, 2.0]
-        """
-        given, lost = np.zeros((2, self.n_items))
-        for part in self.blocks():
-            missing, w = np.isnan(part.scores), part.weight()
-            lost += w @ missing
-            given += w @ ~missing
-        return np.where(lost == 0, self.total, given)  # exact if all voters scored the item
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Ballots(Profile):
+class Ballots:
     """Scores of voters for items.
 
     Parameters
@@ -131,22 +66,57 @@ class Ballots(Profile):
     first: int = 0
 
     @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
     def n_voters(self) -> int:
+        """Number of distinct ballots."""
         return int(self.scores.shape[0])
 
     @property
     def total(self) -> float:
+        """Number of ballots, counted as often as they were cast."""
         return float(self.n_voters) if self.weights is None else float(self.weights.sum())
 
     @property
-    def counted(self) -> bool:
-        return self.weights is None or bool((self.weights == np.round(self.weights)).all())
+    def voters_said(self) -> str:
+        """Describe the number of voters; whole weights are counts of equal ballots.
+
+        Examples
+        --------
+        >>> Ballots(np.zeros((2, 2)), ["a", "b"], weights=np.array([18.0, 12.0])).voters_said
+        '30 voters (2 different ballots)'
+        """
+        n, plural = self.n_voters, "s" if self.n_voters != 1 else ""
+        if self.weights is not None and not (self.weights == np.round(self.weights)).all():
+            return f"{n:,} weighted voter{plural}"
+        if self.total == n:
+            return f"{n:,} voter{plural}"
+        return f"{self.total:,.0f} voters ({n:,} different ballot{plural})"
+
+    def support(self) -> np.ndarray:
+        """Weight of the voters who scored each item, regardless of the meaning of missing scores.
+
+        Examples
+        --------
+        >>> Ballots(np.array([[3.0, 1.0], [np.nan, 2.0]]), ["a", "b"], "last").support().tolist()
+        [1.0, 2.0]
+        """
+        given, lost = np.zeros((2, self.n_items))
+        for part in self.blocks():
+            missing, w = np.isnan(part.scores), part.weight()
+            lost += w @ missing
+            given += w @ ~missing
+        return np.where(lost == 0, self.total, given)  # exact if all voters scored the item
 
     def weight(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Weights of the selected voters."""
         return np.ones(len(self.scores[rows])) if self.weights is None else self.weights[rows]
 
     def blocks(self) -> Iterator[Ballots]:
+        """Iterate over all voters in blocks small enough for the cache."""
         for rows in gen_batches(self.n_voters, max(1, BLOCK // self.n_items)):
             weights = None if self.weights is None else self.weights[rows]
             yield replace(self, scores=self.scores[rows], weights=weights, first=self.first + rows.start)
@@ -185,115 +155,6 @@ class Ballots(Profile):
         if len(silent):
             voter = voter_name(int(numbers[silent[0]]), self.voters)
             raise InputError(f"{voter} gives no score at all: drop that ballot")
-
-
-class Seen(NamedTuple):
-    """Counts of a pass over ballots: voters, their weight, whether it is whole, counts by item, and missing scores."""
-
-    n_voters: int
-    total: float
-    counted: bool
-    support: np.ndarray
-    n_missing: int
-
-
-class BallotStream(Profile):
-    """Ballots read in blocks of voters on every pass; only sums over voters are kept.
-
-    The number of voters and their weight are known after the first pass.
-
-    Examples
-    --------
-    >>> from apexrank.problem.blocks import ArrayBlocks
-    >>> stream = BallotStream(ArrayBlocks(np.array([[3.0, 1.0], [np.nan, 2.0], [1.0, 1.0]]), rows=2))
-    >>> stream.n_voters, stream.support().tolist()
-    (3, [2.0, 3.0])
-    """
-
-    def __init__(
-        self, source: Blocks, *, kind: Kind = "scores", missing: Missing = "ignore", items: Any = None
-    ) -> None:
-        if type(source).__iter__ is Blocks.__iter__:
-            raise InputError(
-                f"ballots are read in one process, and {type(source).__name__} are elsewhere: give ArrayBlocks or "
-                "read_ballot_blocks"
-            )
-        self.source, self.kind, self.missing = source, kind, missing
-        self.positional, self.ranked = kind != "scores", kind == "ranks"
-        items = source.names if items is None else items
-        self._items: list[Any] | None = None if items is None else list(items)
-        self._seen: Seen | None = None
-        first = next((block for block in source if len(block.X)), None)
-        if first is None:
-            raise InputError("there is no ballot in any block: give at least one voter")
-        self.items = self._read(first, 0).items
-
-    @property
-    def n_voters(self) -> int:
-        return self.seen.n_voters
-
-    @property
-    def total(self) -> float:
-        return self.seen.total
-
-    @property
-    def counted(self) -> bool:
-        return self.seen.counted
-
-    @property
-    def voters(self) -> None:
-        """None, because names of the voters are not kept."""
-
-    def support(self) -> np.ndarray:
-        return self.seen.support
-
-    @property
-    def seen(self) -> Seen:
-        """Counts of the first pass, which is made now if there was none."""
-        if self._seen is None:
-            for _ in self.blocks():
-                pass
-        assert self._seen is not None
-        return self._seen
-
-    def blocks(self) -> Iterator[Ballots]:
-        n, total, counted, n_missing = 0, 0.0, True, 0
-        given, lost = np.zeros((2, self.n_items))
-        for block in self.source:
-            if not len(block.X):
-                continue
-            ballots = self._read(block, n)
-            del block  # so that only one block is in memory while the next is read
-            n, total = n + ballots.n_voters, total + ballots.total
-            counted = counted and ballots.counted
-            for part in ballots.blocks():
-                if all_finite(part.scores):
-                    given += part.total
-                else:
-                    missing = np.isnan(part.scores)
-                    given += part.weight() @ ~missing
-                    lost += part.weight() @ missing
-                    n_missing += int(np.count_nonzero(missing))
-                yield part
-            del ballots, part
-        if not total > 0:
-            raise InputError("weights are all zero: give at least one voter a weight")
-        self._seen = Seen(n, total, counted, np.where(lost == 0, total, given), n_missing)
-
-    def _read(self, block: Block, first: int) -> Ballots:
-        ballots = read_ballots(block.X, kind=self.kind, missing=self.missing, items=self._items)
-        if first and ballots.items != self.items:
-            raise InputError(f"the block of voter {first} has other items: give all blocks the same columns")
-        weights = read_weights(block.weight, ballots.n_voters, None, may_be_zero=True)
-        return replace(ballots, weights=weights, first=first)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("scores", "weights", "weight", "read", "ordered", "sort", "columns"):
-            raise InputError(
-                "this needs the ballots of single voters, and blocks of voters keep only sums: aggregate an array or "
-                "a data frame, perhaps of some of the voters"
-            )
-        raise AttributeError(name)
 
 
 def all_finite(scores: np.ndarray) -> bool:
@@ -335,9 +196,7 @@ def voter_name(number: int, voters: Sequence[Any] | None) -> str:
     return f"voter {number if voters is None else repr(voters[number])}"
 
 
-def read_weights(
-    weights: Any, n_voters: int, voters: Sequence[Any] | None, *, may_be_zero: bool = False
-) -> np.ndarray | None:
+def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> np.ndarray | None:
     """Validate the weights of the voters; a mapping or pandas Series gives them by voter name.
 
     Examples
@@ -379,7 +238,7 @@ def read_weights(
     with np.errstate(over="ignore"):
         if not np.isfinite(w.sum()):
             raise InputError("weights are too large to be added: divide them all by the same number")
-    if not (may_be_zero or w.any()):
+    if not w.any():
         raise InputError("weights are all zero: give at least one voter a weight")
     return w
 

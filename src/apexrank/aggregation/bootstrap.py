@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from apexrank.aggregation.ballots import BLOCK, Ballots, Profile
+from apexrank.aggregation.ballots import BLOCK, Ballots
 from apexrank.aggregation.fusion import (
     LINEAR,
     MEANS,
@@ -19,9 +19,8 @@ from apexrank.aggregation.fusion import (
     voter_points,
     weighted_median,
 )
-from apexrank.aggregation.pairwise import add_preferences, pairwise_counts
+from apexrank.aggregation.pairwise import pairwise_counts
 from apexrank.aggregation.rank_aggregation import item_series, score_pairs
-from apexrank.errors import InputError
 from apexrank.metrics.confidence import check_level, resample_weights
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from apexrank.aggregation.rank_aggregation import Aggregation
 
 _BLOCK = 2**21  # weights or scores held in memory at once
-_MOST_SUMS = 2**25  # sums over all resamples of ballots read in blocks
 Scores = tuple[np.ndarray, np.ndarray]  # scores and tolerances: resamples × items, or shared by all
 
 
@@ -99,14 +97,9 @@ def resample(result: Aggregation, n: int, confidence: float, random_state: Any) 
     """Compute the ranks of the items in n bootstrap resamples of the voters."""
     check_level(confidence, n)
     ballots, rng = result.ballots, np.random.default_rng(random_state)
-    linear, low = result.method in LINEAR, result.low_support
-    found: Iterable[Scores]
-    if isinstance(ballots, Ballots):
-        score = _linear if linear else _medians if result.method == "median" else _by_pairs
-        found = score(ballots, result.rule, _draws(ballots, n, rng))
-    else:
-        _check_stream(ballots, result.rule, n)
-        found = [(_stream_linear if linear else _stream_pairs)(ballots, result.rule, n, rng)]
+    low = result.low_support
+    score = _linear if result.method in LINEAR else _medians if result.method == "median" else _by_pairs
+    found = score(ballots, result.rule, _draws(ballots, n, rng))
     ranks = [tied_ranks(*block, low).astype(np.int32) for block in found]
     return RankBootstrap(result.items, np.concatenate(ranks), float(confidence))
 
@@ -131,7 +124,7 @@ def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterat
 
 
 def _scores(
-    ballots: Profile, rule: Rule, sums: np.ndarray, sizes: np.ndarray, hits: np.ndarray, total: np.ndarray
+    ballots: Ballots, rule: Rule, sums: np.ndarray, sizes: np.ndarray, hits: np.ndarray, total: np.ndarray
 ) -> Scores:
     known = hits > 0 if rule.method in MEANS else np.ones(sums.shape, dtype=bool)
     rounding, score = (
@@ -169,58 +162,3 @@ def _by_pairs(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iter
             found = score_pairs(pairwise_counts(resampled), resampled.total, search)
             rows.append(np.where(known, found.scores, -np.inf))
         yield np.array(rows), np.zeros(ballots.n_items)
-
-
-def _check_stream(ballots: Profile, rule: Rule, n: int) -> None:
-    able = ", ".join(LINEAR)
-    if rule.method == "median":
-        raise InputError(f"a bootstrap of medians needs all ballots in memory, not blocks: use one of {able}")
-    held = ballots.n_items if rule.method in LINEAR else ballots.n_items**2
-    if n * held > _MOST_SUMS:
-        other = "" if rule.method in LINEAR else f", or use one of {able}"
-        raise InputError(
-            f"the sums of {n:,} resamples of {ballots.n_items:,} items do not fit into memory: draw at most "
-            f"{_MOST_SUMS // held:,}{other}"
-        )
-
-
-def _poisson_draws(
-    ballots: Profile, n: int, rng: np.random.Generator
-) -> Iterator[tuple[Ballots, np.ndarray]]:
-    """Iterate over blocks of voters, with their weights in n resamples: voters × resamples.
-
-    Drawn with replacement, each of many voters appears about Poisson(1) times, nearly independently of the others.
-    Draws are made voter by voter, so that they do not depend on the blocks.
-    """
-    for block in ballots.blocks():
-        for rows in gen_batches(block.n_voters, max(1, _BLOCK // n)):
-            part = replace(block, scores=block.scores[rows], weights=block.weight(rows))
-            w = part.weight()[:, None]
-            # whole weights count equal voters, each of which is drawn separately
-            times = rng.poisson(w, (len(w), n)) if ballots.counted else w * rng.poisson(1.0, (len(w), n))
-            yield part, times.astype(np.float64)
-
-
-def _stream_linear(ballots: Profile, rule: Rule, n: int, rng: np.random.Generator) -> Scores:
-    sums, sizes, hits, total = np.zeros((4, n, ballots.n_items))
-    for part, weights in _poisson_draws(ballots, n, rng):
-        points = voter_points(part, rule)
-        given, filled = ~np.isnan(points), np.nan_to_num(points)
-        sums += weights.T @ filled
-        sizes += weights.T @ np.abs(filled)
-        hits += weights.T @ given
-        total += weights.sum(axis=0)[:, None]
-    return _scores(ballots, rule, sums, sizes, hits, total)
-
-
-def _stream_pairs(ballots: Profile, rule: Rule, n: int, rng: np.random.Generator) -> Scores:
-    items, search = ballots.n_items, replace(rule, max_exact=0)
-    counts, hits, total = np.zeros((n, items, items)), np.zeros((n, items)), np.zeros(n)
-    for part, weights in _poisson_draws(ballots, n, rng):
-        for draw in range(n):
-            add_preferences(part, weights[:, draw], counts[draw])
-        hits += weights.T @ ~np.isnan(part.scores)
-        total += weights.sum(axis=0)
-    scores = np.array([score_pairs(own, w, search).scores for own, w in zip(counts, total, strict=True)])
-    known = (hits > 0) | (ballots.missing == "last")
-    return np.where(known, scores, -np.inf), np.zeros(items)

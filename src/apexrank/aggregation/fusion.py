@@ -20,14 +20,14 @@ to a list longer than ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any, Literal
 
 import numpy as np
 
-from apexrank.aggregation.ballots import Ballots, Profile, all_finite
+from apexrank.aggregation.ballots import Ballots, all_finite
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_over_ties
 from apexrank.kernels.jit import kernel
@@ -89,7 +89,7 @@ class Rule:
         """Whether the method uses the scores themselves, not only their order."""
         return self.method in _SCORE_METHODS
 
-    def takes_places(self, ballots: Profile) -> bool:
+    def takes_places(self, ballots: Ballots) -> bool:
         """Return whether points are assigned to places."""
         return not self.takes_scores or ballots.positional or self.normalize in ("rank", "borda")
 
@@ -223,7 +223,7 @@ LINEAR: dict[str, Callable[[Any, Any, Any], Any]] = {
 MEANS = ("lovasz-bregman", "borda")  # methods in which an item without points has no score
 
 
-def linear_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+def linear_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
     """Score each item by a method that adds points, and bound the rounding error of the score.
 
     The error is that of the sum ``Σ w·p`` of the item's points p, at most ``64ε·Σ w|p|`` for any number of voters.
@@ -245,7 +245,7 @@ def linear_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]
         return scores, score(ROUNDING * sizes, hits, ballots.total)
 
 
-def check_hits(ballots: Profile, hits: np.ndarray) -> None:
+def check_hits(ballots: Ballots, hits: np.ndarray) -> None:
     """Raise InputError for an item that no voter has scored."""
     unseen = np.flatnonzero(hits == 0)
     if len(unseen):
@@ -281,12 +281,12 @@ class PointSums:
         return sums, self.points[2], np.where(self.everyone, total, given)
 
 
-def totals(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def totals(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sum the points and absolute points of each item, and the weight of the voters who gave any.
 
     For raw scores without missing values it takes one pass and no copy.
     """
-    if isinstance(ballots, Ballots) and not rule.takes_places(ballots) and rule.normalize is None:
+    if not rule.takes_places(ballots) and rule.normalize is None:
         sums, sizes = _raw_sums(ballots)
         if np.isfinite(sums).all():  # NaN and infinity would have propagated
             return sums, sizes, np.full(ballots.n_items, ballots.total)
@@ -325,7 +325,7 @@ def _add(block: np.ndarray, weights: np.ndarray, running: np.ndarray) -> None:
     _add_rows(np.ascontiguousarray(block, dtype=np.float64), weights, *running)
 
 
-def median_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+def median_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
     """Weighted median of the Borda points, n minus the median rank, with a bound on its rounding error.
 
     Examples
@@ -334,35 +334,11 @@ def median_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]
     >>> median_scores(ballots, Rule("median"))[0].tolist()
     [2.0, 1.0, 1.0]
     """
-    if isinstance(ballots, Ballots):
-        points = np.concatenate([voter_points(part, rule) for part in ballots.blocks()])
-        columns = [weighted_median(points[:, items].T, ballots.weights) for items in ballots.columns()]
-        medians = np.concatenate(columns)
-    else:
-        medians = np.full(ballots.n_items, np.nan)
-        for item, points, weights in _distinct_points(ballots, rule):
-            medians[item] = weighted_median(points[None], weights)[0]
+    points = np.concatenate([voter_points(part, rule) for part in ballots.blocks()])
+    columns = [weighted_median(points[:, items].T, ballots.weights) for items in ballots.columns()]
+    medians = np.concatenate(columns)
     check_hits(ballots, ~np.isnan(medians))
     return medians, ROUNDING * medians
-
-
-def _distinct_points(ballots: Profile, rule: Rule) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Iterate over each item's distinct points, with the total weight of the voters who gave them.
-
-    There are at most 2n − 1 different Borda points for n items, and not many more with ballots of other lengths.
-    """
-    items, points, weights = np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
-    for part in ballots.blocks():
-        block = voter_points(part, rule)
-        voter, item = np.nonzero(~np.isnan(block))
-        items, points = np.append(items, item), np.append(points, block[voter, item])
-        weights = np.append(weights, part.weight()[voter])
-        order = np.lexsort((points, items))
-        items, points = items[order], points[order]
-        new = np.append(True, (items[1:] != items[:-1]) | (points[1:] != points[:-1]))
-        items, points, weights = items[new], points[new], np.add.reduceat(weights[order], np.flatnonzero(new))
-    for rows in np.split(np.arange(len(items)), np.flatnonzero(np.diff(items)) + 1):
-        yield int(items[rows[0]]), points[rows], weights[rows]
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -415,7 +391,7 @@ def tied_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None
     return ranks
 
 
-def low_support(ballots: Profile, rule: Rule) -> np.ndarray | None:
+def low_support(ballots: Ballots, rule: Rule) -> np.ndarray | None:
     """Mask of the items with less support than the rule requires; None if it requires none.
 
     Examples
@@ -434,7 +410,7 @@ def low_support(ballots: Profile, rule: Rule) -> np.ndarray | None:
     return low
 
 
-def confidence(ballots: Profile, rule: Rule) -> float:
+def confidence(ballots: Ballots, rule: Rule) -> float:
     """Total variation of the mean points, relative to the mean total variation of the voters' points."""
     found, spread = PointSums(ballots.n_items), 0.0
     for part in ballots.blocks():

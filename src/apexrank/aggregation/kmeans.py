@@ -14,7 +14,7 @@ items, which preserves precision for rows far from zero, and ``a·n/2·(x̄ − 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Self
 
@@ -25,11 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from apexrank.aggregation.ballots import read_weights
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
-from apexrank.problem.blocks import Block, Blocks
 from apexrank.submodular import SetFunction
 from apexrank.validation import check_count, check_finite, check_frame, check_weights, own_errors
 
@@ -102,10 +100,6 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     A step reads X once without copying. Weights act as repetitions of rows, also in the draws of the starts.
 
-    Blocks of rows, such as :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array, need not fit in memory.
-    The clusters of a sample, found by ``n_init`` starts, are the initial centres for steps over all blocks. About 60
-    bytes per row are kept in memory: weight, mean and constant, and cost and label before and after a step.
-
     Examples
     --------
     >>> import numpy as np
@@ -131,46 +125,39 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
-    def fit(self, X: ArrayLike | Blocks, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X, an array or blocks; ``sample_weight`` counts as repetitions of rows, y is ignored."""
+    def fit(self, X: ArrayLike, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Cluster the rows of X; ``sample_weight`` counts as repetitions of rows, y is ignored."""
         for name in ("n_clusters", "max_iter"):
             check_count(name, getattr(self, name))
         for name in ("euclidean", "tol"):
             check_finite(name, getattr(self, name), 0)
-        given = not isinstance(self.init, str)
-        if not given and self.init not in ("k-means++", "random"):
+        if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
             raise InputError(f"unknown `init` {self.init!r}: use k-means++, random, an array or a callable")
         if not (isinstance(self.n_init, str) and self.n_init == "auto"):
             check_count("n_init", self.n_init, otherwise=" or 'auto'")
-        rng, rows = check_random_state(self.random_state), self._all_rows(X, sample_weight)
+        rng, rows = (
+            check_random_state(self.random_state),
+            self._rows(self._checked(X, reset=True), sample_weight),
+        )
         if self.n_features_in_ < 2:
             raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
         if (n := len(rows.weight)) < self.n_clusters:
             raise InputError(f"n_samples={n} should be >= `n_clusters={self.n_clusters}`: lower `n_clusters`")
-        if isinstance(rows, ScoreVectors):
-            self._keep(self._best_run(rows, rng))
-        elif given and not callable(self.init):
-            self._keep(self._lloyd(rows, self._given_centres(self.init)))
-        else:
-            start = self._best_run(rows.sample(PER_CLUSTER * self.n_clusters, rng), rng)
-            self._keep(self._lloyd(rows, start.centres))
+        self._keep(self._best_run(rows, rng))
         return self
 
     def _best_run(self, rows: ScoreVectors, rng: np.random.RandomState) -> LloydRun:
         n_starts = RESTARTS if self.n_init == "auto" else int(self.n_init)
         if not (isinstance(self.init, str) or callable(self.init)):
             n_starts = 1  # all starts from given centres are the same
-        runs = (self._lloyd(rows, self._first_centres(rows, rng)) for _ in range(n_starts))
+        verbose = bool(self.verbose)
+        starts = (self._first_centres(rows, rng) for _ in range(n_starts))
+        runs = (lloyd(rows, centres, self.max_iter, self.tol, verbose) for centres in starts)
         return min(runs, key=lambda run: run.history[-1])
 
-    def _lloyd(self, rows: Rows, centres: Centres) -> LloydRun:
-        return lloyd(rows, centres, self.max_iter, self.tol, bool(self.verbose))
-
-    def predict(self, X: ArrayLike | Blocks) -> np.ndarray:
-        """Return the nearest centre of each row of an array or of blocks."""
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the nearest centre of each row."""
         check_is_fitted(self)
-        if isinstance(X, Blocks):
-            return np.concatenate([self.predict(block.X) for block in X if len(block.X)])
         scores = self._checked(X)
         # the nearest centre depends neither on weights nor on the rows' constants
         nothing = np.zeros(len(scores))
@@ -206,21 +193,10 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     @own_errors()
     def _rows(self, scores: np.ndarray, sample_weight: Any) -> ScoreVectors:
         weight = _check_sample_weight(sample_weight, scores, dtype=np.float64, ensure_non_negative=True)
-        _check_weights(weight)
+        check_weights(weight)
+        if not weight.any():
+            raise InputError("all rows have weight 0: give at least one row a weight above 0")
         return ScoreVectors(scores, weight, self._cost())
-
-    def _all_rows(self, X: ArrayLike | Blocks, sample_weight: Any) -> Rows:
-        """Prepare the rows of an array or of blocks for fitting."""
-        if not isinstance(X, Blocks):
-            return self._rows(self._checked(X, reset=True), sample_weight)
-        _refuse_weights(sample_weight)
-        head = next((block for block in X if len(block.X)), None)
-        if head is None:
-            raise InputError("there is no row in any block: give at least one")
-        self._checked(head.X, reset=True)
-        rows = BlockVectors(X, self._checked, self._cost())
-        _check_weights(rows.weight)
-        return rows
 
     def _first_centres(self, rows: ScoreVectors, rng: np.random.RandomState) -> Centres:
         if isinstance(self.init, str):
@@ -280,9 +256,7 @@ def elbow(
     }
 
 
-def silhouette(
-    model: LovaszBregmanKMeans, X: ArrayLike | Blocks, sample_weight: ArrayLike | None = None
-) -> float:
+def silhouette(model: LovaszBregmanKMeans, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """Simplified silhouette: weighted mean of ``1 − a/b``, with a row's divergences from its nearest and next centre.
 
     Values near 1 mean that the clusters are far apart, values near 0 that rows could just as well be in the next one. A
@@ -295,12 +269,6 @@ def silhouette(
     >>> silhouette(LovaszBregmanKMeans(2, random_state=0).fit(X), X)
     1.0
     """
-    if isinstance(X, Blocks):
-        _refuse_weights(sample_weight)
-        heard = ((block, _block_weight(block).sum()) for block in X)
-        parts = [(silhouette(model, block.X, block.weight), weight) for block, weight in heard if weight]
-        shares, weights = zip(*parts, strict=True)
-        return float(np.average(shares, weights=weights))
     costs = model.transform(X)
     if costs.shape[1] < 2:
         raise InputError("a silhouette needs at least two clusters")
@@ -309,8 +277,6 @@ def silhouette(
     return float(np.average(1 - share, weights=_check_sample_weight(sample_weight, costs)))
 
 
-SAMPLE = 2**22  # scores in the sample that determines the initial centres of blocks
-PER_CLUSTER = 100  # smallest number of sampled rows per cluster
 BLOCK = 4096  # rows sorted at a time: the sorted copies stay small
 GOLDEN = (1 + 5**0.5) / 2
 
@@ -364,22 +330,6 @@ class Cost:
         return Table(X, means, constant)
 
 
-def _check_weights(weight: np.ndarray) -> None:
-    check_weights(weight)
-    if not weight.any():
-        raise InputError("all rows have weight 0: give at least one row a weight above 0")
-
-
-def _refuse_weights(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise InputError("blocks have their own weights: give `sample_weight` to the blocks")
-
-
-def _block_weight(block: Block) -> np.ndarray:
-    weight = read_weights(block.weight, len(block.X), None, may_be_zero=True)
-    return np.ones(len(block.X)) if weight is None else weight
-
-
 class ScoreVectors:
     """Score vectors with their weights and the quantities that stay constant across steps."""
 
@@ -392,74 +342,15 @@ class ScoreVectors:
         """Assign each row to its nearest centre."""
         return assign(self.table, self.weight, centres.costs)
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the rows with the given numbers."""
-        return self.X[numbers]
-
     def centres_at(self, chosen: np.ndarray | list[int]) -> Centres:
         """Return the chosen rows as centres."""
         return self.cost.centres(self.X[chosen].astype(np.float64))
 
 
-class BlockVectors:
-    """Score vectors in blocks that are read again for each assignment; per-row quantities stay in memory."""
-
-    def __init__(self, blocks: Blocks, checked: Callable[[Any], np.ndarray], cost: Cost) -> None:
-        self.blocks, self.checked, self.cost = blocks, checked, cost
-        known, low, high = [], np.inf, -np.inf
-        for _, X, block in self._parts():
-            known.append((*cost.table(X)[1:], _block_weight(block)))
-            low, high = min(low, float(X.min())), max(high, float(X.max()))
-            self.n_items, self.dtype = X.shape[1], X.dtype
-        self.means, self.constant, self.weight = map(np.concatenate, zip(*known, strict=True))
-        self.noise = cost.noise(self.n_items, high - low)
-
-    def _parts(self) -> Iterator[tuple[slice, np.ndarray, Block]]:
-        """Iterate over blocks as row numbers, checked rows and the block itself, skipping empty blocks."""
-        first = 0
-        for block in self.blocks:
-            if n := len(block.X):
-                yield slice(first, first + n), self.checked(block.X), block
-                first += n
-
-    def assign(self, centres: Centres) -> Assignment:
-        """Assign each row to its nearest centre."""
-        parts = [
-            assign(Table(X, self.means[rows], self.constant[rows]), self.weight[rows], centres.costs)
-            for rows, X, _ in self._parts()
-        ]
-        labels, costs, value, mass, sums = zip(*parts, strict=True)
-        joined = np.concatenate(labels), np.concatenate(costs)
-        return Assignment(*joined, sum(value), np.sum(mass, axis=0), np.sum(sums, axis=0))
-
-    def take(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the rows with the given numbers."""
-        taken = np.empty((len(numbers), self.n_items), dtype=self.dtype)
-        for rows, X, _ in self._parts():
-            here = (numbers >= rows.start) & (numbers < rows.stop)
-            taken[here] = X[numbers[here] - rows.start]
-        return taken
-
-    def sample(self, least: int, rng: np.random.RandomState) -> ScoreVectors:
-        """Draw at least ``least`` rows into memory by systematic sampling with weights; all rows if there are few."""
-        n, size = len(self.weight), max(SAMPLE // self.n_items, least)
-        chosen, weight = np.arange(n), self.weight
-        if n > size:
-            reached = np.cumsum(self.weight)
-            places = np.searchsorted(
-                reached, reached[-1] * (np.arange(size) + rng.random()) / size, side="right"
-            )
-            last = np.searchsorted(reached, reached[-1])  # later rows have weight 0
-            chosen, weight = np.unique(np.minimum(places, last), return_counts=True)
-        return ScoreVectors(self.take(chosen), weight.astype(np.float64), self.cost)
-
-
-Rows = ScoreVectors | BlockVectors
-
 # ---------------------------------------------------------------- steps
 
 
-def lloyd(rows: Rows, centres: Centres, max_iter: int, tol: float, verbose: bool = False) -> LloydRun:
+def lloyd(rows: ScoreVectors, centres: Centres, max_iter: int, tol: float, verbose: bool = False) -> LloydRun:
     """Alternate between moving centres to the means of their rows and assigning rows to the nearest centres.
 
     Neither half of a step increases the objective. Iteration stops when no row changes its centre, or when the
@@ -482,7 +373,7 @@ def lloyd(rows: Rows, centres: Centres, max_iter: int, tol: float, verbose: bool
     return LloydRun(centres, found.labels, history, converged)
 
 
-def refill(rows: Rows, found: Assignment) -> Assignment:
+def refill(rows: ScoreVectors, found: Assignment) -> Assignment:
     """Give each empty cluster the row farthest from its centre, and all rows equal to it.
 
     Only rows that do not leave their own cluster empty and whose cost exceeds rounding errors are moved, so that the
@@ -498,7 +389,7 @@ def refill(rows: Rows, found: Assignment) -> Assignment:
             i = int(np.argmax(far))
             old = labels[i]
             equal = np.flatnonzero((far == far[i]) & (labels == old))
-            values = rows.take(equal)
+            values = rows.X[equal]
             own = values[np.searchsorted(equal, i)]
             equal = equal[(values == own).all(axis=1)]
             far[equal] = 0.0

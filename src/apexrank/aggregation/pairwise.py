@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from apexrank.aggregation.ballots import Ballots, Profile
+from apexrank.aggregation.ballots import Ballots
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
 
@@ -17,7 +17,7 @@ MOST_ITEMS = 5_000  # counts of 200 megabytes
 _ROUNDING = 1e-12  # relative to the total weight of the voters
 
 
-def pairwise_counts(ballots: Profile) -> np.ndarray:
+def pairwise_counts(ballots: Ballots) -> np.ndarray:
     """Weight of the voters who strictly prefer item i to item j, in row i and column j.
 
     Voters who tie the two items, or have no opinion of one of them, do not count.
@@ -35,13 +35,8 @@ def pairwise_counts(ballots: Profile) -> np.ndarray:
         )
     counts = np.zeros((n, n))
     for part in ballots.blocks():
-        add_preferences(part, part.weight(), counts)
+        _add_preferences(np.ascontiguousarray(part.ordered()), np.ascontiguousarray(part.weight()), counts)
     return counts
-
-
-def add_preferences(ballots: Ballots, weights: np.ndarray, counts: np.ndarray) -> None:
-    """Add the preferences of weighted voters to the counts."""
-    _add_preferences(np.ascontiguousarray(ballots.ordered()), np.ascontiguousarray(weights), counts)
 
 
 @kernel()
@@ -76,7 +71,7 @@ def copeland_scores(counts: np.ndarray, total: float) -> np.ndarray:
     return (signs.sum(axis=1) + len(counts) - 1) / 2
 
 
-def condorcet_winner(ballots: Profile) -> int | None:
+def condorcet_winner(ballots: Ballots) -> int | None:
     """Return the index of the Condorcet winner, who beats every other item by a majority, or None.
 
     It takes two passes over the ballots and no pairwise counts: an item that does not beat the next one cannot win.
@@ -88,10 +83,6 @@ def condorcet_winner(ballots: Profile) -> int | None:
     >>> condorcet_winner(Ballots(np.array([[3, 2, 1], [1, 3, 2], [2, 1, 3]]), [0, 1, 2])) is None
     True
     """
-    if not isinstance(ballots, Ballots):
-        beaten = margins(pairwise_counts(ballots), ballots.total) > 0
-        winners = np.flatnonzero(beaten.sum(axis=1) == ballots.n_items - 1)
-        return int(winners[0]) if len(winners) else None
     limit = _ROUNDING * ballots.total
     weights, champion, best = ballots.weight(slice(None)), np.empty(0), 0
     for item, column in _columns(ballots):

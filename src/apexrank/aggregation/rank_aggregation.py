@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.aggregation import fusion
-from apexrank.aggregation.ballots import BallotStream, Kind, Missing, Profile, read_ballots
+from apexrank.aggregation.ballots import Ballots, Kind, Missing, read_ballots
 from apexrank.aggregation.fusion import LINEAR, RRF, Method, Normalize, Points, Rule
 from apexrank.aggregation.kemeny import Kemeny, kemeny, tied_places
 from apexrank.aggregation.pairwise import condorcet_winner, copeland_scores, margins, pairwise_counts
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks
 from apexrank.metrics.permutation import kendall_tau
-from apexrank.problem.blocks import Blocks
 from apexrank.validation import check_choice
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def aggregate(
 
     Parameters
     ----------
-    scores : table, data frame, mapping or Blocks
+    scores : table, data frame or mapping
         Ballots of the voters, in one of three forms by ``kind``:
 
         - "scores": a table of voters × items, larger is better. An array, a pandas or polars data frame with the items
@@ -64,9 +63,6 @@ def aggregate(
         - "ranks": the same with positions, where 1 is best. They may refer to lists longer than these items.
         - "orders": for each voter a list of items, best first; a list or tuple inside it is a tie. Lists may stop
           early, or be given by voter as a mapping. In a data frame each row is a voter's list, and empty cells end it.
-
-        Blocks of voters need not fit in memory: :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array
-        (``sample_weight`` counts ballots), or files read by :func:`apexrank.aggregation.read_ballot_blocks`.
     weights : array of shape (voters,) or mapping of voter to number, optional
         Number of times each ballot was cast: a weight of 3 is the same as three equal ballots. A pandas Series is
         treated as a mapping if the voters have names, which are the index of a data frame.
@@ -125,10 +121,7 @@ def aggregate(
     Notes
     -----
     All methods except "copeland" and "kemeny" are near-linear in the number of scores. "lovasz-bregman" and "combsum"
-    read a clean table of raw scores once, without a copy. Every method reads blocks once and keeps only sums over the
-    voters: points of each item, the n × n counts of preferences, or for "median" the number of voters by item and
-    points. ``confidence``, ``pairwise`` and ``agreement`` take one more pass each, and so does ``bootstrap``, which
-    draws Poisson weights of the voters; ``voter_ranks`` and ``plot`` need ballots in memory.
+    read a clean table of raw scores once, without a copy.
 
     Examples
     --------
@@ -159,13 +152,7 @@ def aggregate(
     if missing is None:
         missing = "last" if kind == "orders" and method not in fusion.SUMS else "ignore"
     check_choice("missing", missing, Missing)
-    ballots: Profile
-    if isinstance(scores, Blocks):
-        if weights is not None:
-            raise InputError("blocks have their own weights: give them as `sample_weight` of the blocks")
-        ballots = BallotStream(scores, kind=kind, missing=missing, items=items)
-    else:
-        ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
+    ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
     found = score_items(ballots, rule)
     ranks = fusion.tied_ranks(found.scores, found.tolerance, fusion.low_support(ballots, rule))
     return Aggregation(ballots.items, found.scores, ranks, ballots, rule, found.tolerance, found.proof)
@@ -213,7 +200,7 @@ class Aggregation:
     items: list[Any]
     scores: np.ndarray
     ranks: np.ndarray
-    ballots: Any  # Ballots or BallotStream
+    ballots: Ballots
     rule: Rule
     tolerance: np.ndarray
     proof: Kemeny | None = None
@@ -422,7 +409,7 @@ class Scored(NamedTuple):
     proof: Kemeny | None = None
 
 
-def score_items(ballots: Profile, rule: Rule) -> Scored:
+def score_items(ballots: Ballots, rule: Rule) -> Scored:
     """Score each item by the method of the rule; larger is better.
 
     Examples

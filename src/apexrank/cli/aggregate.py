@@ -104,16 +104,7 @@ def aggregate(
     out.check_inputs(ballots)
     import polars as pl
 
-    from apexrank.aggregation.ballot_files import StreamedBallotFile
-
     methods = _methods(options, files)
-    if reading.in_blocks(ballots):
-        for name in ("figure", "report"):
-            single = f"--{name} shows individual voters, which blocks do not keep: leave it out"
-            opt.refuse(getattr(files, name), single)
-        in_memory = "needs all ballots in memory: leave it out, or use another --method"
-        medians = options.bootstrap is not None and methods == ["median"]
-        opt.refuse(medians, f"--bootstrap of medians {in_memory}")
     given = opt.given_options(rule)
     for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):
         given |= {} if value is None else {name: value}
@@ -125,8 +116,6 @@ def aggregate(
     results = [_merge(profile, name, worth.missing, given) for name in methods]
     watch.end("merging")
     result = results[0]
-    if isinstance(profile, StreamedBallotFile):
-        profile = replace(profile, seen=result.ballots.seen)
     by_scores = any(each.rule.takes_scores for each in results)
     opt.note_ballots(profile, reading, scales=worth.normalize is None and by_scores)
     drawn = _draw_voters(profile, result, options)
@@ -300,8 +289,7 @@ def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None 
         (result.support < result.ballots.total).any()
     )  # missing scores on ballots of weight 0 do not count
     gaps, seen_gaps = (lacking and each.ballots.missing == "ignore" for each in (result, seen))
-    in_memory, agreement = isinstance(profile.values, np.ndarray), None
-    cheap = in_memory and profile.values.size <= _CHEAP
+    cheap, agreement = profile.values.size <= _CHEAP, None
     if cheap and not (seen_gaps and seen.ballots.n_voters > _CHEAP_GAPS):
         tau, weight = seen.agreement, seen.ballots.weight(slice(None))
         counted = ~np.isnan(tau) & (weight > 0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,8 +69,6 @@ def cluster(
     """Cluster voters by their orders of the items; cluster 1 is the largest."""
     opt.check_tables(ballots, files.output, files.orders)
     out.check_inputs(ballots)
-    from apexrank.aggregation.ballot_files import StreamedBallotFile
-    from apexrank.aggregation.ballots import BallotStream
     from apexrank.aggregation.fusion import Rule
 
     sizes = _sizes(options.clusters, options.elbow, files.orders)
@@ -81,12 +78,7 @@ def cluster(
     watch = out.Stopwatch()
     profile = reading.read(ballots)
     missing = profile.missing_rule(worth.missing)
-    if isinstance(profile, StreamedBallotFile):
-        with out.working(f"counting the voters of {ballots}"), opt.errors_about(profile):
-            profile = replace(profile, seen=BallotStream(profile.values).seen)
-        scores = profile.values.with_points(lambda part: _scores(part, rule, missing))
-    else:
-        scores = _scores(profile, rule, missing)
+    scores = _scores(profile, rule, missing)
     _check_sizes(sizes, options.f, profile)
     watch.end("reading")
     models = []
@@ -207,7 +199,7 @@ def _show_elbow(profile: BallotFile, report: dict[str, Any], output: Path | None
 def _show_clusters(
     profile: BallotFile,
     model: apexrank.aggregation.LovaszBregmanKMeans,
-    scores: Any,
+    scores: np.ndarray,
     report: dict[str, Any],
     files: ClusterOutputs,
     json: bool,
@@ -222,34 +214,26 @@ def _show_clusters(
     rank = pl.int_range(1, pl.len() + 1).over("cluster").alias("rank")
     out.write_frame(orders.select("cluster", rank, "item", "score"), files.orders)
     if files.output is not None:
-        out.write_frames(voters, files.output)
+        out.write_frame(voters, files.output)
     if json:
-        tables = {} if files.output else {"voters_clusters": pl.concat(voters, how="vertical_relaxed")}
+        tables = {} if files.output else {"voters_clusters": voters}
         out.print_json(report | {"clusters": clusters}, files.output, **tables)
     elif files.output is None and not out.is_terminal():
-        out.print_frame(pl.concat(voters, how="vertical_relaxed"))
+        out.print_frame(voters)
         opt.note_gaps(profile, report["missing"]["rule"])
     else:
         _print(profile, clusters, report)
 
 
 def _clusters(
-    profile: BallotFile, model: apexrank.aggregation.LovaszBregmanKMeans, scores: Any
-) -> tuple[list[dict[str, Any]], Iterator[pl.DataFrame]]:
-    """Describe the non-empty clusters, largest first, and list the cluster of each voter in batches."""
+    profile: BallotFile, model: apexrank.aggregation.LovaszBregmanKMeans, scores: np.ndarray
+) -> tuple[list[dict[str, Any]], pl.DataFrame]:
+    """Describe the non-empty clusters, largest first, and list the cluster of each voter."""
     import numpy as np
+    import polars as pl
 
-    from apexrank.problem.blocks import Block
-
-    blocks = [Block(scores, None, profile.weights)] if isinstance(scores, np.ndarray) else scores
-    found = [
-        (
-            model.transform(block.X).min(axis=1),
-            np.ones(len(block.X)) if block.weight is None else block.weight,
-        )
-        for block in blocks
-    ]
-    own, weights = map(np.concatenate, zip(*found, strict=True))
+    own = model.transform(scores).min(axis=1)
+    weights = np.ones(len(scores)) if profile.weights is None else profile.weights
     sums = (np.bincount(model.labels_, each, model.n_clusters) for each in (None, weights, weights * own))
     rows, size, total = sums
     centres = [centre for centre in np.argsort(-size, kind="stable").tolist() if rows[centre]]
@@ -267,20 +251,9 @@ def _clusters(
         )
     numbers = np.zeros(model.n_clusters, dtype=np.int64)
     numbers[centres] = np.arange(1, len(centres) + 1)
-    return clusters, _voters(profile, {"cluster": numbers[model.labels_], "divergence": own})
-
-
-def _voters(profile: BallotFile, found: dict[str, np.ndarray]) -> Iterator[pl.DataFrame]:
-    """Iterate over tables of voters and their clusters, batch by batch."""
-    import polars as pl
-
-    first = 0
-    for part in profile.parts():
-        last = first + part.n_voters
-        taken = {name: f"{name}_given" for name in found if name in part.voters.columns}
-        own = [pl.Series(name, values[first:last]) for name, values in found.items()]
-        yield part.voters.rename(taken).with_columns(own)
-        first = last
+    found = {"cluster": numbers[model.labels_], "divergence": own}
+    taken = {name: f"{name}_given" for name in found if name in profile.voters.columns}
+    return clusters, profile.voters.rename(taken).with_columns(pl.Series(*column) for column in found.items())
 
 
 def _print(profile: BallotFile, clusters: list[dict[str, Any]], report: dict[str, Any]) -> None:

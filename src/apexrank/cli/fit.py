@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -148,10 +147,6 @@ class EngineOptions(opt.Workers):
         "(several processes that keep their rows in memory).",
         choices=("blocks", "dask"),
     )
-    checkpoint: Path | None = opt.large(
-        "File for the state of a long fit. After an interruption the same command resumes from it and gives a "
-        "bit-identical model. Removed once the model is written."
-    )
 
 
 @opt.option_groups
@@ -174,9 +169,7 @@ def fit(
     from apexrank.io.tables import LETOR_ROLES, files_of, is_letor
 
     out.check_file(output, train, *files_of(train))
-    out.check_file(engine.checkpoint, output, train, *files_of(train))
     out.check_inputs(train)
-    from apexrank.checkpoints import checkpoint
     from apexrank.io.calibration import check_one_list
     from apexrank.io.columns import numbers
     from apexrank.io.judging import undefined_notes
@@ -213,27 +206,23 @@ def fit(
     if recipe.graded and table is not None:  # this advice applies only to fit
         advice = "; grades of relevance are numbers; two classes such as yes and no are for --model push"
         numbers(table, target, advice)
-    about, path = f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}", engine.checkpoint
-    with nullcontext() if path is None else checkpoint(path, about) as journal:
-        if journal is not None and journal.resumed:
-            out.note(f"resuming from {path} after {journal.resumed} passes over the rows")
-        what = train if table is None else f"{len(table)} rows"
-        with out.working(f"fitting {what}"):
-            if table is None:
-                ranker, judged = _fit_by_engine(train, recipe, estimator, engine)
-            else:
-                ranker, judged = fit_table(table, recipe, estimator)
-        if calibrated and table is not None:
-            with out.working("fitting folds for probabilities"):
-                ranker.calibration = io.calibrate(ranker, table, recipe, group_split=apart)
-        report = _report(ranker, judged, output, table)
-        if report["measures"].get("auc", 1.0) < 0.5 and ranker.positive is not None:
-            turned = f"the AUC on the training rows is {report['measures']['auc']:.3f}, below one half: is"
-            note = f"{turned} {ranker.positive!r} the positive value of {ranker.target!r}, and which column misleads?"
-            judged = judged._replace(notes=(*judged.notes, note))
-        if reading.strict:
-            reading.note(*judged.notes)
-        io.save_model(output, ranker)
+    what = train if table is None else f"{len(table)} rows"
+    with out.working(f"fitting {what}"):
+        if table is None:
+            ranker, judged = _fit_by_engine(train, recipe, estimator, engine)
+        else:
+            ranker, judged = fit_table(table, recipe, estimator)
+    if calibrated and table is not None:
+        with out.working("fitting folds for probabilities"):
+            ranker.calibration = io.calibrate(ranker, table, recipe, group_split=apart)
+    report = _report(ranker, judged, output, table)
+    if report["measures"].get("auc", 1.0) < 0.5 and ranker.positive is not None:
+        turned = f"the AUC on the training rows is {report['measures']['auc']:.3f}, below one half: is"
+        note = f"{turned} {ranker.positive!r} the positive value of {ranker.target!r}, and which column misleads?"
+        judged = judged._replace(notes=(*judged.notes, note))
+    if reading.strict:
+        reading.note(*judged.notes)
+    io.save_model(output, ranker)
     report["notes"] = [*judged.notes, *undefined_notes(judged, report["measures"])]
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)

@@ -29,7 +29,7 @@ from apexrank.progress import listening
 from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
-    from apexrank.aggregation.ballot_files import BallotFile, BallotLayout
+    from apexrank.aggregation.ballot_files import BallotFile
     from apexrank.graph import Graph
     from apexrank.graph.edges import Edges
 
@@ -494,7 +494,7 @@ BallotPath = Annotated[
     Path,
     argument(
         "Table with a header, one row per voter and one column per item (--kind orders: per place, such as 1st,2nd): "
-        "CSV, TSV (also .gz), Parquet or a folder of Parquet files; or a PrefLib file (.soc, .soi, .toc or .toi)."
+        "CSV, TSV (also .gz) or Parquet; or a PrefLib file (.soc, .soi, .toc or .toi)."
     ),
 ]
 
@@ -525,38 +525,23 @@ class BallotOptions(CsvOptions):
         "Column with the number of times each ballot was cast; with --items-in rows, weights such as a=2,b=1."
     )
     drop: list[str] | None = reading("Columns to leave out, such as a,b.")
-    engine: str | None = reading(
-        "blocks reads a table larger than memory in several passes, some voters at a time (default for a folder); the "
-        "rows of each voter of a --long table must be consecutive.",
-        choices=("blocks",),
-    )
-
-    def in_blocks(self, path: Path) -> bool:
-        """Whether the ballots are not kept in memory."""
-        return self.engine is not None or path.is_dir()
 
     def read(self, path: Path) -> BallotFile:
         """Read a file of ballots."""
         from apexrank.aggregation import ballot_files
 
-        long, in_blocks = self._check(), self.in_blocks(path)
-        refuse(in_blocks and (self.encoding or self.sep), ENGINE_IS_UTF8)
+        long = self._check()
         with out.working(f"reading {path}"):
-            if in_blocks:
-                return ballot_files.BallotBlocks(path, self._layout(long)).profile()
             if ballot_files.is_preflib(path):
                 options = [name for name in asdict(self) if name != "strict"]
                 self._refuse(f"{path} is a PrefLib file, which describes itself", *options)
                 return ballot_files.read_preflib_ballots(path)
             ballot_files.check_ballot_table(path)
             table = self.read_table(path, index="row")
-            return self._layout(long, table.names).read(table)
-
-    def _layout(self, long: tuple[str, str, str] | None, names: Sequence[str] = ()) -> BallotLayout:
-        from apexrank.aggregation.ballot_files import BallotLayout
-
-        kind, items_in = self.kind or "scores", self.items_in or "columns"
-        return BallotLayout(kind, items_in, self.id, self.weights, split_names(self.drop, names), long)
+            drop = split_names(self.drop, table.names)
+            kind, items_in = self.kind or "scores", self.items_in or "columns"
+            layout = ballot_files.BallotLayout(kind, items_in, self.id, self.weights, drop, long)
+            return layout.read(table)
 
     def _check(self) -> tuple[str, str, str] | None:
         """Raise InputError for contradictory options; return the three columns of ``--long``."""
@@ -636,10 +621,8 @@ def note_gaps(ballots: BallotFile, missing: str) -> None:
 
 def check_tables(ballots: Path, *outputs: Path | None) -> None:
     """Check the tables to write about a file of ballots, before any work."""
-    from apexrank.io.tables import files_of
-
     given = [output for output in outputs if output is not None]
     for output in given:
-        out.check_table(output, ballots, *files_of(ballots))
+        out.check_table(output, ballots)
     twice = len({output.resolve() for output in given}) < len(given)
     refuse(twice, f"two outputs have the same name {str(outputs[0])!r}: give them different names")

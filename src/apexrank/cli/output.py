@@ -17,7 +17,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from io import BytesIO
@@ -256,16 +256,12 @@ def print_frame(frame: pl.DataFrame) -> None:
 
 def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
     """Write a frame to a CSV or Parquet file, if one was requested."""
-    if output is not None:
-        write_frames([frame], output)
-
-
-def write_frames(frames: Iterable[pl.DataFrame], output: Path) -> None:
-    """Write frames below each other to a CSV or Parquet file."""
-    from apexrank.io.tables import PARQUET, write_tables
+    if output is None:
+        return
+    from apexrank.io.tables import PARQUET, write_table
 
     is_csv = not output.name.lower().endswith(PARQUET)
-    write_tables(map(_for_spreadsheets, frames) if is_csv else frames, output)
+    write_table(_for_spreadsheets(frame) if is_csv else frame, output)
 
 
 def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:

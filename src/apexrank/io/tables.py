@@ -256,15 +256,10 @@ def check_no_fold(folder: Path, files: list[Path]) -> None:
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
     """Write a frame atomically as CSV (also ``.csv.gz``) or Parquet, by the suffix of ``path``."""
-    write_tables([frame], path)
-
-
-def write_tables(frames: Iterable[pl.DataFrame], path: str | Path) -> None:
-    """Write concatenated frames like `write_table`; for CSV, one frame at a time."""
     write = _by_suffix(Path(path), _WRITERS)
     check_polars_threads("tables are written")
     with replacing(path) as temporary:
-        write(iter(frames), temporary)
+        write(frame, temporary)
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
@@ -587,29 +582,26 @@ def _count_lines(content: Path | bytes) -> int:
         return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
 
 
-def _write_csv(frames: Iterator[pl.DataFrame], path: Path) -> None:
+def _write_csv(frame: pl.DataFrame, path: Path) -> None:
     with path.open("wb") as file:
-        file.writelines(_csv_parts(frames))
+        file.writelines(_csv_parts(frame))
 
 
-def _write_packed_csv(frames: Iterator[pl.DataFrame], path: Path) -> None:
+def _write_packed_csv(frame: pl.DataFrame, path: Path) -> None:
     # omit time and name, so that the same data give the same bytes
     with path.open("wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-        packed.writelines(_csv_parts(frames))
+        packed.writelines(_csv_parts(frame))
 
 
-def _csv_parts(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
+def _csv_parts(frame: pl.DataFrame) -> Iterator[bytes]:
     """Iterate over parts of a CSV file; the writer of polars before 1.42 does not notice a full disk."""
-    header = True
-    for frame in frames:
-        check_flat(frame)
-        for part in frame.iter_slices(100_000) if len(frame) else [frame]:
-            yield part.write_csv(include_header=header).encode()
-            header = False
+    check_flat(frame)
+    for number, part in enumerate(frame.iter_slices(100_000) if len(frame) else [frame]):
+        yield part.write_csv(include_header=not number).encode()
 
 
-def _write_parquet(frames: Iterator[pl.DataFrame], path: Path) -> None:
-    pl.concat(frames, how="vertical_relaxed").write_parquet(path)  # polars cannot append rows to a file
+def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    frame.write_parquet(path)
 
 
 _READERS = {

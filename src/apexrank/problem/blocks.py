@@ -25,10 +25,10 @@ MIXED_LABELS = "y has both words and numbers: give labels of one kind"
 
 
 class Block(NamedTuple):
-    """Rows of features, with labels or relevance (None for ballots), and optional weights and group ids."""
+    """Rows of features, with labels or relevance, and optional weights and group ids."""
 
     X: np.ndarray
-    y: Any = None
+    y: Any
     weight: np.ndarray | None = None
     groups: np.ndarray | None = None
 
@@ -103,8 +103,8 @@ class ArrayBlocks(Blocks):
     ----------
     X : array of shape (n, d), or path of a ``.npy`` file
         The rows; a file is memory-mapped.
-    y : array of shape (n,), optional
-        Labels or relevance; required to fit linear models, absent for ballots.
+    y : array of shape (n,)
+        Labels or relevance.
     sample_weight, groups : arrays of shape (n,), optional
         Rows of a group must be contiguous; no block ends inside a group.
     rows : int, optional
@@ -120,7 +120,7 @@ class ArrayBlocks(Blocks):
     def __init__(
         self,
         X: Any,
-        y: Any = None,
+        y: Any,
         sample_weight: Any = None,
         groups: Any = None,
         *,

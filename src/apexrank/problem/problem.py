@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from apexrank.checkpoints import remembered
 from apexrank.errors import InputError
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, Ridge
@@ -134,17 +133,13 @@ class Problem:
 
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Smooth part and its gradient; non-finite, without a warning, if the scores overflow."""
-        value, grad = self._evaluate(w)
-        return self._steadied(w, value, grad) if self.design.is_rough else value, grad
-
-    @remembered
-    def _evaluate(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         with np.errstate(over="ignore", invalid="ignore"):
             value, grad = self.design.evaluate(self.objective, w)
             if self.count != 1:
                 value, grad = value / self.count, grad / self.count
             own, slope = self.penalty.smooth(w)
-            return value + own, grad + slope
+            value, grad = value + own, grad + slope
+        return self._steadied(w, value, grad) if self.design.is_rough else value, grad
 
     def _steadied(self, w: np.ndarray, value: float, grad: np.ndarray) -> float:
         """Value corrected for rounding noise relative to the previous point, if the two are close.
@@ -180,7 +175,6 @@ class Problem:
         known = self.objective.has_hessian and self.n_features <= WIDEST_HESSIAN
         return self.design.hessian_work if known else np.inf
 
-    @remembered
     def hessian(self, w: np.ndarray) -> np.ndarray:
         """Hessian of the smooth part, a dense n_features x n_features matrix."""
         return self.penalty.hessian(self.n_features) + (

@@ -9,7 +9,7 @@ the sums at one point give the value, the gradient and the Hessian of each fold 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from apexrank.checkpoints import recall
 from apexrank.kernels.rows import BOTH, HEADROOM, RowSums, merge_log_sums
 from apexrank.objectives.base import Objective, log_weights
 from apexrank.objectives.push import Scatter
@@ -183,7 +182,7 @@ class JointRows:
         new = np.array([k for k in range(len(asked)) if k not in sums], dtype=int)
         if len(new):
             some = columns.take(new)
-            top, mass, rows = self._recalled("sums", some, partial(self.log_sums, some))
+            top, mass, rows = self.log_sums(some)
             for place, k in enumerate(new):
                 sums[k] = LogSums(top[:, place], mass[:, place], rows[:, :, place].copy())
                 if fold[k] == EVERYTHING:
@@ -211,8 +210,7 @@ class JointRows:
             some = np.array(new[first : first + at_once])
             label, shift = (np.array([getattr(terms[k], name) for k in some]) for name in ("label", "shift"))
             work = Scatters(columns.take(some), label, shift)
-            [grams] = self._recalled("scatter", work.columns, partial(self._gram_record, work))
-            for k, gram in zip(some, grams, strict=True):
+            for k, gram in zip(some, self.grams(work), strict=True):
                 known[k] = terms[k].shift, gram
                 if fold[k] == EVERYTHING:
                     self._grams[keys[k]] = known[k]
@@ -223,13 +221,6 @@ class JointRows:
         ]
         ends = np.cumsum([len(own) for _, _, own in asked])
         return [np.array(found[end - len(own) : end]) for end, (_, _, own) in zip(ends, asked, strict=True)]
-
-    def _gram_record(self, terms: Scatters) -> tuple[np.ndarray]:
-        return (self.grams(terms),)
-
-    def _recalled(self, name: str, columns: Columns, compute: Callable[[], Any]) -> Any:
-        point = np.concatenate([np.ravel(part) for part in columns[:3]]).astype(float)
-        return recall(self, name, point, compute)
 
 
 def _key(w: np.ndarray, slope: tuple[float, ...]) -> tuple[bytes, tuple[float, ...]]:

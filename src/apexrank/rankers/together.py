@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextvars import Context
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -171,11 +170,10 @@ class JointFit:
                 found.append(LBFGS(SAMPLE_ITER, SAMPLE_TOL).solve(problem, found[-1]).w)
             return found[1:]
 
-        # products are small, so BLAS threads would only wait for each other; a separate context keeps these fits out of
-        # a checkpoint, whose contents must not depend on the number of threads
+        # products are small, so BLAS threads would only wait for each other
         with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
             starts = range(0, len(self.rankers), SAMPLE_PATH)
-            paths = threads.map(lambda first: Context().run(path, first), starts)
+            paths = threads.map(path, starts)
         return [w for found in paths for w in found]
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 
-from apexrank.checkpoints import recall
 from apexrank.losses import Exponential
 from apexrank.prices import Identity, Power
 from apexrank.solvers.base import Problem, Solution, report
@@ -40,40 +38,26 @@ class CoordinateDescent:
         """Minimise from ``w0``."""
         solution, w, scores = Solution(w0), w0.copy(), problem.design.scores(w0)
         while True:
-            at_scores = cache(partial(problem.objective.value_and_grad, scores))
-            value, grad = self._look(problem, w, at_scores)
+            value, slope = problem.objective.value_and_grad(scores)
+            own, pull = problem.penalty.smooth(w)
+            value = value / problem.count + own
+            grad = problem.design.pull_back(slope) / problem.count + pull
             done = solution.update(problem, w.copy(), value, grad, self.tol)
             report(self.verbose, solution)
             if done or solution.n_iter >= self.t_max:
                 return solution
             j = int(np.abs(grad).argmax())
             column = problem.design.column(j)
-            step = self._length(problem, scores, at_scores, j, column, w)
+            step = self._length(problem, scores, slope, j, column, w)
             w[j] += step
             scores = scores + step * column
             solution.n_iter += 1
 
     @staticmethod
-    def _look(
-        problem: Problem, w: np.ndarray, at_scores: Callable[[], tuple[float, np.ndarray]]
-    ) -> tuple[float, np.ndarray]:
-        """Penalised value and gradient."""
-
-        def compute() -> tuple[np.ndarray, np.ndarray]:
-            value, slope = at_scores()
-            own, pull = problem.penalty.smooth(w)
-            return np.asarray(value / problem.count + own), (
-                problem.design.pull_back(slope) / problem.count + pull
-            )
-
-        value, grad = recall(problem, "coordinate gradient", w, compute)
-        return float(value), grad
-
-    @staticmethod
     def _length(
         problem: Problem,
         scores: np.ndarray,
-        at_scores: Callable[[], tuple[float, np.ndarray]],
+        slope: np.ndarray,
         j: int,
         column: np.ndarray,
         w: np.ndarray,
@@ -86,12 +70,9 @@ class CoordinateDescent:
         def comes_apart(step: float) -> bool:
             return alpha == 0 and problem.objective.separated(scores + step * direction)
 
-        def compute() -> tuple[np.ndarray]:
-            slope, ridge = at_scores()[1], alpha / unit**2
-            step = line_search(problem.objective, scores, slope, direction, comes_apart, ridge, w[j] * unit)
-            return (np.asarray(step / unit),)
-
-        return float(recall(problem, "coordinate step", w, compute)[0])
+        ridge = alpha / unit**2
+        step = line_search(problem.objective, scores, slope, direction, comes_apart, ridge, w[j] * unit)
+        return step / unit
 
 
 def line_search(

@@ -107,7 +107,7 @@ class BregmanKMeans(LovaszBregmanKMeans):
     f: str | SetFunction = MODULAR
     bregman: str | Divergence = "squared"
 
-    def predict(self, X: ArrayLike) -> np.ndarray:  # type: ignore[override]  # no blocks
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the nearest centre of each row."""
         return self.transform(X).argmin(axis=1)
 
