@@ -374,7 +374,7 @@ def evaluate_model(name: str) -> Callable[[Rows], Found]:
 
 MEASURES = (
     *("auc", "partial_auc_0.3", "tpr_at_fpr_0.2", "precision_at_5", "recall_at_7", "average_precision"),
-    *("mrr", "winner_takes_all", "r_max", "p_norm_risk_2", "kendall_tau", "rbp_0.8"),
+    *("mrr", "winner_takes_all", "r_max", "p_norm_risk_2", "kendall_tau"),
     *("average_reciprocal_rank", "push_dcg"),
 )
 GRADED_MEASURES = (*MEASURES[:8], "ndcg", "ndcg_at_5", "ndcg_linear", "dcg_at_3", "err", "err_at_4")
