@@ -20,7 +20,7 @@ from sklearn.utils import Bunch
 
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError, one_line
-from apexrank.textfile import File, any_content, read_text, reading, unpacked, unpacked_limit
+from apexrank.textfile import File, read_text, reading, unpacked, unpacked_limit
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"
 _NODE = re.compile(r'node\s*\[\s*id (\d+)\s+label "([^"]*)"\s+value ([01])\s+source "([^"]*)"\s*\]')
@@ -358,7 +358,7 @@ def _csr(source: np.ndarray, target: np.ndarray, weights: np.ndarray, n: int) ->
 def read_npz(file: File) -> Any:
     """Read a matrix written by scipy.sparse.save_npz, or the arrays indptr, indices, shape and maybe data of a CSR."""
     with reading(file):
-        content = unpacked(file, any_content)
+        content = unpacked(file, checked=False)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):

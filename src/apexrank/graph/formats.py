@@ -21,7 +21,6 @@ from scipy import io
 
 from apexrank.datasets.networks import read_npz
 from apexrank.errors import InputError, MissingExtraError, one_line
-from apexrank.foreign import HEAD, seems
 from apexrank.graph.edges import (
     Column,
     Edges,
@@ -33,7 +32,17 @@ from apexrank.graph.edges import (
 )
 from apexrank.kernels.edges import index_type
 from apexrank.kernels.jit import kernel
-from apexrank.textfile import DAMAGED, File, any_content, opened, read_text, reading, unpacked, unpacked_limit
+from apexrank.textfile import (
+    DAMAGED,
+    HEAD,
+    File,
+    check_is_text,
+    opened,
+    read_text,
+    reading,
+    unpacked,
+    unpacked_limit,
+)
 
 CODES = ("UNARY", "GAMMA", "DELTA", "ZETA")  # codes of a WebGraph file
 
@@ -44,7 +53,7 @@ def recognise(file: File) -> str:
     Raises
     ------
     InputError
-        For known formats that are not supported; see :func:`apexrank.foreign.seems`.
+        For JSON, HTML and binary files of no supported format; see :func:`apexrank.textfile.check_is_text`.
 
     Examples
     --------
@@ -55,7 +64,7 @@ def recognise(file: File) -> str:
     ('adjacency', 'text')
     """
     try:
-        with reading(file), opened(file, streamed=True, refused=any_content) as content:
+        with reading(file), opened(file, streamed=True, checked=False) as content:
             head = content.read(HEAD).removeprefix(BOM_UTF8)
     except InputError:  # the reader reports the error and its location
         head = b""
@@ -65,8 +74,8 @@ def recognise(file: File) -> str:
     if re.match(rb"\s*\{", head) and _is_json_line(file):
         return "jsonl"
     suffix = re.sub(r"\.gz$", "", str(file).lower()).rpartition(".")[2]
-    if suffix != "graph" and (what := seems(head, ours=True)) is not None:
-        raise InputError(f"{file} seems to be {what}")
+    if suffix != "graph":
+        check_is_text(file, head)
     if named := [name for name, known in _FORMATS.items() if suffix in known.suffixes]:
         return named[0]
     if suffix == "graph" and re.search(rb"[\0-\x08]", head):
@@ -77,7 +86,7 @@ def recognise(file: File) -> str:
 def _is_json_line(file: File) -> bool:
     """Return whether the first non-blank line is a JSON object, but not a whole graph."""
     try:
-        with opened(file, streamed=True, refused=any_content) as content:
+        with opened(file, streamed=True, checked=False) as content:
             first = next((line for line in content if line.strip()), b"")
             found = json.loads(first.removeprefix(BOM_UTF8))
     except (ValueError, RecursionError, OSError, *DAMAGED):
@@ -137,7 +146,7 @@ def _networkx(file: File) -> tuple[Any, bytes]:
             'GraphML, GEXF and GML files need networkx: pip install "apexrank[graph]"'
         ) from None
     with reading(file):
-        return nx, unpacked(file, any_content)
+        return nx, unpacked(file, checked=False)
 
 
 def _by_networkx(function: str) -> Callable[[File], Any]:
@@ -262,7 +271,7 @@ def _webgraph(base: Any) -> Edges:
         raise InputError(f"{base}.properties needs whole numbers for {', '.join(keys)} and zetak") from None
     data = np.fromfile(graph, np.uint8)
     # every vertex needs at least one bit
-    if not (0 < n <= 8 * len(data) and 0 <= 4 * m <= unpacked_limit(graph, "parquet") and 0 < zeta < 32):
+    if not (0 < n <= 8 * len(data) and 0 <= 4 * m <= unpacked_limit(graph, "webgraph") and 0 < zeta < 32):
         raise InputError(f"{base}.properties does not fit the {len(data)} bytes of {graph}: copy both again")
     indptr, indices = np.zeros(n + 1, np.int64), np.empty(m, index_type(n))
     numbers = np.array([CODES.index(codes[part]) for part in (*defaults, "RESIDUALS")])
