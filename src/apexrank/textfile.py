@@ -11,28 +11,52 @@ import codecs
 import gzip
 import io
 import os
+import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from apexrank.errors import InputError
-from apexrank.foreign import HEAD, seems
 
 GZIP_MARK = b"\x1f\x8b"
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 _DAMAGE = "the gzip data end early or are damaged; copy the file again"
 _STEP = 1 << 20
 MOST_OF_A_PIPE = 1 << 32  # bytes
+HEAD = 1 << 13  # bytes that show what a file is
+
+# The first pattern that matches the start of a file tells what it is instead of a table as text, and what to do.
+_NO_TABLES = (
+    (rb"PAR1", "a Parquet file, not a text table: give it a name that ends in .parquet"),
+    (
+        rb"PK[\x03\x05]",
+        "a zip archive or an Excel workbook, not a text table: unpack it, or export a table as CSV",
+    ),
+    (rb"\x1f\x8b|BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd", "a compressed file, not a text table: unpack it"),
+    (
+        rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|(?:[\t\n\r -~]\0){8}|(?:\0[\t\n\r -~]){8}",
+        "UTF-16 or UTF-32 text: save the file as UTF-8",
+    ),
+    (
+        rb"(?i)\s*<(?:\?xml|!doctype|!--|(?:html|head|body|svg|graphml|gexf)\b)",
+        "an HTML or XML file, not a text table: if it is an error page, download the file again",
+    ),
+    (
+        rb"\s*(?:\{\s*[\"}]|\[\s*(?:[\[{\"]|-?\d[\d.eE+-]*\s*,))",
+        "a JSON file, not a text table: write its records as CSV or Parquet",
+    ),
+    (rb"[^\0]*\0", "a binary file, not a text table: give the text that it was made from"),
+)
 
 # Limits on decompressed size: a multiple of the size on disk, and a number of bytes that is always allowed. A small
 # file can hold gigabytes of equal values. Text of numbers compresses to about a tenth, and with a larger factor a file
-# of 1 MB could need 1 GB of memory; Parquet flags with one in a hundred set compress to about 1/300.
-_LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "parquet": (500, 1 << 29)}
+# of 1 MB could need 1 GB of memory.
+_LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "webgraph": (500, 1 << 29)}
 
 
 @dataclass(frozen=True)
@@ -59,7 +83,7 @@ File = str | Path | Stream
 
 
 def unpacked_limit(path: File, kind: str) -> int:
-    """Return the largest allowed decompressed size of a file of a kind ("gzip", "npz" or "parquet"), in bytes."""
+    """Return the largest allowed decompressed size of a file of a kind ("gzip", "npz" or "webgraph"), in bytes."""
     times, always = _LIMITS[kind]
     content = path.content if isinstance(path, Stream) else Path(path)
     return max(always, times * (content.stat().st_size if isinstance(content, Path) else len(content)))
@@ -125,13 +149,11 @@ class _BoundedGzip(gzip.GzipFile):
 
 
 @contextmanager
-def opened(
-    path: File, *, streamed: bool = False, refused: Callable[[bytes], str | None] = seems
-) -> Iterator[Any]:
+def opened(path: File, *, streamed: bool = False, checked: bool = True) -> Iterator[Any]:
     r"""Open a file for bytes, decompressed if it is a gzip file; a gzip bomb raises InputError.
 
-    With ``streamed``, the text is never in memory as a whole, and only the length of its lines is limited. ``refused``
-    gets the first bytes; if it returns a description, by default of a foreign format, InputError is raised.
+    With ``streamed``, the text is never in memory as a whole, and only the length of its lines is limited. ``checked``
+    applies `check_is_text`.
 
     Examples
     --------
@@ -145,24 +167,24 @@ def opened(
     """
     with _open(path) as file:
         if file.peek(2)[:2] != GZIP_MARK:
-            _refuse(path, refused(file.peek(HEAD)))
+            if checked:
+                check_is_text(path, file.peek(HEAD))
             yield file
             return
         packed = _BoundedGzip(filename=str(path), fileobj=file, mode="rb")
         packed.streamed, packed.most = streamed, unpacked_limit(path, "gzip")
         # BufferedReader is faster than gzip's own readline, which runs in Python
         with io.BufferedReader(packed, _STEP) as text:
-            _refuse(path, refused(text.peek(HEAD)[:HEAD]))
+            if checked:
+                check_is_text(path, text.peek(HEAD))
             yield text
 
 
-def _refuse(path: File, what: str | None) -> None:
+def check_is_text(path: File, head: bytes) -> None:
+    """Raise InputError if the first bytes of a file are JSON, HTML, binary or otherwise no table as text."""
+    what = next((what for mark, what in _NO_TABLES if re.match(mark, head[:HEAD])), None)
     if what is not None:
-        raise (NotUtf8Error if what.startswith("UTF") else InputError)(f"{path} seems to be {what}")
-
-
-def any_content(head: bytes) -> None:
-    """Accept any content; a value for ``refused`` of `opened`."""
+        raise (NotUtf8Error if what.startswith("UTF") else InputError)(f"{path} is {what}")
 
 
 def is_gzip(path: File) -> bool:
@@ -171,9 +193,9 @@ def is_gzip(path: File) -> bool:
         return file.read(2) == GZIP_MARK
 
 
-def unpacked(path: File, refused: Callable[[bytes], str | None] = seems) -> bytes:
+def unpacked(path: File, *, checked: bool = True) -> bytes:
     """Read all bytes of a file, decompressed if it is a gzip file; damage raises one of `DAMAGED`."""
-    with opened(path, refused=refused) as file:
+    with opened(path, checked=checked) as file:
         return file.read()
 
 
@@ -258,9 +280,7 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
-def numbered_lines(
-    path: File, *, whole: bool = True, refused: Callable[[bytes], str | None] = seems
-) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: File, *, whole: bool = True, checked: bool = True) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over line numbers, from 1, and lines of a file, without its byte order mark.
 
     Pass ``whole`` if all lines will be read and kept: a gzip file is then decompressed once in advance, so that a gzip
@@ -278,7 +298,7 @@ def numbered_lines(
     number = 0
     with reading(path):
         try:
-            with opened(path, streamed=not whole, refused=refused) as file:
+            with opened(path, streamed=not whole, checked=checked) as file:
                 if whole and isinstance(file.raw, gzip.GzipFile):
                     while file.read(_STEP):
                         pass

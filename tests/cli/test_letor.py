@@ -238,30 +238,6 @@ def test_numbers_are_those_of_trec_eval(trec):
         assert np.mean([query[name] for query in theirs.values()]) == pytest.approx(value, abs=1e-10)
 
 
-def test_unjudged_documents_of_a_run(trec):
-    """bpref and RBP treat them separately; other measures count them as irrelevant, as trec_eval does."""
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
-    Path("qrels.txt").write_text(
-        "1 0 a 0\n1 0 b 2\n1 0 d 0\n1 0 e 1\n2 0 a 2\n2 0 b -1\n2 0 f 0\n3 0 a 0\n3 0 b 1\n"
-    )
-    of_run = {"1": {"a": 3, "c": 3, "b": 2}, "2": {"b": 5, "a": 1}}
-    of_qrels = {"1": {"a": 0, "b": 2, "d": 0, "e": 1}, "2": {"a": 2, "b": -1, "f": 0}}
-    theirs = pytrec_eval.RelevanceEvaluator(of_qrels, {"bpref", "map"}).evaluate(of_run)
-    names = "--measures bpref,map,rbp_residual_0.5"
-    found = measures_of(f"run.txt --qrels qrels.txt {names} --confidence 0.9")
-    assert list(found["intervals"]) == ["map", "bpref", "rbp_residual_0.5"]
-    for name in ("bpref", "map"):
-        expected = np.mean([query[name] for query in theirs.values()])
-        assert found["measures"][name] == pytest.approx(expected, abs=1e-10)
-    # c and b, the first documents of the two queries, are unjudged
-    assert found["measures"]["rbp_residual_0.5"] == pytest.approx((0.5 + 0.125 + 0.5 + 0.25) / 2)
-    table = run(f"evaluate run.txt --qrels qrels.txt {names} --per-query").stdout.splitlines()
-    assert table[0] == "group,n,relevant,bpref,map,rbp_residual_0.5"
-    assert len(table) == 3
-    complete = measures_of("run.txt --qrels qrels.txt --measures bpref --complete")["measures"]["bpref"]
-    assert complete == pytest.approx(found["measures"]["bpref"] * 2 / 3)
-
-
 def test_what_is_left_out_is_said(trec):
     result = run("evaluate run.txt --qrels qrels.txt --measures map")
     assert (

@@ -38,7 +38,6 @@ GUESSES = [
     (FIT.format("odd.csv", "index"), "the first column has no name: it is used as an id", None),
     (FIT.format("semi.csv", "name") + " --engine blocks", "the columns are separated by ';'", None),
     ("rank model.apex semi.csv", "separated by ';'", "--sep ;"),
-    ("convert semi.csv new.parquet", "separated by ';'", "--sep ;"),
     ("rank model.apex far.csv", "values are far outside the training range", None),
     ("evaluate model.apex far.csv --measures auc", "values are far outside the training range", None),
     ("fit t.csv --target y -o new.apex", "left out: 'name'", "--id name"),
@@ -57,13 +56,11 @@ def test_guesses_are_notes_or_errors(command, words, remedy):
         pytest.skip("nothing was guessed")
     assert words in told
     shutil.rmtree("new.apex") if Path("new.apex").is_dir() else Path("new.apex").unlink(missing_ok=True)
-    Path("new.parquet").unlink(missing_ok=True)
     refused = run(f"{command} --strict", code=2).stderr
     assert words in refused
     assert refused.startswith("error: ")
     assert refused.count("\n") == 1
     assert not Path("new.apex").exists()
-    assert not Path("new.parquet").exists()
     if remedy is not None:
         run(f"{command} {remedy} --strict")
 
@@ -86,7 +83,6 @@ def test_strict_is_an_option_of_every_verb_that_reads():
         "aggregate",
         "cluster",
         "export",
-        "convert",
         "graph rank",
         "graph inspect",
     ):

@@ -222,7 +222,7 @@ def test_faults_are_named_with_their_line(file, line, what):
 
 
 def test_binary_data_is_no_letor_file(file):
-    with pytest.raises(InputError, match="seems to be binary data: give the text file"):
+    with pytest.raises(InputError, match="is a binary file, not a text table: give the text"):
         read_letor(file("0 qid:1 1:1 2:2", "1 qid:1 1:\x001"))
 
 
@@ -237,9 +237,9 @@ def test_unreadable_files(tmp_path):
     refused(b"# only\n\n# comments", "has no rows")
     refused(gzip.compress(b"", mtime=0), "has no rows")
     refused(b"1 qid:1\n0 qid:1\n", "names no feature in any line: give `n_features`")
-    refused(bytes(range(256)), "seems to be binary data")
+    refused(bytes(range(256)), "is a binary file")
     refused("1 qid:é 1:1".encode("latin-1"), "line 1: this is not UTF-8 text")
-    refused("1 qid:1 1:1".encode("utf-16"), "seems to be UTF-16")
+    refused("1 qid:1 1:1".encode("utf-16"), "is UTF-16")
     whole = gzip.compress(b"".join(b"1 qid:%d 1:%d\n" % (i, i**3) for i in range(500)))
     refused(whole[:-20], r"x.gz line \d+: the gzip data end early or are damaged; copy", "x.gz")
     refused(whole[:600] + b"\xff" * 40 + whole[640:], "the gzip data end early or are damaged", "x.gz")

@@ -40,18 +40,6 @@ def _wide(n: int, rows: int = 1) -> bytes:
     return (names + "\n" + (",".join("1" * n) + "\n") * rows).encode()
 
 
-def _parquet(rows: int, columns: int, lists: bool = False) -> bytes:
-    """Columns that share their values here, but not after they are read."""
-    import polars as pl
-
-    column = pl.Series(np.zeros(rows))
-    column = column.reshape((1, rows)).arr.to_list() if lists else column
-    frame = pl.DataFrame({f"x{j}": column for j in range(columns)})
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd", statistics=False)
-    return buffer.getvalue()
-
-
 def _npz() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file, file.open("indptr.npy", "w") as entry:
@@ -101,8 +89,6 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], Reader]] = {
     "CSV, wide and short lines": ("b.csv", lambda: _wide(50_000) + b"1\n" * 250_000, read_table),
     "CSV, field of 1 MB": ("b.csv", lambda: b"a,b\n" + b"x" * MEGABYTE + b",1\n", read_table),
     "CSV, line of 1 MB of quotes": ("b.csv", lambda: b"a,b\n" + b'"' * (MEGABYTE + 1) + b",1\n", read_table),
-    "Parquet, one row group": ("b.parquet", lambda: _parquet(4_000_000, 20), read_table),
-    "Parquet, one long list": ("b.parquet", lambda: _parquet(4_000_000, 10, lists=True), read_table),
     "edges, packed": ("b.edges.gz", lambda: _packed(b"1 2\n"), as_graph),
     "edges, packed long line": ("b.edges.gz", lambda: _packed(b"1"), as_graph),
     "edges, vertex 10^18": ("b.edges", lambda: b"0 1000000000000000000\n1 7\n", as_graph),

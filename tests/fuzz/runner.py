@@ -28,7 +28,7 @@ _FILE = re.compile(r"\binput[.\w-]*/|\binput\.|\binput rows|labels\.txt")  # a p
 _WHOLE = re.compile(  # errors about a file as a whole, which have no line
     "is empty|no rows|no edges|names no|holds no|no orders|no links|no column|no features?|no positive score|"
     "gzip data|unpacks to|needs weights|ends after|goes up to host|Matrix Market|cannot read [^ ]* as |"
-    "seems to be |is a Parquet|fit into memory|"
+    "not a text table|is UTF-16|is a Parquet|fit into memory|"
     "nearly all of them zeros|voters times|"
     "more than one row of|must be three columns|most of its"
 )

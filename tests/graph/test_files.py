@@ -265,14 +265,13 @@ class TestFaults:
             ),
             ("source target\n1 2\n", {"weight": "w"}, "has no column 'w'; it has 'source', 'target'"),
             ("alone\n", {}, "line 1: 'alone' is not an edge; write source and target"),
-            ("2 qid:10 1:0.5\n0 qid:10 1:0.1\n", {}, "seems to be a LETOR file of rows to rank"),
             ("# only\n# comments\n", {}, "has no edges"),
             ("", {}, "has no edges"),
             ("source,target\n", {}, "has column names but no edges"),
             (b"a b\nc \xff\n", {}, "line 2: this is not UTF-8 text"),
             (gzip.compress(b"1 2\n" * 1000)[:-12], {}, "the gzip data end early or are damaged"),
         ],
-        ids=range(23),
+        ids=range(22),
     )
     def test_one_line_that_names_file_and_line(self, tmp_path, text, options, says):
         path = written(tmp_path, text)
@@ -299,7 +298,7 @@ class TestFaults:
         assert "no such file" in message_of(as_graph, tmp_path / "none.txt")
         assert "no such file" in message_of(as_graph, str(tmp_path / "none.parquet"))
         path = written(tmp_path, "1 2\n", "text.parquet")
-        assert "is not a Parquet file" in message_of(as_graph, path)
+        assert "text.parquet as Parquet: " in message_of(as_graph, path)
         pl.DataFrame({"source": ["a", None], "target": ["b", "c"]}).write_parquet(path)
         assert message_of(as_graph, path) == f"{path} row 2: the source of the edge is missing; " + (
             "fill it in or drop the edge"

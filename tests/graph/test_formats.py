@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -231,7 +230,7 @@ class TestJson:
     @pytest.mark.parametrize("wrap", [nx.node_link_data, lambda graph: [{"src": 0, "dst": 1}]])
     def test_documents_are_refused_by_name(self, tmp_path, indent, wrap):
         path = written(tmp_path, json.dumps(wrap(directed()), indent=indent), "graph.txt")
-        assert re.search("seems to be (a )?JSON", message_of(as_graph, path))
+        assert "is a JSON file" in message_of(as_graph, path)
 
     def test_names_in_brackets_are_no_json(self, tmp_path):
         assert edges_in(written(tmp_path, "{a} {b}\n[1] [2]\n")) == [("[1]", "[2]", 1.0), ("{a}", "{b}", 1.0)]
@@ -240,10 +239,8 @@ class TestJson:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"{XML}<html></html>\n", "seems to be XML"),
-        ("<http://a> <http://p> <http://b> .\n", "seems to be RDF N-Triples"),
-        ("digraph G {\n a -> b;\n}\n", "seems to be a Graphviz file"),
-        (b"\x80\x04\x95\x00", "seems to be a pickle, which can run code"),
+        (f"{XML}<html></html>\n", "is an HTML or XML file"),
+        (b"\x80\x04\x95\x00", "is a binary file"),
         (b"PAR1\x00", "is a Parquet file: save it under a name that ends in .parquet"),
     ],
 )

@@ -137,8 +137,8 @@ class TestReading:
             (b"\xef\xbb\xbf \r\n\t\n", " is empty"),
             (gzip.compress(b"\n", mtime=0), " is empty"),
             (RUN.encode() + "q9 Q0 é 1 1 t\n".encode("latin1"), " line 4: this is not UTF-8 text"),
-            (RUN.encode("utf-16"), " seems to be UTF-16 or UTF-32 text"),
-            (b"\n" + RUN.encode("utf-16-le"), " seems to be binary data"),
+            (RUN.encode("utf-16"), " is UTF-16 or UTF-32 text"),
+            (b"\n" + RUN.encode("utf-16-le"), " is a binary file"),
         ],
     )
     def test_files_that_hold_no_rows(self, tmp_path, read, content, message):

@@ -77,16 +77,6 @@ def _table(suffix: str) -> Callable[[pl.DataFrame, Path], Path]:
     return write
 
 
-def _converted(suffix: str) -> Callable[[pl.DataFrame, Path], Path]:
-    def write(rows: pl.DataFrame, path: Path) -> Path:
-        target = path.with_name(f"{path.name}-converted").with_suffix(suffix)
-        first = (_table(".csv") if suffix == ".txt" else _letor())(rows, path)
-        apexrank("convert", first, target)
-        return target
-
-    return write
-
-
 def _folder(rows: pl.DataFrame, path: Path) -> Path:
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
@@ -103,8 +93,6 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Path]] = {
     "SVMlight": _letor(".svm"),
     "CSV": _table(".csv"),
     "Parquet": _table(".parquet"),
-    "Parquet by convert": _converted(".parquet"),
-    "text by convert": _converted(".txt"),
     "a folder of files": _folder,
 }
 _ROLES = ["--target", "relevance", "--groups", "qid", "--id", "docid"]
@@ -149,7 +137,7 @@ def run_and_qrels(case: Lists) -> Found:
     run.write_text("".join(f"{r['qid']} Q0 {r['docid']} 1 {r['feature_1']!r} tag\n" for r in rows))
     known = [r for r in rows if case.old(r["docid"])[-1] not in "37"]
     qrels.write_text("".join(f"{r['qid']} 0 {r['docid']} {r['relevance']}\n" for r in known))
-    names = "ndcg,ndcg@5,map,mrr,p@3,recall@4,err,bpref,rbp_0.8"
+    names = "ndcg,ndcg@5,map,mrr,p@3,recall@4,err"
     words = ["evaluate", run, "--qrels", qrels, "--measures", names, "--json"]
     found = apexrank(*words)
     numbers = named(found["measures"], "measure")
@@ -201,7 +189,6 @@ RELATIONS = [
                     "text with scores in comments",
                     "gzip",
                     "SVMlight",
-                    "text by convert",
                 )
                 else {}
             )

@@ -7,7 +7,7 @@ from collections import Counter
 from tests.metamorphic.registry import CELLS, RELATIONS
 
 VERBS = (
-    *("fit", "rank", "evaluate", "compare", "export", "convert", "aggregate", "cluster"),
+    *("fit", "rank", "evaluate", "compare", "export", "aggregate", "cluster"),
     *("graph rank", "graph consensus", "graph", "estimators"),
 )
 

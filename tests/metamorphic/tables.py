@@ -1,4 +1,4 @@
-"""Tables: fit, rank, evaluate, compare, export and convert."""
+"""Tables: fit, rank, evaluate, compare and export."""
 
 from __future__ import annotations
 
@@ -374,7 +374,7 @@ def evaluate_model(name: str) -> Callable[[Rows], Found]:
 
 MEASURES = (
     *("auc", "partial_auc_0.3", "tpr_at_fpr_0.2", "precision_at_5", "recall_at_7", "average_precision"),
-    *("mrr", "winner_takes_all", "r_max", "p_norm_risk_2", "kendall_tau", "rbp_0.8"),
+    *("mrr", "winner_takes_all", "r_max", "p_norm_risk_2", "kendall_tau"),
     *("average_reciprocal_rank", "push_dcg"),
 )
 GRADED_MEASURES = (*MEASURES[:8], "ndcg", "ndcg_at_5", "ndcg_linear", "dcg_at_3", "err", "err_at_4")
@@ -444,24 +444,6 @@ def scorecard(case: Rows) -> Found:
     return Found({row["feature"]: row["points"] for row in found["points"]})
 
 
-def convert(case: Rows) -> Found:
-    """Cells of a table after conversion to Parquet."""
-    target = FOLDER / "converted.parquet"
-    apexrank("convert", case.write(case.test, "test"), target)
-    facts = {}
-    for row in pl.read_parquet(target).to_dicts():
-        name = case.ids.get(row["case"], row["case"])
-        facts |= {f"{name} {key}": _plain(row[key]) for key in ("x", "z", "k", "city")}
-    return Found({}, facts=facts)
-
-
-def _plain(value: Any) -> Any:
-    try:
-        return float(str(value).replace(",", "."))
-    except ValueError:
-        return value or None
-
-
 SUBJECTS = [
     *(
         Subject(
@@ -495,7 +477,6 @@ SUBJECTS = [
     ),
     Subject("compare", "table", compare_models, frozenset({"no Python", "folds"}), 600),
     Subject("export scorecard", "table", scorecard, frozenset({"no Python", "rounded"}), 600),
-    Subject("convert", "table", convert, frozenset({"no Python", "no fit", "cells"}), 8),
 ]
 
 
@@ -686,14 +667,14 @@ RELATIONS = [
         "table",
         "the positive class is the one that was named, or obvious",
         _rename_labels,
-        {"graded": "grades are numbers", "cells": "has no target"},
+        {"graded": "grades are numbers"},
     ),
     Relation(
         "weights as repetitions",
         "table",
         "a weight of 3 is three equal rows",
         _repeat,
-        {"coordinates": _COORDINATES, "folds": _FOLDS, "cells": "has no weights"},
+        {"coordinates": _COORDINATES, "folds": _FOLDS},
         ("rows", "positives", "cut length"),
     ),
     Relation(
@@ -701,7 +682,7 @@ RELATIONS = [
         "table",
         "a row of weight 0 changes nothing, however odd",
         _add_weightless,
-        {"folds": _FOLDS, "cells": "has no weights"},
+        {"folds": _FOLDS},
         ("rows", "positives"),
     ),
     Relation(
@@ -711,7 +692,6 @@ RELATIONS = [
         _add_unlabelled,
         {
             "graded": "a missing grade is refused",
-            "cells": "has no target",
             "folds": _FOLDS,
             "no fit": "refused",
         },
@@ -779,8 +759,6 @@ RELATIONS = [
                 "no fit": "refused: scores are plain numbers",
             }
             if "commas" in suffix
-            else {"cells": "refused: a column without a name"}
-            if "pandas" in suffix
             else {},
         )
         for suffix in WRITERS

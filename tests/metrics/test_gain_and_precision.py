@@ -22,6 +22,7 @@ from apexrank.metrics import (
     recall_at,
     winner_takes_all,
 )
+from apexrank.metrics.evaluation import find_measure
 
 # The definitions for one list in a given order, written down once more
 
@@ -464,6 +465,15 @@ def test_large_whole_numbers_keep_their_order():
     from apexrank.metrics import auc
 
     assert auc([0, 1], [2**60, 2**60 + 1]) == 1.0
+
+
+def test_names_of_other_tools():
+    for ours, theirs in {
+        "ndcg@10": ["NDCG_at_10", "ndcg_burges@10", "nDCG@10"],
+        "ndcg_linear@10": ["ndcg_cut_10", "ndcg_score@10"],
+    }.items():
+        for name in theirs:
+            assert find_measure(name)[1:] == find_measure(ours)[1:], name
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from apexrank import InputError, metrics
 from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import FAMILIES, find_measure
 from tests import test_clicks as clicks
-from tests.metrics import test_judgements as judgements
 
 INFINITE = float("inf")
 
@@ -42,7 +41,6 @@ class Claims(NamedTuple):
     ties: str | None = "mean"
     any_unit_of_weights: bool = False
     ties_are_best: bool = False  # rows with equal labels are best given equal scores
-    reversed_is_worst: bool = True
 
 
 CUT = Claims()
@@ -62,17 +60,6 @@ CLAIMS = {
     "dcg_at": Claims(high=INFINITE),
     "err": Claims(ties="ends"),
     "err_at": Claims(ties="ends"),
-    "alpha_ndcg": Claims(best=1, ties="ends"),
-    "alpha_ndcg_at": Claims(best=1, ties="ends"),
-    "err_ia": Claims(ties="ends"),
-    "err_ia_at": Claims(ties="ends"),
-    "exposure_loss": Claims(
-        high=INFINITE, best=0, ties=None, ties_are_best=True, reversed_is_worst=False
-    ),  # a list without ties adds disparity
-    "rbp": CUT,
-    "rbp_residual": CUT,
-    "bpref": Claims(best=1, worst=0),
-    "inf_ap": Claims(ties="ends"),
     "mrr": Claims(best=1),
     "mrr_at": Claims(best=1),
     "winner_takes_all": Claims(best=1),
@@ -87,7 +74,6 @@ NUMBERS = {
     "max_fpr": ("0.3", "1"),
     "fpr": ("0", "0.4"),
     "p": ("1", "16", "inf"),
-    "persistence": ("0.1", "0.95"),
     None: (),
 }
 NAMES = [
@@ -159,7 +145,7 @@ def test_no_list_is_better_than_the_perfect_or_worse_than_the_reversed_one(rows)
                 continue
             worst, value, best = (sign * found[name] for found in (reversed_, here, perfect))
             assert value <= best + 1e-12, name
-            assert worst - 1e-12 <= value or claim.ties == "shared" or not claim.reversed_is_worst, name
+            assert worst - 1e-12 <= value or claim.ties == "shared", name
             if y.min() < 1 <= y.max():  # two classes: all measures have a value
                 assert claim.best is None or perfect[name] == same(claim.best), name
                 assert claim.worst is None or reversed_[name] == same(claim.worst), name
@@ -477,16 +463,11 @@ def test_other_libraries_agree(rows):
 
 
 FUNCTIONS = {
-    "alpha_ndcg": metrics.alpha_ndcg,
     "auc": metrics.auc,
     "average_precision": metrics.average_precision,
     "average_reciprocal_rank": metrics.average_reciprocal_rank,
-    "bpref": metrics.bpref,
     "dcg": metrics.dcg,
     "err": metrics.err,
-    "err_ia": metrics.err_ia,
-    "exposure_loss": metrics.exposure_loss,
-    "inf_ap": metrics.inf_ap,
     "mrr": metrics.mrr,
     "ndcg": metrics.ndcg,
     "p_norm_risk": partial(metrics.p_norm_risk, p=4, normalize=True),
@@ -494,8 +475,6 @@ FUNCTIONS = {
     "precision_at": partial(metrics.precision_at, k=10),
     "push_dcg": metrics.push_dcg,
     "r_max": metrics.r_max,
-    "rbp": metrics.rbp,
-    "rbp_residual": metrics.rbp_residual,
     "recall_at": partial(metrics.recall_at, k=10),
     "tpr_at_fpr": partial(metrics.tpr_at_fpr, fpr=0.01),
     "winner_takes_all": metrics.winner_takes_all,
@@ -772,12 +751,6 @@ def test_compare_says_the_same_from_both_sides(rows, names, grouped):
 
 PROPERTIES = {
     "counterfactual_dcg": clicks.test_estimates_of_many_sessions_are_the_truth,
-    **dict.fromkeys(["Exposure", "expected_exposure"], judgements.test_exposure_is_that_of_all_orders),
-    **dict.fromkeys(["Interleaved", "team_draft"], judgements.test_team_draft),
-    **dict.fromkeys(
-        ["InterleavingTest", "interleaving_test"],
-        judgements.test_interleaving_of_equal_rankers_is_fair_and_of_a_better_one_is_not,
-    ),
     **dict.fromkeys(FUNCTIONS, test_a_function_is_the_measure_of_its_name),
     **dict.fromkeys(
         ["heights", "reverse_heights", "ranks", "rank_sum"], test_heights_and_ranks_add_up_to_the_measures

@@ -81,7 +81,6 @@ SEEDED = {
     "counterfactual_dcg": lambda seed: metrics.counterfactual_dcg(
         Y, QUERIES % 4 + 1, NOISE, [1, 1, 1, 1], sessions=QUERIES, n_resamples=50, random_state=seed
     ),
-    "team_draft": lambda seed: metrics.team_draft(range(20), range(20), random_state=seed),
     "make_crawl": lambda seed: datasets.make_crawl(200, random_state=seed).adjacency,
     "plant_farms": lambda seed: (
         datasets.plant_farms(crawl(), farms=2, boosters=3, hijacked=2, random_state=seed).adjacency

@@ -28,7 +28,6 @@ VERBS = [
     "evaluate model.apex new.csv --json",
     "compare train.csv --target fraud --id case --report push.html --folds 2 -p 1,8",
     "export model.apex -o model.sql",
-    "convert train.csv train.parquet",
     "aggregate ballots.csv --report votes.html",
     "cluster ballots.csv -k 2 -o camps.csv",
     "graph inspect edges.csv",

@@ -22,7 +22,6 @@ import apexrank
 from apexrank.cli.aggregate import aggregate
 from apexrank.cli.cluster import cluster
 from apexrank.cli.compare import compare
-from apexrank.cli.convert import convert
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
@@ -237,7 +236,7 @@ def _main(
         typer.echo(context.get_help())
 
 
-for _verb in (demo, compare, fit, rank, evaluate, export, convert, aggregate, cluster, reproduce):
+for _verb in (demo, compare, fit, rank, evaluate, export, aggregate, cluster, reproduce):
     app.command()(_verb)
 app.add_typer(graph_app, cls=Verbs, epilog="Example: apexrank graph rank edges.csv --top 10")
 
@@ -248,7 +247,6 @@ EXAMPLES = {
     "rank": "model.apex new.csv --top 100 --explain -o top.csv",
     "evaluate": "model.apex test.csv --confidence 0.95",
     "export": "model.apex -o model.onnx",
-    "convert": "train.txt train.parquet",
     "aggregate": "votes.csv --method kemeny -o order.csv",
     "cluster": "votes.csv -k 4",
     "reproduce": "table3 --out results",

@@ -16,7 +16,6 @@ from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io.judging import Judged
-    from apexrank.io.trec import Unjudged
 
 _scored = opt.panel("Lists ranked elsewhere")
 _MANY, _COLUMNS_SHOWN = 100, 10  # fewest rows for a meaningful PSI, and columns of its table
@@ -43,7 +42,7 @@ class Inputs:
     qrels: Path | None = _scored("TREC relevance judgements for the run.")
     complete: bool = _scored("Count judged queries that are not in the run as 0.", default=False)
 
-    def read(self, reading: opt.CsvOptions, *, unjudged: Unjudged = False) -> Judged:
+    def read(self, reading: opt.CsvOptions) -> Judged:
         """Read the labels and scores from whichever of the three pairs of inputs was given."""
         of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
         of_run, of_scores = self.qrels is not None, self.scores is not None
@@ -67,7 +66,7 @@ class Inputs:
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
-            return judge_run(self.source, self.qrels, complete=self.complete, unjudged=unjudged)
+            return judge_run(self.source, self.qrels, complete=self.complete)
         if self.scores is not None:
             table = reading.read_table(self.source, index="index")
             target = self.target or table.roles.get("target")
@@ -183,28 +182,13 @@ def evaluate(
     alone = "--ties threshold applies to average precision only: add --measures map"
     opt.refuse(options.ties == "threshold" and not precise, alone)
 
-    def parts(names: list[str]) -> list[tuple[Judged, list[str]]]:
-        """Rows for each measure: those that handle unjudged documents of a run get them separately."""
-        kinds: dict[Unjudged, list[str]] = {False: []}
-        for name in names:
-            measure = find_measure(name).family.function
-            apart = inputs.qrels is not None and measure.known == "unjudged"
-            kinds.setdefault("pool" if apart and measure is metrics.inf_ap else apart, []).append(name)
-        read = ((inputs.read(reading, unjudged=kind) if kind else judged, own) for kind, own in kinds.items())
-        return [(rows, own) for rows, own in read if own]
-
     if each:
         names = chosen or default_measures(judged.y, judged.groups, judged.weight)
-        found = [
-            metrics.per_group(rows.y, rows.scores, own, **about | {"groups": rows.groups})
-            for rows, own in parts(names)
-        ]
-        columns = [other[name] for other in found for name in names if name in other]
-        table = found[0].with_columns(*columns).select("group", "n", "relevant", *dict.fromkeys(names))
+        table = metrics.per_group(judged.y, judged.scores, names, **about)
         out.write_frame(table, output)
     else:
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
-        report = _means(judged, parts(names), about | {"empty": options.empty}, options.confidence)
+        report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
         report |= {"left_out": left_out} if left_out else {}
         if options.drift:
             from apexrank.io.drift import RULE
@@ -253,9 +237,9 @@ def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[s
 
 
 def _means(
-    judged: Judged, parts: list[tuple[Judged, list[str]]], about: dict[str, Any], confidence: float | None
+    judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
-    """Return the size of the lists, the mean of each measure by part, and intervals if requested."""
+    """Return the size of the lists, the mean of each measure, and intervals if requested."""
     from apexrank.metrics import evaluate as evaluate_measures
 
     given = {"groups": judged.groups, "relevant": about["relevant"]}
@@ -271,16 +255,10 @@ def _means(
         report["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
         report |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
-    found: dict[str, Any] = {}
-    report["measures"] = {}
-    for rows, names in parts:
-        own = about | {"groups": rows.groups}
-        report["measures"] |= evaluate_measures(rows.y, rows.scores, names, **own)
-        if confidence is not None:
-            with out.working("drawing bootstrap samples"):
-                drawn: Any = metrics.bootstrap(names, rows.y, rows.scores, confidence=confidence, **own)
-            found |= drawn
+    report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
     if confidence is not None:
+        with out.working("drawing bootstrap samples"):
+            found: Any = metrics.bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
         report |= {"confidence": confidence, "intervals": intervals, "drawn": next(iter(found.values())).n}
     return report

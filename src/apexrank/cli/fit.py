@@ -346,7 +346,7 @@ def _fit_by_engine(
     parquet = "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR"
     opt.refuse(on_dask and is_text, parquet)
     if is_text and tried is not estimator:
-        out.note("every pass parses the text again: convert the files to Parquet for a faster --cv")
+        out.note("every pass parses the text again: write the files as Parquet for a faster --cv")
     if not on_dask:
         return fit_table_blocks(train, recipe, estimator)
     with options.cluster():

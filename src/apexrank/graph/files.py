@@ -23,7 +23,6 @@ import numpy as np
 
 from apexrank import textfile
 from apexrank.errors import InputError, one_line, quoted
-from apexrank.foreign import seems
 from apexrank.graph.edges import (
     KNOWN_COLUMNS,
     Column,
@@ -40,7 +39,6 @@ from apexrank.textfile import (
     DAMAGED,
     File,
     Stream,
-    any_content,
     reading,
     unpacked,
 )
@@ -299,7 +297,7 @@ def _text_place(layout: _Layout, row: int) -> str:
 def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
     """Iterate over chunks of complete lines, about ``size`` bytes each, with the number of lines before each."""
     before = 0
-    with reading(file), textfile.opened(file, streamed=True, refused=any_content) as content:
+    with reading(file), textfile.opened(file, streamed=True, checked=False) as content:
         while chunk := content.read(size):
             rest = content.readline()
             open_quotes = quoted and chunk.count(b'"') % 2
@@ -360,7 +358,7 @@ def _tables_of_json_lines(
 
     check_polars_threads("JSON lines are read")
     with reading(file):
-        chunks = [(0, unpacked(file, any_content))] if size is None else _chunks(file, size)
+        chunks = [(0, unpacked(file, checked=False))] if size is None else _chunks(file, size)
         first: EdgeTable | None = None
         for before, content in chunks:
             part = Stream(str(file), content.removeprefix(BOM_UTF8))
@@ -542,8 +540,8 @@ def fields_of(line: str, separator: str | None) -> list[str]:
 def _lines(path: File) -> Iterator[tuple[int, str]]:
     """Iterate over numbered lines of plain or gzip text, without line ends."""
     # the format of a stream was checked for the whole stream
-    refused = any_content if isinstance(path, Stream) else partial(seems, ours=True)
-    for number, line in textfile.numbered_lines(path, whole=False, refused=refused):
+    checked = not isinstance(path, Stream)
+    for number, line in textfile.numbered_lines(path, whole=False, checked=checked):
         try:
             yield number, line.decode().rstrip("\r\n")
         except UnicodeDecodeError:

@@ -19,7 +19,6 @@ from scipy import io
 from scipy.sparse import csr_array, load_npz
 
 from apexrank.errors import InputError, MissingExtraError, one_line
-from apexrank.foreign import HEAD, seems
 from apexrank.graph.edges import (
     Column,
     Edges,
@@ -30,7 +29,17 @@ from apexrank.graph.edges import (
     refuse_columns,
 )
 from apexrank.kernels.edges import index_type
-from apexrank.textfile import DAMAGED, File, any_content, opened, read_text, reading, unpacked, unpacked_limit
+from apexrank.textfile import (
+    DAMAGED,
+    HEAD,
+    File,
+    check_is_text,
+    opened,
+    read_text,
+    reading,
+    unpacked,
+    unpacked_limit,
+)
 
 
 def recognise(file: File) -> str:
@@ -39,7 +48,7 @@ def recognise(file: File) -> str:
     Raises
     ------
     InputError
-        For known formats that are not supported; see :func:`apexrank.foreign.seems`.
+        For JSON, HTML and binary files of no supported format; see :func:`apexrank.textfile.check_is_text`.
 
     Examples
     --------
@@ -50,7 +59,7 @@ def recognise(file: File) -> str:
     ('adjacency', 'text')
     """
     try:
-        with reading(file), opened(file, streamed=True, refused=any_content) as content:
+        with reading(file), opened(file, streamed=True, checked=False) as content:
             head = content.read(HEAD).removeprefix(BOM_UTF8)
     except InputError:  # the reader reports the error and its location
         head = b""
@@ -60,8 +69,7 @@ def recognise(file: File) -> str:
     if re.match(rb"\s*\{", head) and _is_json_line(file):
         return "jsonl"
     suffix = re.sub(r"\.gz$", "", str(file).lower()).rpartition(".")[2]
-    if (what := seems(head, ours=True)) is not None:
-        raise InputError(f"{file} seems to be {what}")
+    check_is_text(file, head)
     if named := [name for name, known in _FORMATS.items() if suffix in known.suffixes]:
         return named[0]
     return "text"
@@ -70,7 +78,7 @@ def recognise(file: File) -> str:
 def _is_json_line(file: File) -> bool:
     """Return whether the first non-blank line is a JSON object, but not a whole graph."""
     try:
-        with opened(file, streamed=True, refused=any_content) as content:
+        with opened(file, streamed=True, checked=False) as content:
             first = next((line for line in content if line.strip()), b"")
             found = json.loads(first.removeprefix(BOM_UTF8))
     except (ValueError, RecursionError, OSError, *DAMAGED):
@@ -119,7 +127,7 @@ def _networkx(file: File) -> tuple[Any, bytes]:
             'GraphML, GEXF and GML files need networkx: pip install "apexrank[graph]"'
         ) from None
     with reading(file):
-        return nx, unpacked(file, any_content)
+        return nx, unpacked(file, checked=False)
 
 
 def _by_networkx(function: str) -> Callable[[File], Any]:
@@ -225,7 +233,7 @@ def _matrix_market(file: File) -> Any:
 def read_npz(file: File) -> Any:
     """Read a matrix written by scipy.sparse.save_npz, or the arrays indptr, indices, shape and maybe data of a CSR."""
     with reading(file):
-        content = unpacked(file, any_content)
+        content = unpacked(file, checked=False)
     try:
         with np.load(BytesIO(content), allow_pickle=False) as arrays:
             if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):

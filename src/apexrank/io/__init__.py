@@ -3,8 +3,8 @@
 A table (:mod:`.tables`) becomes labels (:mod:`.columns`) and a feature matrix (:mod:`.encode`); a
 :class:`~apexrank.io.table_ranker.TableRanker` fits an estimator on them and is saved to a model file
 (:mod:`.modelfile`), which contains only data and never runs code. :mod:`.judging` evaluates it on labelled rows.
-Tables larger than memory are read in parts (:mod:`.stream`, :mod:`.stream_fit`). TREC runs and qrels (:mod:`.trec`),
-ir_datasets and PyTerrier (:mod:`.bridges`) connect to lists ranked by other systems.
+Tables larger than memory are read in parts (:mod:`.stream`, :mod:`.stream_fit`). TREC runs and qrels (:mod:`.trec`)
+connect to lists ranked by other systems.
 """
 
 from typing import TYPE_CHECKING
@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.io.bridges import CountedGroups as CountedGroups
-    from apexrank.io.bridges import feature_rows as feature_rows
-    from apexrank.io.bridges import qrels_frame as qrels_frame
-    from apexrank.io.bridges import run_frame as run_frame
     from apexrank.io.calibration import Calibration as Calibration
     from apexrank.io.calibration import calibrate as calibrate
-    from apexrank.io.convert import convert_table as convert_table
     from apexrank.io.modelfile import ModelFileError as ModelFileError
     from apexrank.io.modelfile import load_model as load_model
     from apexrank.io.modelfile import save_model as save_model

@@ -26,7 +26,6 @@ from apexrank.metrics.evaluation import find_measure
 
 if TYPE_CHECKING:
     from apexrank.io.table_ranker import TableRanker
-    from apexrank.io.trec import Unjudged
 
 ABOVE_ZERO = math.ulp(0.0)  # smallest positive grade
 _CUTS = (10, 50, 100)
@@ -139,17 +138,15 @@ def _is_graded(table: Table, target: str, positive: str | None) -> bool:
     return positive is None and not is_text(table, target) and not (numbers(table, target) < 0).any()
 
 
-def judge_run(
-    run: str | Path, qrels: str | Path, *, complete: bool = False, unjudged: Unjudged = False
-) -> Judged:
+def judge_run(run: str | Path, qrels: str | Path, *, complete: bool = False) -> Judged:
     """Join a TREC run with its judgements, in trec_eval's order and with its ties.
 
-    ``complete`` and ``unjudged`` are as in :func:`apexrank.io.trec.judged`.
+    ``complete`` is as in :func:`apexrank.io.trec.judged`.
     """
     from apexrank.io.trec import judged, read_qrels, read_run
 
     retrieved, judgements = read_run(run), read_qrels(qrels)
-    frame = judged(retrieved, judgements, complete=complete, unjudged=unjudged)
+    frame = judged(retrieved, judgements, complete=complete)
     return Judged(
         frame["relevance"].to_numpy().astype(np.float64),
         frame["score"].to_numpy(),

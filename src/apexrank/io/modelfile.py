@@ -60,7 +60,6 @@ from sklearn.base import BaseEstimator, is_classifier
 from apexrank import __version__
 from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
-from apexrank.foreign import seems
 from apexrank.io.calibration import Calibration
 from apexrank.io.drift import Profile
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
@@ -252,9 +251,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """
     magic, _, rest = data.partition(b"\n")
     if not magic.startswith(_MAGIC):
-        what = seems(data, ours=True)
-        seen = "" if what is None else f" (it seems to be {what.partition(':')[0]})"
-        raise ModelFileError(f"is not an apexrank model file{seen}: make one with 'apexrank fit'")
+        raise ModelFileError("is not an apexrank model file: make one with 'apexrank fit'")
     version = _number(magic.removeprefix(_MAGIC))
     if not OLDEST <= version <= FORMAT:
         raise ModelFileError(

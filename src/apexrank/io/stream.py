@@ -23,19 +23,17 @@ from apexrank.io.columns import (
     texts,
     word_balance,
 )
-from apexrank.io.parquet_size import check_pages
 from apexrank.io.tables import (
     PARQUET,
-    PARQUET_FAULTS,
     CsvFile,
     Table,
     check_no_fold,
     csv_text,
     files_of,
-    first_line,
     is_letor,
     letor_table,
     long_value_notes,
+    reading_parquet,
 )
 from apexrank.problem.blocks import Block, Blocks, block_rows, joined_columns
 from apexrank.textfile import check_readable
@@ -55,12 +53,10 @@ class Span(NamedTuple):
 
     def read(self, columns: Sequence[str] | None = None) -> Table:
         """Read the rows as a table."""
-        try:
+        with reading_parquet(self.path):
             frame = pl.scan_parquet(self.path, glob=False).slice(self.first, self.rows)
             frame = frame if columns is None else frame.select(columns)
             return Table(frame.collect(), self.path, first=self.first)
-        except PARQUET_FAULTS as error:
-            raise InputError(f"cannot read {self.path} as Parquet: {first_line(error)}") from None
 
     def pieces(self, n: int) -> list[Span]:
         """Split the span into at most ``n`` pieces."""
@@ -274,13 +270,10 @@ def parquet_files(path: Path) -> list[ParquetFile]:
                 f"cannot read {str(file)!r} in blocks: use .parquet, .csv, .csv.gz, or a folder of Parquet files"
             )
         check_readable(file)
-        check_pages(file)
-        try:
+        with reading_parquet(file):
             frame = pl.scan_parquet(file, glob=False)
             rows = int(frame.select(pl.len()).collect().item())
             found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
-        except PARQUET_FAULTS as error:
-            raise InputError(f"cannot read {file} as Parquet: {first_line(error)}") from None
     return found
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import time
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -24,10 +23,9 @@ import polars as pl
 
 from apexrank.atomic import replacing
 from apexrank.errors import InputError, MissingExtraError, near_name, quoted
-from apexrank.foreign import HEAD, seems
-from apexrank.io.parquet_size import check_size
 from apexrank.textfile import (
-    any_content,
+    HEAD,
+    check_is_text,
     check_readable,
     is_gzip,
     is_utf8,
@@ -36,7 +34,6 @@ from apexrank.textfile import (
     opened,
     reading,
     unpacked,
-    unpacked_limit,
 )
 from apexrank.validation import check_polars_threads
 
@@ -47,8 +44,6 @@ LETOR_ROLES = {"target": "relevance", "groups": "qid", "id": "docid"}
 _FOLD = ("train", "vali", "test")
 _FEW_CELLS = 1 << 24
 _LONGEST_FIELD = 1 << 27  # characters; the fast reader accepts fields of any length
-# corrupt data inside a Parquet file makes its reader panic instead of raising
-PARQUET_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _T = TypeVar("_T")
 
 
@@ -164,10 +159,8 @@ def read_table(
         read = _by_suffix(path, _READERS)
     except InputError:
         with path.open("rb") as file:
-            what = seems(file.read(HEAD), ours=True, but=["packed by gzip"])
-        if what is None:
-            raise
-        raise InputError(f"{path} seems to be {what}") from None
+            check_is_text(path, file.read(HEAD))
+        raise
     check_polars_threads("tables are read")
     if read is _read_csv:
         table = _read_csv(path, index, _checked_encoding(encoding), _checked_separator(separator))
@@ -307,24 +300,17 @@ def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
 
 
 def _read_parquet(path: Path) -> Table:
+    with reading_parquet(path):
+        return Table(pl.read_parquet(path, glob=False), str(path))
+
+
+@contextmanager
+def reading_parquet(path: str | Path) -> Iterator[None]:
+    """Convert errors in reading a Parquet file to a line; damaged data can make polars panic instead of raising."""
     try:
-        check_size(path)
-        frame = pl.read_parquet(path, glob=False)
-        check_texts(frame, path)
-        return Table(frame, str(path))
-    except PARQUET_FAULTS as error:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError) as error:
         raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
-
-
-def check_texts(frame: pl.DataFrame, path: Path) -> None:
-    """Raise InputError for a Parquet file of few, long, repeated texts, which take memory only when they are used."""
-    for name in (name for name, kind in frame.schema.items() if kind == pl.String):
-        size = int(frame[name].str.len_bytes().sum())
-        if size > unpacked_limit(path, "parquet"):
-            raise InputError(
-                f"{path} column {name!r} holds {size / 1e9:.2f} GB of repeated text, far more than the file has bytes: "
-                "leave the column out of the file"
-            )
 
 
 def _read_csv(
@@ -531,7 +517,7 @@ def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False)
     try:
         with (
             reading(path),
-            opened(path, streamed=streamed, refused=partial(seems, ours=True)) as file,
+            opened(path, streamed=streamed) as file,
             io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as text,
         ):
             yield text
@@ -543,7 +529,7 @@ def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False)
 def _as_utf8(path: Path, encoding: str) -> bytes:
     """Read a whole file in another encoding and convert it to UTF-8."""
     with reading(path):
-        content = unpacked(path, any_content)
+        content = unpacked(path, checked=False)
     try:
         text = content.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeError as error:  # some codecs do not report the position
@@ -551,8 +537,7 @@ def _as_utf8(path: Path, encoding: str) -> bytes:
         raise InputError(
             f"{path} line {before.count(chr(10)) + 1}: this is not {encoding} text; name another `encoding=`"
         ) from None
-    if (what := seems(text, ours=True)) is not None:
-        raise InputError(f"{path} seems to be {what}")
+    check_is_text(path, text)
     return text
 
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -180,10 +180,7 @@ def write_qrels(qrels: Rows, path: str | Path) -> None:
     write_lines(path, [_text(lines).encode()])
 
 
-Unjudged = bool | Literal["pool"]
-
-
-def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: Unjudged = False) -> pl.DataFrame:
+def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
     """Join a run with its judgements into the rows that metrics need, following trec_eval.
 
     Each retrieved document is a row; an unjudged document, or one judged below 0, has relevance 0. Each relevant
@@ -199,10 +196,6 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: Unjudged
     complete : bool
         Keep judged queries that the run lacks (``trec_eval -c``): their relevant documents, or all judged ones if none
         is relevant, have score -inf.
-    unjudged : bool or "pool"
-        For bpref and RBP: retrieved documents that are unjudged, or judged below 0, have relevance NaN, and documents
-        judged irrelevant that were not retrieved are also rows, with score -inf. "pool" is for infAP: documents without
-        a judgement are outside the pool and have relevance -1.
 
     Returns
     -------
@@ -229,17 +222,11 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: Unjudged
     [('q1', 'd7', 2.5, 0.0), ('q1', 'd3', 0.5, 1.0), ('q1', 'd8', -inf, 2.0)]
     """
     retrieved = _checked_rows(run, RUN).with_row_index("row")
-    relevance = pl.col("relevance")
-    unknown = pl.lit(math.nan) if unjudged == "pool" else None
-    known = (
-        relevance.clip(0.0) if not unjudged else pl.when(relevance >= 0).then(relevance).otherwise(unknown)
-    )
-    absent = -1.0 if unjudged == "pool" else math.nan if unjudged else 0.0
-    judgements = _checked_rows(qrels, QRELS).with_columns(known)
+    judgements = _checked_rows(qrels, QRELS).with_columns(pl.col("relevance").clip(0.0))
     found = retrieved.join(judgements.select("query"), on="query", how="semi").join(
         judgements, on=KEY, how="left"
     )
-    lacking = _not_retrieved(retrieved, judgements, complete, bool(unjudged))
+    lacking = _not_retrieved(retrieved, judgements, complete)
     columns = ["row", "query", "document", "score", "relevance"]
     rows = pl.concat([found.select(columns), lacking.select(columns)])
     if not rows.height:
@@ -247,23 +234,18 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False, unjudged: Unjudged
             "no query of the run is judged: the query ids of run and qrels must be written alike"
         )
     first = pl.col("row").min().over("query").alias("row")
-    ordered = rows.with_columns(first, pl.col("relevance").fill_null(absent)).sort(
+    ordered = rows.with_columns(first, pl.col("relevance").fill_null(0.0)).sort(
         "row", "score", "document", descending=[False, True, True]
     )
     return ordered.drop("row")
 
 
-def _not_retrieved(
-    retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool, irrelevant: bool
-) -> pl.DataFrame:
+def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool) -> pl.DataFrame:
     """Judged documents that count although they were not retrieved; their rows are numbered after the run's."""
     numbered = judgements.with_row_index("row", offset=retrieved.height)
-    least = pl.col("relevance") >= 0 if irrelevant else pl.col("relevance") > 0
-    relevant = numbered.filter(least).join(retrieved, on=KEY, how="anti")
+    relevant = numbered.filter(pl.col("relevance") > 0).join(retrieved, on=KEY, how="anti")
     in_run = retrieved.select("query")
-    if complete and irrelevant:
-        lacking = relevant
-    elif complete:
+    if complete:
         hopeless = numbered.filter(pl.col("relevance").max().over("query") == 0)
         lacking = pl.concat([relevant, hopeless.join(in_run, on="query", how="anti")])
     else:

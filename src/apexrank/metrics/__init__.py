@@ -14,20 +14,11 @@ if TYPE_CHECKING:
     from apexrank.metrics.discounted_gain import dcg as dcg
     from apexrank.metrics.discounted_gain import err as err
     from apexrank.metrics.discounted_gain import ndcg as ndcg
-    from apexrank.metrics.diversity import alpha_ndcg as alpha_ndcg
-    from apexrank.metrics.diversity import err_ia as err_ia
     from apexrank.metrics.evaluation import empty_groups as empty_groups
     from apexrank.metrics.evaluation import evaluate as evaluate
     from apexrank.metrics.evaluation import get_scorer as get_scorer
     from apexrank.metrics.evaluation import per_group as per_group
     from apexrank.metrics.evaluation import scorer_names as scorer_names
-    from apexrank.metrics.exposure import Exposure as Exposure
-    from apexrank.metrics.exposure import expected_exposure as expected_exposure
-    from apexrank.metrics.exposure import exposure_loss as exposure_loss
-    from apexrank.metrics.interleaving import Interleaved as Interleaved
-    from apexrank.metrics.interleaving import InterleavingTest as InterleavingTest
-    from apexrank.metrics.interleaving import interleaving_test as interleaving_test
-    from apexrank.metrics.interleaving import team_draft as team_draft
     from apexrank.metrics.permutation import KendallCounts as KendallCounts
     from apexrank.metrics.permutation import kendall_counts as kendall_counts
     from apexrank.metrics.permutation import kendall_distance as kendall_distance
@@ -54,9 +45,5 @@ if TYPE_CHECKING:
     from apexrank.metrics.roc import partial_auc as partial_auc
     from apexrank.metrics.roc import roc_points as roc_points
     from apexrank.metrics.roc import tpr_at_fpr as tpr_at_fpr
-    from apexrank.metrics.unjudged import bpref as bpref
-    from apexrank.metrics.unjudged import inf_ap as inf_ap
-    from apexrank.metrics.unjudged import rbp as rbp
-    from apexrank.metrics.unjudged import rbp_residual as rbp_residual
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

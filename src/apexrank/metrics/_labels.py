@@ -30,28 +30,18 @@ def check_rows(
 ) -> ScoredRows:
     """Validate labels of two classes (with ``graded``, also grades of relevance) and the scores that rank them.
 
-    Grades may be NaN, which marks unjudged rows, or have a column for each intent; the formulas of measures that
-    support neither raise errors. Arrays on a device are copied to the host: they hold a few bytes per row, whereas the
-    rows themselves have hundreds.
+    Arrays on a device are copied to the host: they hold a few bytes per row, whereas the rows themselves have hundreds.
     """
     y_true, scores, groups, sample_weight = map(on_host, (y_true, scores, groups, sample_weight))
-    intents = as_intents(y_true, relevant) if graded and np.ndim(y_true) == 2 else None
-    labels = as_labels(y_true if intents is None else intents.max(axis=1))
+    labels = as_labels(y_true)
     n = len(labels)
-    relevance = judged = None
-    if graded and (missing := missing_numbers(labels)).any():
-        judged = ~missing
-        labels = np.where(judged, labels, labels.min(initial=np.inf, where=judged) if judged.any() else 0.0)
-    if intents is not None:
-        positive, relevance = labels > 0, labels
-    elif not graded:
+    relevance = None
+    if not graded:
         positive = two_classes(labels, pos_label)
     else:
         positive = relevant_rows(labels, pos_label, relevant)
         if pos_label is None and not are_classes(labels):
             relevance = as_grades(labels)
-    if judged is not None:
-        positive &= judged
     weight = None
     if sample_weight is not None:
         weight = _column("sample_weight", sample_weight, n)
@@ -61,16 +51,7 @@ def check_rows(
             )
         check_weights(weight)  # pairs use products of weights
     lists = segment(groups, n)
-    return ScoredRows(
-        positive,
-        _scores(scores, n),
-        lists,
-        weight,
-        relevance,
-        groups is not None,
-        judged=judged,
-        intents=intents,
-    )
+    return ScoredRows(positive, _scores(scores, n), lists, weight, relevance, groups is not None)
 
 
 def _scores(scores: ArrayLike, n: int) -> np.ndarray:
@@ -110,23 +91,6 @@ def as_labels(y_true: ArrayLike) -> np.ndarray:
         plain = np.array(labels.tolist()) if all(isinstance(x, Real) for x in labels) else labels
         labels = plain if plain.dtype.kind in "biuf" else labels
     return labels
-
-
-def missing_numbers(labels: np.ndarray) -> np.ndarray:
-    """Return a mask of the labels that are NaN."""
-    return np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), dtype=bool)
-
-
-def as_intents(y_true: ArrayLike, relevant: float | None) -> np.ndarray:
-    """Return the relevance of each row to each intent, 0 below the grade ``relevant``."""
-    table = np.asarray(y_true)
-    if table.dtype.kind not in "biuf" or not table.size:
-        raise InputError("y_true of several intents needs a column of numbers for each of them")
-    table = table.astype(np.float64)
-    if not (np.isfinite(table).all() and (table >= 0).all()):
-        row = int((~(np.isfinite(table) & (table >= 0)).all(axis=1)).argmax())
-        raise InputError(f"y_true is negative or not finite in row {row}: intents need grades of at least 0")
-    return table if relevant is None else np.where(table >= relevant, table, 0.0)
 
 
 def are_classes(labels: np.ndarray) -> bool:
@@ -224,13 +188,9 @@ def check_grades(relevance: np.ndarray) -> None:
 
 
 class RankMeasure(Protocol):
-    """Public function of a measure; its ``formula`` maps validated rows to the values of the groups.
-
-    ``known`` tells whether it supports unjudged rows or several intents.
-    """
+    """Public function of a measure; its ``formula`` maps validated rows to the values of the groups."""
 
     formula: Callable[..., Values]
-    known: str | None
 
     def __call__(self, y_true: ArrayLike, scores: ArrayLike, *args: Any, **options: Any) -> float: ...
 
@@ -243,15 +203,14 @@ _READERS: dict[str, tuple[Callable[..., ScoredRows], tuple[str, ...]]] = {
 
 
 def ranking_measure(
-    labels: Literal["classes", "relevance", "grades"], *, known: Literal["unjudged", "intents"] | None = None
+    labels: Literal["classes", "relevance", "grades"],
 ) -> Callable[[Callable[..., Values]], RankMeasure]:
     """Create the public function of a measure from its formula ``formula(rows, **own_options) -> Values``.
 
     The function takes labels and scores instead of ``rows``, the options of the formula, ``empty``, and those of its
     kind of labels: ``groups``, ``sample_weight``, ``pos_label`` except for grades, and ``relevant`` for relevance.
-    ``known`` declares that the formula supports unjudged rows or several intents, which otherwise raise an error.
     """
-    return partial(_of_labels, labels=labels, averaged=True, known=known)  # type: ignore[return-value]
+    return partial(_of_labels, labels=labels, averaged=True)  # type: ignore[return-value]
 
 
 def row_measure(formula: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -259,21 +218,14 @@ def row_measure(formula: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]
     return _of_labels(formula, labels="classes", averaged=False)
 
 
-def _of_labels(
-    formula: Callable[..., Any], labels: str, averaged: bool, known: str | None = None
-) -> Callable[..., Any]:
+def _of_labels(formula: Callable[..., Any], labels: str, averaged: bool) -> Callable[..., Any]:
     read, shared = _READERS[labels]
-
-    @wraps(formula)
-    def checked(rows: ScoredRows, *args: Any, **options: Any) -> Any:
-        rows.refuse(known)
-        return formula(rows, *args, **options)
 
     @wraps(formula)
     def function(y_true: ArrayLike, scores: ArrayLike, *args: Any, **options: Any) -> Any:
         empty = options.pop("empty", "skip") if averaged else None
         rows = read(y_true, scores, **{name: options.pop(name) for name in shared if name in options})
-        found = checked(rows, *args, **options)
+        found = formula(rows, *args, **options)
         return found if empty is None else rows.mean(found, empty)
 
     given = signature(check_rows).parameters
@@ -283,5 +235,5 @@ def _of_labels(
         options = [Parameter("empty", Parameter.KEYWORD_ONLY, default="skip", annotation=Empty), *options]
     returns = "float" if averaged else "np.ndarray"
     function.__dict__["__signature__"] = Signature([*both, *options], return_annotation=returns)
-    function.__dict__.update(formula=checked, known=known)
+    function.__dict__["formula"] = formula
     return function

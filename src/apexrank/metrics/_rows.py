@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
@@ -162,10 +162,6 @@ class GradedLists:
         counts = np.diff(np.append(self.starts, len(values)))
         return np.repeat(np.add.reduceat(values, self.starts) / counts, counts)
 
-    def graded(self, grades: np.ndarray) -> GradedLists:
-        """Return the same lists with other grades, one for each input row."""
-        return replace(self, relevance=grades[self.rows])
-
     def sorted_ties(self, best_first: bool) -> np.ndarray:
         """Return the grades with every tie broken in one direction."""
         if len(self.starts) == len(self.relevance):
@@ -205,8 +201,7 @@ class ScoredRows:
 
     ``positive`` marks the relevant rows, ``grades`` holds their relevance if the labels are numbers; ``weight`` is None
     if every row counts once; ``grouped`` tells whether groups were given; ``sample`` holds the rows from which a
-    bootstrap drew these, None for original rows. ``judged`` is False for unjudged rows, None if there are none;
-    ``intents`` has the relevance to each intent of a query, one column each.
+    bootstrap drew these, None for original rows.
     """
 
     positive: np.ndarray
@@ -216,8 +211,6 @@ class ScoredRows:
     grades: np.ndarray | None = None
     grouped: bool = False
     sample: ScoredRows | None = None
-    judged: np.ndarray | None = None
-    intents: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -226,25 +219,6 @@ class ScoredRows:
     def relevance(self) -> np.ndarray:
         """Grade of each row; 0 and 1 if the labels are not numbers."""
         return self.positive.astype(np.float64) if self.grades is None else self.grades
-
-    def refuse(self, known: str | None) -> None:
-        """Raise InputError for unjudged rows or several intents, unless the measure supports them."""
-        if self.judged is not None and known != "unjudged":
-            raise InputError(
-                f"y_true is not finite in row {int((~self.judged).argmax())}: fill or drop it; only rbp, bpref and "
-                "inf_ap take unjudged rows (NaN)"
-            )
-        if self.intents is not None and known != "intents":
-            raise InputError(
-                f"y_true needs one label per row, got shape {self.intents.shape}: only alpha_ndcg and err_ia take a "
-                "column for each intent"
-            )
-
-    def counted(self, positive: np.ndarray, weight: np.ndarray | None) -> ScoredRows:
-        """Return the same rows, sharing the sort, with other classes and weights."""
-        other = self.drawn(weight)
-        other.positive, other.sample = positive, self.sample
-        return other
 
     def mirrored(self) -> ScoredRows:
         """Reverse the list and swap the classes, so that its bottom becomes the top."""

@@ -204,7 +204,7 @@ def err(
     >>> round(err([2, 0, 1], [0.9, 0.5, 0.1]), 6)
     0.770833
     """
-    check_no_mean("ERR", ties)
+    _check_no_mean(ties)
     lists, top = rows.lists, highest_grade(rows, max_grade)
     relevance = lists.relevance if ties == "given" else lists.sorted_ties(best_first=ties == "optimistic")
     return Values(reciprocal_ranks(lists, exponential_gain(relevance, top), k), lists.highest > 0)
@@ -232,11 +232,11 @@ def reciprocal_ranks(lists: GradedLists, chance: np.ndarray, k: int | None) -> n
     return lists.sums(satisfied * reached / lists.ranks * counts)
 
 
-def check_no_mean(name: str, ties: str) -> None:
-    """Raise InputError for an unsupported rule for ties; "average" has no closed form in some measures."""
+def _check_no_mean(ties: str) -> None:
+    """Raise InputError for an unsupported rule for ties; "average" has no closed form here."""
     if ties not in get_args(NoMean):
         raise InputError(
-            f"{name} has no rule {ties!r} for ties, its expectation has no closed form: use one of "
+            f"ERR has no rule {ties!r} for ties, its expectation has no closed form: use one of "
             f"{', '.join(get_args(NoMean))}"
         )
 

@@ -17,18 +17,14 @@ from apexrank.metrics._labels import (
     check_grades,
     check_rows,
     distinct,
-    missing_numbers,
     ranking_measure,
 )
 from apexrank.metrics._rows import Empty, ScoredRows, Ties, Values
 from apexrank.metrics.discounted_gain import dcg, err, ndcg
-from apexrank.metrics.diversity import alpha_ndcg, err_ia
-from apexrank.metrics.exposure import exposure_loss
 from apexrank.metrics.permutation import kendall_tau
 from apexrank.metrics.precision import average_precision, mrr, precision_at, recall_at, winner_takes_all
 from apexrank.metrics.push import average_reciprocal_rank, p_norm_risk, push_dcg, r_max
 from apexrank.metrics.roc import auc, partial_auc, tpr_at_fpr
-from apexrank.metrics.unjudged import bpref, inf_ap, rbp, rbp_residual
 from apexrank.validation import check_choice
 
 if TYPE_CHECKING:
@@ -80,29 +76,6 @@ FAMILIES = {
     "dcg_at": Family(dcg, "DCG at {}", _TEN, "k", graded=True),
     "err": Family(err, "ERR", graded=True),
     "err_at": Family(err, "ERR at {}", _TEN, "k", graded=True),
-    "alpha_ndcg": Family(alpha_ndcg, "alpha-NDCG"),
-    "alpha_ndcg_at": Family(alpha_ndcg, "alpha-NDCG at {}", _TEN, "k"),
-    "err_ia": Family(err_ia, "ERR, intent-aware"),
-    "err_ia_at": Family(err_ia, "ERR at {}, intent-aware", _TEN, "k"),
-    "exposure_loss": Family(
-        exposure_loss,
-        "expected exposure loss (persistence {})",
-        {"persistence": 0.5},
-        "persistence",
-        greater_is_better=False,
-        graded=True,
-        ties=False,
-    ),
-    "rbp": Family(rbp, "RBP (persistence {})", {"persistence": 0.8}, "persistence"),
-    "rbp_residual": Family(
-        rbp_residual,
-        "residual of RBP (persistence {})",
-        {"persistence": 0.8},
-        "persistence",
-        greater_is_better=False,
-    ),
-    "bpref": Family(bpref, "bpref"),
-    "inf_ap": Family(inf_ap, "inferred average precision"),
     "mrr": Family(mrr, "reciprocal rank"),
     "mrr_at": Family(mrr, "reciprocal rank at {}", _TEN, "k"),
     "winner_takes_all": Family(winner_takes_all, "winner takes all"),
@@ -121,9 +94,6 @@ ALIASES = {
     "r": "recall",
     "recip_rank": "mrr",
     "rr": "mrr",
-    "infap": "inf_ap",
-    "alpha-ndcg": "alpha_ndcg",
-    "err-ia": "err_ia",
     "ndcg_burges": "ndcg",
     "ndcg_score": "ndcg_linear",
 }
@@ -195,7 +165,7 @@ def _check_argument(name: str, stem: str, argument: str, value: float) -> None:
     whole = value == np.floor(value) and 1 <= value < np.inf
     share = argument == "k" and stem in ("precision_at", "recall_at") and 0 < value < 1
     fits = {"k": whole or share, "max_fpr": 0 < value <= 1, "fpr": 0 <= value <= 1, "p": value > 0}
-    if not fits.get(argument, 0 < value < 1):
+    if not fits[argument]:
         kinds = {"k": "a number of rows 1, 2, ...", "p": "a number above 0"}
         raise InputError(f"{name!r} needs {kinds.get(argument, 'a rate between 0 and 1')} at its end")
 
@@ -377,7 +347,7 @@ def one_measure(
 ) -> float:
     """Evaluate one measure by name, for scorers; two labels are two classes, as in scikit-learn."""
     labels = np.asarray(y_true)
-    values = [] if labels.ndim == 2 or missing_numbers(labels).any() else distinct(as_labels(labels))
+    values = distinct(as_labels(labels))
     pos_label = values[1] if len(values) == 2 and not find_measure(name).family.graded else None
     found = evaluate(labels, scores, [name], pos_label=pos_label, groups=groups, sample_weight=sample_weight)
     return found[name]
