@@ -235,7 +235,7 @@ class TestTables:
 
     def test_groups_behind_a_block_of_gaps(self, tmp_path):
         """The last group was requested although there are no rows."""
-        (tmp_path / "t.csv").write_bytes(b"x,y,id\n,,\n1,1,a\n")
+        (tmp_path / "t.csv").write_bytes(b"x,y,id\n1,,a\n1,1,a\n")
         blocks = list(read_blocks(tmp_path / "t.csv", "y", groups="id", rows=1))
         assert [block.groups.tolist() for block in blocks] == [["a"]]
 
