@@ -46,7 +46,6 @@ OPTIONAL = (
     "distributed",
     "lightgbm",
     "xgboost",
-    "catboost",
     "onnx",
     "skl2onnx",
     "networkx",
