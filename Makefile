@@ -41,7 +41,6 @@ $(VENV)/test: $(VENV)/base
 extras: $(VENV)/test
 	$(PIP) install --constraint constraints.txt torch
 	$(PIP) install --constraint constraints.txt --no-deps xgboost
-	$(PIP) install --constraint constraints.txt catboost
 	$(PIP) install --constraint constraints.txt --editable ".[nightly]"
 
 demo: $(VENV)/base

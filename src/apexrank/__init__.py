@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from apexrank.rankers import AdditivePush as AdditivePush
     from apexrank.rankers import AdditivePushCV as AdditivePushCV
     from apexrank.rankers import AdditiveRetargeting as AdditiveRetargeting
-    from apexrank.rankers import BoostedRanker as BoostedRanker
     from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers import IRPush as IRPush
     from apexrank.rankers import LetorRanker as LetorRanker

@@ -25,7 +25,7 @@ MODELS = (
     "retarget --divergence kl --alpha 0.1",
     "retarget --bounds=-1,3",
     "listwise --loss listnet",
-    "boosted --loss lambdarank --rounds 30 --leaves 7",
+    "letor",
 )
 
 
@@ -162,9 +162,8 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit train.txt --model pairs --bounds 0,1", "--model pairs has no --bounds"),
         ("fit train.txt --model retarget --divergence cubic", "unknown --divergence 'cubic'"),
         ("fit train.txt --model listwise --loss cubic", "unknown --loss 'cubic'"),
-        ("fit train.txt --model boosted --loss cubic", "unknown --loss 'cubic': use one of retarget"),
-        ("fit train.txt --model boosted --cv", "not for boosted: leave it out"),
-        ("fit train.txt --model boosted --alpha 1", "--model boosted has no --alpha"),
+        ("fit train.txt --model letor --cv", "not for letor: leave it out"),
+        ("fit train.txt --model letor --alpha 1", "--model letor has no --alpha"),
         ("fit bad.txt --model retarget", "bad.txt line 2"),
         (
             "fit words.csv --target y --model pairs",
@@ -396,7 +395,7 @@ def test_lists_are_merged_by_weights_learnt_from_judged_ones(tmp_path):
         assert f"{wrong[0]} cannot be combined with --judged" in result.output
 
 
-def test_missing_values_are_kept_for_boosted_trees(tmp_path, monkeypatch):
+def test_missing_values_are_imputed_on_request(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(rng.normal(size=(300, 2)), schema=["a", "b"])
@@ -406,23 +405,13 @@ def test_missing_values_are_kept_for_boosted_trees(tmp_path, monkeypatch):
     frame = frame.with_columns(a=pl.when(pl.Series(rng.random(300) < 0.2)).then(None).otherwise(pl.col("a")))
     frame.write_csv("gaps.csv")
     command = "fit gaps.csv --target stars --groups q --model"
-    assert "2 features" in run(f"{command} boosted --rounds 20").stdout
-    X = frame.select("a", "b").to_numpy()
-    centred = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
-    ranker = apexrank.rankers.BoostedRanker(n_estimators=20).fit(centred, frame["stars"], groups=frame["q"])
-    found = load_model("model.apex").score(read_table("gaps.csv"))
-    np.testing.assert_allclose(found, ranker.predict(centred), rtol=1e-12)
+    assert "3 features" in run(f"{command} letor --impute median").stdout
     assert run("rank model.apex gaps.csv --top 1 --explain").stdout.count("\n") == 31
-    assert "3 features" in run(f"{command} boosted --rounds 20 --impute median").stdout
-    assert "the value is missing" in run(f"{command} boosted --impute none", code=2).stderr
-    assert "the value is missing" in run(f"{command} retarget", code=2).stderr
-    refused = run(f"{command} retarget --impute keep", code=2).stderr
-    assert "only boosted trees of grades keep missing values: use --impute median" in refused
-    refused = run("compare gaps.csv --target stars --impute keep", code=2).stderr
-    assert "do not accept missing values: use --impute median" in refused
+    for model in ("letor", "retarget"):
+        assert "the value is missing" in run(f"{command} {model}", code=2).stderr
 
 
-@pytest.mark.parametrize("model", ["retarget", "additive-retarget", "boosted", "pairs", "listwise"])
+@pytest.mark.parametrize("model", ["retarget", "additive-retarget", "letor", "pairs", "listwise"])
 def test_grades_that_all_exceed_0(tmp_path, monkeypatch, model):
     monkeypatch.chdir(tmp_path)
     X, y, groups = (
@@ -501,7 +490,7 @@ def test_groups_for_a_model_without(tmp_path, monkeypatch):
     frame.write_csv("rows.csv")
     Path("rows").mkdir()
     frame.write_parquet("rows/rows.parquet")
-    ranker = apexrank.rankers.BoostedRanker(n_estimators=5).fit(made.data, made.target, groups=made.groups)
+    ranker = apexrank.rankers.MonotoneRetargeting().fit(made.data, made.target, groups=made.groups)
     save_model("bare.apex", ranker)
     save_model("own.apex", TableRanker.of(ranker, target="y", groups="s"))
     one_list = "note: the model has no groups, so all rows are measured as one list: name their column with --groups\n"

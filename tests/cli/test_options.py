@@ -171,7 +171,7 @@ def test_options_are_checked_before_any_data_are_read(tmp_path, monkeypatch, com
     assert told in result.stderr
 
 
-@pytest.mark.parametrize("model", [name for name in MODELS if name != "boosted"])
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "letor"])
 def test_a_trial_on_tiny_data_refuses_no_good_parameters(model):
     given = {"max_iter": 3, "tol": 1e-3} if model not in ("trees", "logistic") else {}
     opt.try_out(build_estimator(model, False, given), np.eye(16), np.arange(16) % 2)

@@ -591,8 +591,8 @@ def test_the_experiment(folds, library):
 
 
 def test_the_experiment_says_what_is_missing(monkeypatch):
-    with pytest.raises(InputError, match="unknown `library` 'catboost'"):
-        boosted_letor.boosted_letor(library="catboost")
+    with pytest.raises(InputError, match="unknown `library` 'ebm'"):
+        boosted_letor.boosted_letor(library="ebm")
     monkeypatch.delenv("APEXRANK_DATA", raising=False)
     with pytest.raises(InputError, match="MQ2008 is missing"):
         boosted_letor.boosted_letor()

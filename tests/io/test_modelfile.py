@@ -29,7 +29,6 @@ from apexrank.io.modelfile import describe, pack, unpack
 from apexrank.rankers import (
     AdditivePush,
     AdditiveRetargeting,
-    BoostedRanker,
     CrucialPairsPush,
     LetorRanker,
     ListwiseRanker,
@@ -161,9 +160,6 @@ def test_boosted_rankers_are_refused_in_one_line(tmp_path, rows):
     with pytest.raises(
         InputError, match="a PushBoost cannot be kept in a model file: its rounds are separate estimators"
     ):
-        save_model(tmp_path / "m.apex", model)
-    model.estimator = LetorRanker()
-    with pytest.raises(InputError, match="a LetorRanker cannot be kept in a model file: it stacks many"):
         save_model(tmp_path / "m.apex", model)
     model.estimator = MonotoneRetargeting(kernel="rbf")
     with pytest.raises(InputError, match="with a kernel its scores are not linear"):
@@ -470,8 +466,7 @@ def trees():
 def test_trees_come_back_bit_for_bit(trees, tmp_path, graded):
     table, ranker = trees
     if graded:
-        estimator = BoostedRanker(n_estimators=7, max_leaves=5, monotonic_cst={"a": 1})
-        ranker = TableRanker.fit(table, Recipe(target="y", graded=True), estimator)
+        ranker = TableRanker.fit(table, Recipe(target="y", graded=True), LetorRanker())
     save_model(tmp_path / "m.apex", ranker)
     again = load_model(tmp_path / "m.apex")
     np.testing.assert_array_equal(again.score(table), ranker.score(table))
@@ -624,7 +619,7 @@ GRADED = [
     pytest.param(MonotoneRetargeting(bounds=(0, None)), id="linear"),
     pytest.param(CrucialPairsPush(), id="pairs"),
     pytest.param(AdditiveRetargeting(n_knots=5), id="additive"),
-    pytest.param(BoostedRanker(n_estimators=10), id="trees"),
+    pytest.param(LetorRanker(), id="letor"),
 ]
 
 
@@ -660,31 +655,18 @@ def test_columns_of_a_ranker_that_was_fitted_on_arrays(tmp_path):
         TableRanker.of(ranker, features=["a"])
 
 
-def test_gaps_are_kept_for_trees(tmp_path):
+def test_missing_values_of_a_letor_ranker_are_filled(tmp_path):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(400, 3)), np.repeat(np.arange(40), 10)
     y = np.digitize(X[:, 0] + X[:, 1], [0, 1])
     X[rng.random(400) < 0.3, 0] = np.nan
-    frame = pl.DataFrame(X, schema=["a", "b", "c"]).fill_nan(None).with_columns(y=y, q=groups)
-    for scale in ("none", "standard", "query"):
-        recipe = Recipe(target="y", graded=True, groups="q", impute="keep", scale=scale)
-        ranker = TableRanker.fit(Table(frame), recipe, BoostedRanker(n_estimators=20))
-        save_model(tmp_path / "m.apex", ranker)
-        again = load_model(tmp_path / "m.apex")
-        assert again.encoder.features == ["a", "b", "c"]
-        np.testing.assert_array_equal(again.score(Table(frame)), ranker.score(Table(frame)))
-        if scale == "none":
-            plain = BoostedRanker(n_estimators=20).fit(X, y, groups=groups)
-            np.testing.assert_array_equal(again.score(Table(frame)), plain.predict(X))
-            save_model(tmp_path / "plain.apex", TableRanker.of(plain, features=["a", "b", "c"]))
-            np.testing.assert_array_equal(
-                load_model(tmp_path / "plain.apex").score(Table(frame)), plain.predict(X)
-            )
-        holes = frame.with_columns(b=None)
-        with pytest.raises(InputError, match="column 'b': the value is missing"):
-            again.score(Table(holes))
-    with pytest.raises(InputError, match="only boosted trees of grades keep missing values"):
-        TableRanker.fit(Table(frame), recipe, MonotoneRetargeting())
+    ranker = LetorRanker().fit(X, y, groups=groups)
+    save_model(tmp_path / "m.apex", TableRanker.of(ranker, features=["a", "b", "c"]))
+    again = load_model(tmp_path / "m.apex")
+    table = Table(pl.DataFrame(X, schema=["a", "b", "c"]).fill_nan(None))
+    np.testing.assert_array_equal(again.score(table), ranker.predict(X))
+    np.testing.assert_array_equal(again.estimator.predict(X), ranker.predict(X))
+    np.testing.assert_array_equal(again.contributions(table), ranker.contributions(X))
 
 
 def test_rankers_on_arrays_that_no_file_keeps(tmp_path):
@@ -692,11 +674,9 @@ def test_rankers_on_arrays_that_no_file_keeps(tmp_path):
     with pytest.raises(InputError, match="also keeps the scores of the training negatives"):
         save_model(tmp_path / "m.apex", PNormPush().fit(rows.data, rows.target > 0))
     text = pd.DataFrame(rows.data).add_prefix("a ").assign(kind=["a", "b"] * (len(rows.target) // 2))
-    for ranker in (BoostedRanker(n_estimators=5), AdditiveRetargeting(n_knots=5)):
-        with pytest.raises(InputError, match="columns of categories"):
-            save_model(tmp_path / "m.apex", ranker.fit(text, rows.target, groups=rows.groups))
-    with pytest.raises(InputError, match="use joblib"):
-        save_model(tmp_path / "m.apex", LetorRanker())
+    ranker = AdditiveRetargeting(n_knots=5).fit(text, rows.target, groups=rows.groups)
+    with pytest.raises(InputError, match="columns of categories"):
+        save_model(tmp_path / "m.apex", ranker)
     with pytest.raises(InputError, match="a ranker of grades, not ndarray"):
         save_model(tmp_path / "m.apex", rows.data)
     with pytest.raises(NotFittedError):

@@ -148,7 +148,7 @@ GRADES = {
     "ListwiseRanker pointwise": rankers.ListwiseRanker("pointwise", **_S),
     "ListwiseRanker rank_cosine": rankers.ListwiseRanker("rank_cosine", alpha=ALPHA, tol=1e-9),
     "CrucialPairsPush": rankers.CrucialPairsPush(**_S),
-    "BoostedRanker": rankers.BoostedRanker(n_estimators=4, max_leaves=4),
+    "LetorRanker": rankers.LetorRanker(n_folds=2),
 }
 PLAIN = {
     "UnknownLinkRegressor": rankers.UnknownLinkRegressor(**_S),
@@ -158,7 +158,7 @@ _SPLITS, _DESCENT = {"splits", "dense"}, {"coordinates"}
 TRAITS = {
     "TreeRanker": _SPLITS | {"no blocks"},
     "PushBoost": _SPLITS | {"no blocks"},
-    "BoostedRanker": _SPLITS | {"no blocks"},
+    "LetorRanker": _SPLITS | {"no blocks"},
     "RankBoost": _DESCENT,
     "PNormPushCV": {"folds"},
     "AdditivePushCV": {"folds", "dense", "no blocks"},

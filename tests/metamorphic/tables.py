@@ -200,7 +200,7 @@ FITS = {
     "fit rankboost": Fit("rankboost", {"max_iter": 15}, traits=("coordinates",)),
     "fit retarget": Fit("retarget", _SMOOTH),
     "fit additive-retarget": Fit("additive-retarget", _SHAPES, traits=("knots", "no blocks")),
-    "fit boosted": Fit("boosted", _TREES, traits=("splits", "no blocks", "no export")),
+    "fit letor": Fit("letor", {}, traits=("splits", "no blocks", "no export")),
     "fit listwise": Fit("listwise", _SMOOTH),
     "fit pairs": Fit("pairs", _SMOOTH, _IN_GROUPS, ("query scaling",)),
 }

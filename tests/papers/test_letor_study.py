@@ -93,7 +93,7 @@ def test_some_persons_have_all_of_their_choices():
 def test_a_run_keeps_its_cells_and_goes_on_from_them(folder, monkeypatch):
     pytest.importorskip("lightgbm")
     monkeypatch.setattr(study, "ROUNDS", ROUNDS)
-    monkeypatch.setattr(study, "SHAPES", {"max_leaves": (4,)})
+    monkeypatch.setattr(study, "SHAPES", {"num_leaves": (4,)})
     monkeypatch.setattr(study, "DRAWS", 200)
     given = {"data": str(folder), "sets": ["made"], "methods": [OURS, BASE, "ridge"], "n_jobs": 1}
     cells = folder / "cells.jsonl"

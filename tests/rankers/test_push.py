@@ -443,7 +443,7 @@ def test_an_infinite_push_of_a_lasso_says_that_its_coefficients_are_zero():
     assert not ranker.coef_.any()
 
 
-@pytest.mark.parametrize("ranker", [PNormPush(), LetorRanker(parts=["linear"])], ids=str)
+@pytest.mark.parametrize("ranker", [PNormPush(), LetorRanker(n_folds=2)], ids=str)
 def test_columns_of_text_are_refused_by_our_own_error(ranker):
     X = pd.DataFrame({"amount": np.arange(20.0), "city": ["Rome", "Oslo"] * 10})
     with pytest.raises(InputError, match=r"text in place of a number.*'Rome'.*TableRanker"):

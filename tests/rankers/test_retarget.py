@@ -19,7 +19,7 @@ from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import level_offsets
 from apexrank.objectives.retarget import Retarget
 from apexrank.problem import ArrayBlocks
-from apexrank.rankers import AdditiveRetargeting, BoostedRanker, CrucialPairsPush, ListwiseRanker
+from apexrank.rankers import AdditiveRetargeting, CrucialPairsPush, ListwiseRanker
 from apexrank.rankers.base import CollapsedWarning
 from apexrank.rankers.kernel import KernelFeatures
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -721,7 +721,7 @@ def test_a_fitted_kernel_stays_until_the_next_fit(lists):
     assert not hasattr(ranker, "dual_coef_")
 
 
-@pytest.mark.parametrize("ranker", [MonotoneRetargeting(), BoostedRanker(n_estimators=3), ListwiseRanker()])
+@pytest.mark.parametrize("ranker", [MonotoneRetargeting(), ListwiseRanker()])
 def test_a_score_without_the_groups_of_fit_warns(data, ranker):
     X, y, groups = data
     ranker.fit(X, y, groups=groups)

@@ -4,7 +4,6 @@ import functools
 import importlib
 import pkgutil
 from contextlib import suppress
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -39,7 +38,6 @@ from apexrank.rankers import (
     AdditivePush,
     AdditivePushCV,
     AdditiveRetargeting,
-    BoostedRanker,
     CrucialPairsPush,
     IRPush,
     LetorRanker,
@@ -157,9 +155,7 @@ OF_GRADES = [
     MonotoneRetargeting(kernel="rbf"),
     AdditiveRetargeting(),
     AdditiveRetargeting(n_knots=5, n_pairs=1, alpha=0.1),
-    BoostedRanker(n_estimators=5),
-    BoostedRanker("listnet", n_estimators=5, min_samples_leaf=1),
-    LetorRanker(["linear", "retarget"], n_folds=2),
+    LetorRanker(n_folds=2),
     LinearRanker("retarget", ElasticNet(1e-2, 0.5), tol=1e-10),
     LinearRanker("listnet", NonNegative(Ridge(0.1))),
     PublishedRetargeting(start="softmax", max_alternations=3),
@@ -228,13 +224,6 @@ REPRESENTATIVE = [
     LovaszBregmanKMeans,
     QueryNormalizer,
     LpqRank,
-]
-
-# the libraries of trees that are installed besides LightGBM
-OF_GRADES += [
-    BoostedRanker(library=library, n_estimators=5)
-    for library in ("xgboost", "catboost")
-    if find_spec(library) is not None
 ]
 
 ESTIMATORS = PUSHES + OF_GRADES + REGRESSORS + OF_VOTERS + TRANSFORMERS + OF_GRAPHS

@@ -45,7 +45,6 @@ OPTIONAL = (
     "distributed",
     "lightgbm",
     "xgboost",
-    "catboost",
     "onnx",
     "skl2onnx",
     "networkx",

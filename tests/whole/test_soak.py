@@ -69,7 +69,7 @@ from apexrank.graph import (
 )
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
-from apexrank.rankers import BoostedRanker, LetorRanker, LogisticRanker, TreeRanker
+from apexrank.rankers import LetorRanker, LogisticRanker, TreeRanker
 from tests.whole import can_import
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -92,8 +92,7 @@ ESTIMATORS = {
     AdditivePush: (AdditivePush(alpha=0.1, n_pairs=1), (X, Y)),
     AdditivePushCV: (AdditivePushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
     AdditiveRetargeting: (AdditiveRetargeting(), (X, Y)),
-    BoostedRanker: (BoostedRanker(n_estimators=3), (X, Y)),
-    LetorRanker: (LetorRanker(["linear"], n_folds=2), (X, Y), {"groups": QUERIES}),
+    LetorRanker: (LetorRanker(n_folds=2), (X, Y), {"groups": QUERIES}),
     PushBoost: (PushBoost(n_estimators=2, random_state=0), (X, Y)),
     RankBoost: (RankBoost(t_max=5), (X, Y)),
     LogisticRanker: (LogisticRanker(), (X, Y)),

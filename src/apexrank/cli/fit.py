@@ -31,7 +31,7 @@ class Model(NamedTuple):
     """A model of ``fit``: its class, its default scaling, and parameters of other names.
 
     ``graded`` models learn from grades of relevance, the others from two classes. ``search`` is the class that chooses
-    p and alpha (only alpha for graded models). ``impute`` overrides the default imputation of the recipe.
+    p and alpha (only alpha for graded models).
     """
 
     estimator: str
@@ -39,16 +39,9 @@ class Model(NamedTuple):
     renamed: Mapping[str, str] = {}
     graded: bool = False
     search: str = ""
-    impute: str | None = None
 
 
 _ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
-_BOOSTED = {
-    "loss": "objective",
-    "leaves": "max_leaves",
-    "rounds": "n_estimators",
-    "monotone": "monotonic_cst",
-}
 MODELS = {
     "push": Model("PNormPush", search="PNormPushCV"),
     "additive": Model("AdditivePush", renamed=_ADDITIVE, search="AdditivePushCV"),
@@ -59,7 +52,7 @@ MODELS = {
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
     "retarget": Model("MonotoneRetargeting", graded=True, search="GridSearchCV"),
     "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True, search="GridSearchCV"),
-    "boosted": Model("BoostedRanker", renamed=_BOOSTED, graded=True, impute="keep"),
+    "letor": Model("LetorRanker", graded=True),
     "listwise": Model("ListwiseRanker", graded=True, search="GridSearchCV"),
     "pairs": Model("CrucialPairsPush", graded=True, search="GridSearchCV"),
 }
@@ -73,8 +66,8 @@ class ModelOptions:
     model: str = _model(
         "For two classes: push (P-Norm Push), additive (P-Norm Push with one curve per column), logistic (logistic "
         "regression), trees (boosted trees; with -p, trained by the push), ir (IR Push) or rankboost. For grades of "
-        "relevance: retarget (monotone retargeting), additive-retarget (the same with curves), boosted (boosted trees "
-        "with --loss), pairs (P-Norm Push on pairs) or listwise (baselines with --loss).",
+        "relevance: retarget (monotone retargeting), additive-retarget (the same with curves), letor (mean of retarget "
+        "and boosted trees), pairs (P-Norm Push on pairs) or listwise (baselines with --loss).",
         default="push",
         choices=tuple(MODELS),
     )
@@ -95,7 +88,7 @@ class ModelOptions:
     )
     loss: str | None = _model(
         "Loss of a pair: exponential, logistic, hinge or squared_hinge. For listwise: listnet, rank_cosine, pointwise, "
-        "ndcg_consistent or unknown_link. For boosted: any of these, retarget, pairs, push or lambdarank."
+        "ndcg_consistent or unknown_link."
     )
     price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
     side: str | None = _model("End of the list to push at: top, bottom or both.")
@@ -118,10 +111,10 @@ class ModelOptions:
         "For additive models: number of column pairs with joint effects (default: 0).", min=0
     )
     monotone: list[str] | None = _model(
-        "For additive and boosted models: numeric columns that may only raise (+) or lower (-) scores, such as a=+,b=-."
+        "For additive models: numeric columns that may only raise (+) or lower (-) scores, such as a=+,b=-."
     )
-    leaves: int | None = _model("For trees and boosted: leaves per tree.", min=2)
-    rounds: int | None = _model("For trees and boosted: number of trees.", min=1)
+    leaves: int | None = _model("For trees: leaves per tree.", min=2)
+    rounds: int | None = _model("For trees: number of trees.", min=1)
     max_iter: int | None = _model("Maximum number of iterations.")
     tol: float | None = _model("Gradient norm at which to stop.")
     folds: int | None = _model("Number of folds for --cv (default: 5).", min=2)
@@ -192,7 +185,6 @@ def fit(
     if target is None:
         raise InputError(f"the target column of {train} is not known: name it with --target")
     chosen: dict[str, Any] = {"target": target, "scale": columns.scale or model.scale}
-    chosen["impute"] = columns.impute or model.impute
     chosen |= {name: getattr(columns, name) or roles.get(name) for name in ("id", "groups")}
     recipe = io.Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
     opt.refuse(

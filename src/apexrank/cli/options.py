@@ -334,9 +334,9 @@ class FeatureColumns:
         "repeat; none for grades)."
     )
     impute: str | None = column(
-        "Missing numbers: median or mean of the column, none (missing numbers are an error), or keep (fit --model "
-        "boosted only). Default: median; none for grades; keep for boosted.",
-        choices=("median", "mean", "none", "keep"),
+        "Missing numbers: median or mean of the column, or none (missing numbers are an error). Default: median; none "
+        "for grades.",
+        choices=("median", "mean", "none"),
     )
     scale: str | None = column(
         "Scaling of numbers: standard (mean 0, standard deviation 1), minmax (0 to 1, as in the papers), query (0 to 1 "

@@ -85,8 +85,6 @@ def compare_table(
     y, positive = read_target(table, recipe.target, recipe.positive)
     y = y.astype(bool)
     check_encoding(recipe.imputation, recipe.encoder_scale)
-    if recipe.imputation == "keep":
-        raise InputError("some of the rankers do not accept missing values: use `impute='median'`")
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
         raise InputError(

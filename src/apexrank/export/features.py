@@ -33,8 +33,7 @@ from apexrank.validation import is_missing
 
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
-    "BoostedRanker": "its scores are sums over trees; linear and additive rankers can be exported",
-    "LetorRanker": "it stacks trees; linear and additive rankers can be exported",
+    "LetorRanker": "its scores include trees; linear and additive rankers can be exported",
     "TreeRanker": "its scores are sums over trees; linear and additive rankers can be exported",
     "TwoStagePush": "it ranks twice; export its first_ and second_",
     "UnknownLinkRegressor": "its predictions pass through a fitted link",

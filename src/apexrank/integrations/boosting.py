@@ -150,8 +150,7 @@ class BoosterObjective:
     ``xgboost.XGBRegressor(objective=o)``           no groups there: ``groups=ids`` here
     =============================================== ======================================
 
-    ``xgboost.XGBRanker`` accepts no custom objective. :class:`apexrank.BoostedRanker` wraps all of this in one
-    estimator.
+    ``xgboost.XGBRanker`` accepts no custom objective.
 
     **Units.** Gradient and curvature are multiplied by a constant such that the mean curvature of the rows that enter
     the objective is 1 at equal scores. So a leaf of m rows has a curvature of about m for any objective, as with the

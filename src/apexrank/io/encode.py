@@ -25,7 +25,7 @@ MAX_LEVELS = 1000  # maximum number of levels of a category
 MAX_VALUES = (
     100_000  # maximum number of distinct values of a category, the most frequent of which become levels
 )
-IMPUTERS = ("median", "mean", "none", "keep")
+IMPUTERS = ("median", "mean", "none")
 SCALERS = ("standard", "minmax", "none")
 MOST_KEPT, KEPT_VALUES = 2**17, 2**15  # values kept for the median of a column that is read in parts
 _ROWS = 4096  # encoded at a time
@@ -56,7 +56,6 @@ class _Measured:
 
     name: str
     missing: bool
-    gaps: bool
 
     @property
     def parts(self) -> list[str]:
@@ -65,13 +64,13 @@ class _Measured:
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """Encoding of a missing value; None raises an error, or with ``gaps`` keeps it missing."""
+        """Encoding of a missing value; None raises an error."""
         raise NotImplementedError
 
     @property
     def required(self) -> bool:
         """Whether a missing value is an error."""
-        return self.fills is None and not self.gaps
+        return self.fills is None
 
     @property
     def features(self) -> list[str]:
@@ -97,13 +96,13 @@ class _Measured:
         """Return the column with its fill values, and centre and scale of its features."""
         stats = found.parts
         missing, total = stats[0].missing, stats[0].missing + stats[0].n
-        filled = impute not in ("none", "keep")
+        filled = impute != "none"
         has_level = filled and missing > 0 and not is_rare(missing, total)
         fills = tuple(part.fill(impute) for part in stats) if filled else None
         units = [part.scaling(None if fills is None else fills[j], scale) for j, part in enumerate(stats)] + [
             (0.0, 1.0)
         ] * has_level
-        return replace(self._filled(fills, has_level), gaps=impute == "keep" and missing > 0), units
+        return self._filled(fills, has_level), units
 
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Any:
         raise NotImplementedError
@@ -122,7 +121,7 @@ class _Measured:
 
     def note(self, values: np.ndarray) -> str | None:
         """Return a note about missing values if training had none."""
-        count = 0 if self.missing or self.gaps else int(self.is_missing(values).sum())
+        count = 0 if self.missing else int(self.is_missing(values).sum())
         filled = "" if self.fills is None else f" with {', '.join(f'{fill:.6g}' for fill in self.fills)}"
         text = f"column {self.name!r} has {count:,} missing value{'s' * (count != 1)}"
         return f"{text}, but training had few or none: filled{filled}" if count else None
@@ -131,8 +130,6 @@ class _Measured:
 @dataclass(frozen=True)
 class Number(_Measured):
     """Numeric column; a missing value becomes ``fill`` and sets the feature ``NAME missing``, if there is one.
-
-    With ``gaps`` it stays missing, for estimators that accept missing values.
 
     ``decimal`` is "" for plain numbers, otherwise the decimal mark of formatted numbers, with thousands separators and
     a ``unit`` such as $ or %.
@@ -143,7 +140,6 @@ class Number(_Measured):
     missing: bool = False
     decimal: str = ""
     unit: str = ""
-    gaps: bool = False
     kind: ClassVar[str] = "number"
 
     @property
@@ -177,7 +173,6 @@ class Date(_Measured):
     format: str = "%Y-%m-%d"
     fill: tuple[float, ...] | None = None
     missing: bool = False
-    gaps: bool = False
     kind: ClassVar[str] = "date"
 
     @property
@@ -500,9 +495,8 @@ class Encoder:
             Parsed values of the columns.
         columns : sequence of Number, Category or Date
             Columns to use, in this order.
-        impute : {"median", "mean", "none", "keep"}
-            Imputation of missing numbers. With "none" a missing value in a new row raises an error; with "keep" it
-            stays missing in columns with missing values in training, and is an error in others.
+        impute : {"median", "mean", "none"}
+            Imputation of missing numbers. With "none" a missing value in a new row raises an error.
         scale : {"standard", "minmax", "none"}
             Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. Indicators are not scaled.
         sample_weight : array, optional

@@ -12,11 +12,11 @@ The header holds
 
 * ``apexrank``: the version of the library that wrote the file;
 * ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers`, ``TreeRanker`` or
-  ``BoostedRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign per feature;
+  ``LetorRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign per feature;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
   :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
-  as ``fill`` (the imputed value), ``missing`` (whether missing values have a feature), ``gaps`` (whether they stay
-  missing; false if absent), and the ``values`` of a category;
+  as ``fill`` (the imputed value), ``missing`` (whether missing values have a feature), and the ``values`` of a
+  category;
 * ``target``, ``positive``, ``id``, ``groups``, ``weight``, ``ignored``: the roles of the other columns of the training
   table;
 * ``training``: number of rows and positives, scaling, and the solver's certificate;
@@ -67,6 +67,7 @@ from apexrank.io.prepare import DATE_FORMATS, UNITS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
 from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
 from apexrank.rankers.forest import Forest, ForestRanker
+from apexrank.rankers.letor import LetorRanker
 from apexrank.textfile import reason_of
 
 FORMAT = 5
@@ -79,7 +80,6 @@ _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
 # Parameters of older files that only affected fitting; estimators may lack them.
 _RETIRED = {"joint_convexity", "max_alternations", "normalize", "reward", "start"}
 _REFUSED = {
-    "LetorRanker": "it stacks many rankers; keep one of them, such as a BoostedRanker, or use joblib",
     "PushBoost": "its rounds are separate estimators, not coefficients",
     "TwoStagePush": "it ranks twice; save its two rankers in separate files",
 }
@@ -152,7 +152,7 @@ def save_model(path: str | Path, model: Any) -> None:
     path : str or Path
         File to write, usually with the ending ``.apex``.
     model : TableRanker or estimator
-        An estimator of graded relevance, such as :class:`~apexrank.BoostedRanker`, is wrapped by
+        An estimator of graded relevance, such as :class:`~apexrank.MonotoneRetargeting`, is wrapped by
         :meth:`TableRanker.of` without a group column: ``load_model(path).estimator`` returns it.
 
     Raises
@@ -302,7 +302,7 @@ def _cut(listed: list[Any], blob: bytes) -> dict[str, np.ndarray]:
 def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return header and arrays of a model, the arguments of :func:`pack`."""
     estimator, thresholds = model.estimator, model.thresholds or Thresholds(np.zeros(0), np.zeros(0), 0)
-    link = getattr(estimator, "link_", None)
+    link, has_coef = getattr(estimator, "link_", None), model.is_linear or isinstance(estimator, LetorRanker)
     header = {
         "apexrank": __version__,
         "estimator": _describe_estimator(estimator),
@@ -312,11 +312,11 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         "negatives": thresholds.total,
     }
     arrays = {
-        "coef": model.coef if model.is_linear else np.zeros(len(model.mean)),
+        "coef": np.ravel(estimator.coef_) if has_coef else np.zeros(len(model.mean)),
         "intercept": np.ravel(getattr(estimator, "intercept_", 0.0)),
         "center": model.encoder.center,
         "scale": model.encoder.scale,
-        "mean": model.mean,
+        "mean": getattr(estimator, "mean_", model.mean),
         "counts": thresholds.counts,
         "scores": thresholds.scores,
         "knots": () if link is None else link.knots,
@@ -401,9 +401,6 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
     check_fields(dict.fromkeys(_SUMMARY) | training, {"scale": _TEXT, **_SUMMARY})
     _require(training["scale"] in (*SCALERS, "query"), f"unknown scale {training['scale']!r}")
     estimator = _build_estimator(header["estimator"], training, arrays)
-    if isinstance(estimator, ForestRanker):
-        gaps = [getattr(column, "gaps", False) for column in columns for _ in column.features]
-        estimator._missing = np.array(gaps)
     graded = header["positive"] is None
     _require(graded != is_classifier(estimator), "its estimator does not fit its target")
     thresholds = Thresholds(arrays["counts"], arrays["scores"], header["negatives"])
@@ -462,9 +459,6 @@ def _build_column(entry: Any) -> Column:
     fields: dict[str, Any] = {
         name: tuple(entry[name]) if type(entry[name]) is list else entry[name] for name in wanted
     }
-    if "gaps" in entry:
-        check_fields(entry, {"gaps": (bool,)})
-        fields["gaps"] = entry["gaps"]
     if fields.get("values"):
         _check_strings(entry["values"])
         _check_distinct(entry["values"])
@@ -555,6 +549,8 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
         estimator.classes_ = np.array([0, 1])
     if isinstance(estimator, ForestRanker):
         estimator.forest_ = _build_forest(arrays)
+        if isinstance(estimator, LetorRanker):
+            estimator.coef_, estimator.mean_ = arrays["coef"], arrays["mean"]
         return estimator
     estimator.intercept_ = arrays["intercept"] if is_classifier(estimator) else float(arrays["intercept"][0])
     if isinstance(estimator, AdditiveFit):

@@ -231,7 +231,7 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
     >>> frame = pl.DataFrame({"price": ["$1,200", "$90", "?"], "shop": ["a", "b", "a"], "fraud": [0, 1, 0]})
     >>> prepared = prepare(Table(frame), Recipe(target="fraud"))
     >>> prepared.columns[0]
-    Number(name='price', fill=None, missing=False, decimal='.', unit='$', gaps=False)
+    Number(name='price', fill=None, missing=False, decimal='.', unit='$')
     >>> for note in prepared.notes:
     ...     print(note)
     read with thousands separators or units: 'price'

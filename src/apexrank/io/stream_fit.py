@@ -176,8 +176,6 @@ def fit_table_blocks(
     """
     scale = recipe.encoder_scale
     check_encoding(recipe.imputation, scale)
-    if recipe.imputation == "keep":
-        raise InputError("linear models do not accept missing values: use `impute='median'`")
     searches_grades = hasattr(estimator, "param_grid")
     if searches_grades and recipe.groups is None:
         raise InputError(NO_GROUPS)

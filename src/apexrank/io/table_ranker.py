@@ -39,7 +39,6 @@ from apexrank.io.tables import Table, as_table
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.rankers.base import class_scores
-from apexrank.rankers.boosted import BoostedRanker
 from apexrank.validation import check_choice, check_folds, segment
 
 NO_GROUPS = "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
@@ -72,10 +71,9 @@ class Recipe:
     categorical : sequence of str, optional
         Columns to one-hot encode, or ``["all"]`` for all text columns. By default, and for the other columns, text is
         one-hot encoded if enough rows share the same values; in graded recipes it is not.
-    impute : {"median", "mean", "none", "keep"}, optional
-        Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error. "keep"
-        leaves them to a ``BoostedRanker``, whose trees accept them. Otherwise missing values get a separate feature if
-        training has enough of them.
+    impute : {"median", "mean", "none"}, optional
+        Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error.
+        Otherwise missing values get a separate feature if training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
         See :meth:`apexrank.io.encode.Encoder.fit`. "query" scales every number to the range 0 to 1 within each group,
         LETOR's query-level scaling.
@@ -253,7 +251,7 @@ class TableRanker:
                 f"a model file of a {type(estimator).__name__} also keeps the scores of the training negatives: "
                 "fit it with TableRanker.fit(table, recipe, ranker)"
             )
-        if getattr(estimator, "_levels", None) or getattr(estimator, "_categories", None):
+        if getattr(estimator, "_levels", None):
             raise InputError(
                 "the ranker was fitted on columns of categories, which a model file takes from a table: fit it with "
                 "TableRanker.fit(table, recipe, ranker)"
@@ -264,8 +262,9 @@ class TableRanker:
             raise InputError(f"`features` must name {d} columns, got {len(names)}")
         estimator = copy(estimator)
         vars(estimator).pop("feature_names_in_", None)  # from now on it gets arrays
-        gaps = np.broadcast_to(getattr(estimator, "_missing", False), d)
-        columns = tuple(Number(str(name), gaps=bool(gap)) for name, gap in zip(names, gaps, strict=True))
+        means = getattr(estimator, "mean_", None)  # of an estimator that accepts missing values
+        fills = [None] * d if means is None else means.tolist()
+        columns = tuple(Number(str(name), fill) for name, fill in zip(names, fills, strict=True))
         recipe = Recipe(target=target, graded=True, groups=groups, id=id, scale="none")
         encoder = Encoder(columns, np.zeros(d), np.ones(d))
         ranker = cls.unfitted(recipe, estimator, encoder, None, [])
@@ -463,8 +462,6 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     notes += [] if recipe.graded else negative_notes(table, recipe.target, positive)
     scale = recipe.encoder_scale
     check_encoding(recipe.imputation, scale)
-    if recipe.imputation == "keep" and not isinstance(estimator, BoostedRanker):
-        raise InputError("only boosted trees of grades keep missing values: use `impute='median'`")
     recipe.feature_columns(table)  # refuses unknown names before anything takes time
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
@@ -484,7 +481,6 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
     judged = Judged(y, scores, groups, positive is None, notes=tuple(notes), weight=weight)
-    X = np.nan_to_num(X) if np.isnan(X).any() else X  # trees need no mean for contributions
     ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
     return ranker, judged
 

@@ -240,19 +240,10 @@ def _moments(
     return mean, np.sqrt(_over(_reduced(np.add, each * centred**2, segments), count))
 
 
-def standardised(rows: np.ndarray, segments: Segments, weight: np.ndarray | None = None) -> np.ndarray:
-    """``(x − mean)/sd`` in each query; weights count as repetitions.
-
-    Examples
-    --------
-    >>> from apexrank.validation import segment
-    >>> rows, weight = np.array([[0.0], [4.0], [7.0]]), np.array([3.0, 1.0, 1.0])
-    >>> standardised(rows, segment([0, 0, 1], 3), weight).round(3).ravel().tolist()
-    [-0.577, 1.732, 0.0]
-    """
+def _standardised(rows: np.ndarray, segments: Segments) -> np.ndarray:
     # scale to [0, 1] first: the result is the same, constants become exact zeros and squares cannot overflow
     unit = _minmax(rows, segments)
-    mean, deviation = _moments(unit, segments, weight)
+    mean, deviation = _moments(unit, segments)
     query = segments.of_rows()
     return _over(unit - mean[query], deviation[query])
 
@@ -335,7 +326,7 @@ def _share_below(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 _METHODS: dict[str, Callable[[np.ndarray, Segments], np.ndarray]] = {
     "minmax": _minmax,
-    "standard": standardised,
+    "standard": _standardised,
     "max": _max,
     "rank": _rank,
 }

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from apexrank.rankers.base import SeparableWarning as SeparableWarning
     from apexrank.rankers.base import fit_blocks as fit_blocks
     from apexrank.rankers.boost import PushBoost as PushBoost
-    from apexrank.rankers.boosted import BoostedRanker as BoostedRanker
     from apexrank.rankers.compose import LinearRanker as LinearRanker
     from apexrank.rankers.letor import LetorRanker as LetorRanker
     from apexrank.rankers.link import Link as Link

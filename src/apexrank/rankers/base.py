@@ -700,17 +700,17 @@ def monotone_signs(ranker: Any, n_features: int) -> dict[int, int]:
     for key, sign in given.items():
         if sign not in (-1, 0, 1):
             raise InputError(f"`monotonic_cst` must be 1, -1 or 0 for each column, got {sign!r}")
-        found[place_of(ranker, key, n_features, "monotonic_cst")] = int(sign)
+        found[_place_of(ranker, key, n_features)] = int(sign)
     return {key: sign for key, sign in found.items() if sign}
 
 
-def place_of(ranker: Any, column: Any, n_features: int, parameter: str) -> int:
+def _place_of(ranker: Any, column: Any, n_features: int) -> int:
     """Position of a column given by name or position."""
     names = list(getattr(ranker, "feature_names_in_", ()))
     if isinstance(column, str) and column in names:
         return names.index(column)
     if isinstance(column, str) or not 0 <= column < n_features:
-        raise InputError(f"{parameter} names the column {column!r}, which X does not have")
+        raise InputError(f"`monotonic_cst` names the column {column!r}, which X does not have")
     return int(column)
 
 

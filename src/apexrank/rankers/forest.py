@@ -19,15 +19,12 @@ from apexrank.rankers.base import checked_rows
 _FEWEST_IN_LEAF = 20
 _MOST_REPEATED = 10  # times the number of rows, if weights are counts
 _LARGE = 5e6  # number of table entries above which several threads pay off
-_ANY = np.finfo(np.float64).max  # every value except a missing one is at most this
-_NEXT = -2  # link to the following node
 
 
 class Node(NamedTuple):
     """A node of one tree: children as indices into its node list (-1 in a leaf), and the number of training rows.
 
-    A row goes left if its value is at most ``threshold`` or, with ``inside``, if it is one of these whole numbers.
-    Missing values go right unless ``missing_left``.
+    A row goes left if its value is at most ``threshold``.
     """
 
     feature: int
@@ -36,22 +33,6 @@ class Node(NamedTuple):
     right: int
     value: float
     rows: float
-    gain: float = 0.0
-    missing_left: bool = False
-    inside: Sequence[int] | None = None
-
-    def questions(self, missing: bool) -> list[tuple[float, int, int]]:
-        """Chain of (threshold, left link, right link) tests that is equivalent to the split of this node.
-
-        A missing value fails every test, so it goes right at each; ``missing`` tells whether the feature has any.
-        """
-        found = [(_ANY, _NEXT, self.left)] if missing and self.missing_left else []
-        if self.inside is None:
-            return [*found, (self.threshold, self.left, self.right)]
-        codes = np.sort(np.asarray(self.inside))
-        for run in np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1):
-            found += [(run[0] - 0.5, self.right, _NEXT), (run[-1] + 0.5, self.left, _NEXT)]
-        return [*found[:-1], (found[-1][0], self.left, self.right)]
 
 
 class Forest(NamedTuple):
@@ -59,8 +40,7 @@ class Forest(NamedTuple):
 
     A row goes ``left`` if its ``feature`` is at most the ``threshold``, else ``right``; both are -1 in a leaf. The
     score of a row is ``base`` plus the ``value`` of its leaf in each tree. ``mean`` is the mean value of the training
-    rows that pass through a node, and ``roots`` are the root nodes. Nodes may share a child: splits on categories, and
-    splits that send missing values left, are chains of thresholds.
+    rows that pass through a node, and ``roots`` are the root nodes.
     """
 
     feature: np.ndarray
@@ -73,35 +53,18 @@ class Forest(NamedTuple):
     base: float
 
     @classmethod
-    def of(cls, trees: Sequence[Sequence[Node]], base: float, missing: Iterable[int] = ()) -> Forest:
-        """Join trees, each a list of nodes that starts at the root, with children after their parents.
-
-        ``missing`` are the features with missing values; in other features they go right.
-        """
-        nodes, absent = [node for tree in trees for node in tree], {*missing}
-        chains = [node.questions(node.feature in absent) for node in nodes]
-        lengths = np.array([len(chain) for chain in chains])
-        place = np.concatenate([[0], np.cumsum(lengths)])  # index of the first test of each node
-        first = np.concatenate([[0], np.cumsum([len(tree) for tree in trees])]).astype(np.int64)
-        tree = np.repeat(first[:-1], np.diff(first))  # first node of each node's tree
-        threshold, *links = np.array([question for chain in chains for question in chain], float).T
-        start, here = np.repeat(tree, lengths), np.arange(place[-1])
-        left, right = (
-            np.where(to == _NEXT, here + 1, np.where(to < 0, -1, place[np.maximum(to, 0) + start]))
-            for to in (link.astype(np.int64) for link in links)
-        )
-        feature, value, rows = (
-            np.repeat([getattr(node, name) for node in nodes], lengths)
-            for name in ("feature", "value", "rows")
-        )
-        means, ends = value.tolist(), np.isin(here + 1, place)
-        for node, (a, b) in reversed([*enumerate(zip(left.tolist(), right.tolist(), strict=True))]):
-            if not ends[node]:
-                means[node] = means[node + 1]
-            elif a >= 0:
-                share = max(rows[a], 1e-9) / (max(rows[a], 1e-9) + max(rows[b], 1e-9))
-                means[node] = share * means[a] + (1 - share) * means[b]
-        roots, mean = place[first[:-1]], np.array(means)
+    def of(cls, trees: Sequence[Sequence[Node]], base: float) -> Forest:
+        """Join trees, each a list of nodes that starts at the root, with children after their parents."""
+        sizes = [len(tree) for tree in trees]
+        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        feature, threshold, left, right, value, rows = np.array([node for tree in trees for node in tree]).T
+        start = np.repeat(roots, sizes)
+        left, right = (np.where(link < 0, -1, link.astype(np.int64) + start) for link in (left, right))
+        mean, rows = value.copy(), np.maximum(rows, 1e-9)
+        for node in np.flatnonzero(left >= 0)[::-1]:
+            a, b = left[node], right[node]
+            share = rows[a] / (rows[a] + rows[b])
+            mean[node] = share * mean[a] + (1 - share) * mean[b]
         return cls(feature.astype(np.int64), threshold, left, right, value, mean, roots, float(base))
 
     def scores(self, X: np.ndarray) -> np.ndarray:
@@ -130,7 +93,6 @@ class ForestRanker:
     """Mixin for rankers whose scores are those of ``forest_``."""
 
     forest_: Forest
-    _missing: Any = np.False_  # whether each feature may have missing values
 
     def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
         """Scores after each number of rounds, shape (len(rounds), n)."""

