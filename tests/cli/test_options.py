@@ -76,7 +76,7 @@ def test_limits_and_types_are_checked(given):
 
 def test_every_option_has_a_help_text():
     found = list(commands(get_command(app)))
-    assert len(found) == 16
+    assert len(found) == 15
     for name, command in found:
         for parameter in command.params:
             assert parameter.help, f"{name} {parameter.name}"

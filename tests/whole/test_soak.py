@@ -92,7 +92,7 @@ ESTIMATORS = {
     AdditivePush: (AdditivePush(alpha=0.1, n_pairs=1), (X, Y)),
     AdditivePushCV: (AdditivePushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
     AdditiveRetargeting: (AdditiveRetargeting(), (X, Y)),
-    LetorRanker: (LetorRanker(n_folds=2), (X, Y), {"groups": QUERIES}),
+    LetorRanker: (LetorRanker(n_folds=2), (X, Y)),
     PushBoost: (PushBoost(n_estimators=2, random_state=0), (X, Y)),
     RankBoost: (RankBoost(t_max=5), (X, Y)),
     LogisticRanker: (LogisticRanker(), (X, Y)),
@@ -210,7 +210,7 @@ def steps_of(folder):
         lambda: aggregate(BALLOTS, method="borda").order,
         lambda: MODEL.score(TABLE),
     ]
-    slow = {PNormPushCV, TwoStagePush, PushBoost, ConsensusRank, LovaszAggregator}
+    slow = {LetorRanker, PNormPushCV, TwoStagePush, PushBoost, ConsensusRank, LovaszAggregator}
     steps = 30 * common
     for kind in ESTIMATORS:
         steps.insert(3 * len(steps) // 4, lambda kind=kind: fitted(kind)) if kind not in slow else None
