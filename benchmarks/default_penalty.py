@@ -26,27 +26,28 @@ from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from apexrank import PNormPush, PNormPushCV
-from apexrank.rankers.push import alpha_grid
 
 LARGEST, TOP, REFERENCE = 6000, 0.05, "LogisticRegression, C = 1"
 FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+GRID = (100.0, 10.0, 1.0, 0.1, 0.01)  # multiples of "auto" among which a search chooses
 
 
-def models() -> dict[str, Any]:
+def models(X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """The models compared, by name."""
+    grid = [factor * PNormPush().fit(X, y).alpha_ for factor in GRID]
     logistic = LogisticRegression(max_iter=1000)
     search = GridSearchCV(logistic, {"C": np.logspace(-4, 1, 6)}, scoring="average_precision")
     found: dict[str, Any] = {REFERENCE: logistic, "LogisticRegression, C by validation": search}
     for p in (1, 4):
         found[f"push p = {p}, alpha = 1e-6"] = PNormPush(p, alpha=1e-6)
         found[f"push p = {p}, alpha = auto"] = PNormPush(p)
-        found[f"push p = {p}, alpha by validation"] = PNormPushCV([p], scoring="average_precision")
+        found[f"push p = {p}, alpha by validation"] = PNormPushCV([p], grid, scoring="average_precision")
     return found
 
 
 def multiples(X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Pushes with multiples of the alpha of "auto"."""
-    auto = alpha_grid(X, y)[2]
+    auto = PNormPush().fit(X, y).alpha_
     found = {f"push p = {p}, {f:g}·auto": PNormPush(p, alpha=f * auto) for p in (1, 4) for f in FACTORS}
     return {REFERENCE: LogisticRegression(max_iter=1000), **found}
 
@@ -73,7 +74,7 @@ def study(path: Path, n: int, factors: bool) -> dict[str, np.ndarray]:
     """Mean measures of each model over the halves of a table."""
     found: dict[str, list[tuple[float, float]]] = {}
     for X, y, others, truth in halves(path, n):
-        for name, model in (multiples(X, y) if factors else models()).items():
+        for name, model in (multiples if factors else models)(X, y).items():
             scores = model.fit(X, y).decision_function(others)
             found.setdefault(name, []).append(measures(truth, scores))
     return {name: np.mean(values, axis=0) for name, values in found.items()}

@@ -41,7 +41,6 @@ NAMES = (
     "blocks",
     "big_graph",
     "dask_retarget",
-    "search",
     "big_ranks",
     "scaling",
     "peers",

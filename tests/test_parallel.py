@@ -7,7 +7,7 @@ import pytest
 
 from apexrank.kernels.csr import InLinks
 from apexrank.kernels.rows import RowSummer
-from apexrank.parallel import Lockstep, Threads, n_threads
+from apexrank.parallel import Threads, n_threads
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -55,34 +55,3 @@ def test_inside_a_pool_there_is_one_thread():
         assert threads.map(lambda _: n_threads(), range(4)) == [1] * 4
     with Threads(1) as threads:
         assert threads.map(lambda _: n_threads(), range(2)) == [n_threads()] * 2
-
-
-def test_questions_are_answered_in_rounds():
-    """Finished functions are not waited for, and results are in the order of the functions."""
-    rounds = []
-
-    def answer(questions):
-        rounds.append(questions)
-        return [10 * question for question in questions]
-
-    steps = Lockstep(answer)
-    found = steps.run([lambda n=n: [steps.ask(n + k) for k in range(n)] for n in (3, 0, 1, 2)])
-    assert found == [[30, 40, 50], [], [10], [20, 30]]
-    assert rounds == [[3, 1, 2], [4, 3], [5]]
-    assert steps.ask(7) == 70  # outside of a run
-
-
-@pytest.mark.parametrize("of_answer", [False, True])
-def test_an_error_ends_all_who_wait(of_answer):
-    def answer(questions):
-        if of_answer:
-            raise ZeroDivisionError
-        return questions
-
-    def fails():
-        steps.ask(1)
-        raise ZeroDivisionError
-
-    steps = Lockstep(answer)
-    with pytest.raises(ZeroDivisionError):
-        steps.run([lambda: [steps.ask(k) for k in range(5)], fails, lambda: steps.ask(3)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition, Thread, local
+from threading import Thread, local
 from typing import Any, Self, TypeVar
 
 import numba
@@ -88,86 +88,3 @@ class Threads:
     def share_range(self, work: Callable[[int, int], None], n: int) -> None:
         """Call ``work(first, last)`` for ranges that partition ``range(n)``."""
         self.share(work, np.linspace(0, n, min(n, self.n * PARTS_A_THREAD) + 1).astype(int).tolist())
-
-
-class Lockstep:
-    """Run functions concurrently and answer their requests in batches.
-
-    Each function runs in its own thread until it calls `ask`. When all have asked or finished, ``answer`` receives the
-    requests in the order of the functions, so that the result does not depend on thread scheduling.
-
-    Examples
-    --------
-    >>> def answer(questions):
-    ...     print(questions)
-    ...     return [2 * question for question in questions]
-    >>> steps = Lockstep(answer)
-    >>> steps.run([lambda: steps.ask(1) + steps.ask(10), lambda: steps.ask(2)])
-    [1, 2]
-    [10]
-    [22, 4]
-    """
-
-    def __init__(self, answer: Callable[[list[Any]], list[Any]]) -> None:
-        self._answer = answer
-        self._changed, self._own = Condition(), local()
-        self._busy = 0
-        self._asked: dict[int, Any] = {}
-        self._told: dict[int, Any] = {}
-        self._over, self._error = False, None  # type: bool, BaseException | None
-
-    def ask(self, question: Any) -> Any:
-        """Return the answer to a request; outside of `run`, it is answered alone."""
-        number = getattr(self._own, "number", None)
-        if number is None:
-            return self._answer([question])[0]
-        with self._changed:
-            self._asked[number] = question
-            self._busy -= 1
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: number in self._told or self._over)
-            if number not in self._told:
-                self._busy += 1
-                raise InterruptedError("another function failed")
-            return self._told.pop(number)
-
-    def run(self, functions: Sequence[Callable[[], Result]]) -> list[Result]:
-        """Return the results of all functions; the first error stops all of them."""
-        self._busy, self._over, self._error = len(functions), False, None
-        with ThreadPoolExecutor(max(1, len(functions))) as pool:
-            futures = [pool.submit(self._run_one, k, function) for k, function in enumerate(functions)]
-            try:
-                while self._next_questions():
-                    numbers = sorted(self._asked)
-                    answers = self._answer([self._asked[number] for number in numbers])
-                    with self._changed:
-                        self._asked.clear()
-                        self._told.update(zip(numbers, answers, strict=True))
-                        self._busy += len(numbers)
-                        self._changed.notify_all()
-            finally:
-                with self._changed:
-                    self._over = True
-                    self._changed.notify_all()
-        if self._error is not None:
-            raise self._error
-        return [future.result() for future in futures]
-
-    def _next_questions(self) -> bool:
-        """Wait until no function is busy; return whether there are requests and no function has failed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._busy == 0)
-            return bool(self._asked) and not self._over
-
-    def _run_one(self, number: int, function: Callable[[], Result]) -> Result:
-        self._own.number = number
-        try:
-            return function()
-        except BaseException as error:
-            self._error = self._error if self._over else error
-            self._over = True
-            raise
-        finally:
-            with self._changed:
-                self._busy -= 1
-                self._changed.notify_all()

@@ -14,7 +14,7 @@ from apexrank.errors import InputError
 from apexrank.io import Recipe, load_model, stream_fit
 from apexrank.io.stream import TableBlocks, read_blocks
 from apexrank.io.stream_fit import fit_table_blocks
-from apexrank.rankers import MonotoneRetargeting, PNormPush, fit_blocks
+from apexrank.rankers import MonotoneRetargeting, PNormPush, PNormPushCV, fit_blocks
 
 TWO_CLASSES = {
     "push": [],
@@ -302,3 +302,5 @@ def test_memory_of_gathered_scores_is_noted(folder, monkeypatch):
     for options, expected in (({}, False), ({"loss": "logistic"}, True), ({"p": np.inf}, True)):
         _, judged = fit_table_blocks(folder, recipe, PNormPush(alpha=0.1, **options))
         assert (told in judged.notes) == expected
+    _, judged = fit_table_blocks(folder, recipe, PNormPushCV([4], cv=2))
+    assert told in judged.notes

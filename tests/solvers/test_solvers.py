@@ -186,25 +186,6 @@ def test_the_path_over_ridges_ends_at_the_minimum_in_few_steps(p):
     assert found.n_iter < slow.n_iter / 4
 
 
-@pytest.mark.parametrize("keep", [0.3, 1.0])
-def test_newton_that_keeps_its_hessian_needs_fewer_of_them(keep):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 4))
-    problem = Problem(X, Push(X[:, 0] + rng.normal(size=400) > 0.5, price="identity"), 1e-2)
-    counts, found = [], []
-    for solver in (Newton(tol=1e-9), Newton(tol=1e-9, keep=keep)):
-        asked = []
-        hessian = problem.hessian
-        problem.hessian = lambda w, asked=asked, hessian=hessian: asked.append(1) or hessian(w)
-        solution = solver.solve(problem, np.zeros(4))
-        del problem.hessian
-        assert solution.converged
-        counts.append(len(asked))
-        found.append(solution.w)
-    assert counts[1] < counts[0]
-    np.testing.assert_allclose(found[0], found[1], atol=1e-8)
-
-
 def test_a_newton_step_where_nothing_changes_is_zero():
     """Flat objectives have no slope or curvature, so no ridge in their units makes the Hessian positive definite."""
     assert not newton_step(np.zeros((2, 2)), np.zeros(2), np.ones(2), 1e-6).any()

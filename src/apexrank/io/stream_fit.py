@@ -30,7 +30,7 @@ from apexrank.problem.blocks import Blocks, check_whole, groups_in, joined_colum
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
 from apexrank.rankers.base import fit_blocks
-from apexrank.rankers.together import search_blocks
+from apexrank.rankers.search import search_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
@@ -217,7 +217,9 @@ def fit_table_blocks(
 
 
 def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
-    """Whether the objective needs the scores of all rows at once; with groups it does (:class:`BlockDesign`)."""
+    """Whether the fit needs the scores of all rows at once; with groups it does (:class:`BlockDesign`)."""
+    if not hasattr(estimator, "_objective"):  # a search, which measures the held-out rows
+        return True
     return recipe.graded or recipe.groups is not None or not of_two_rows(estimator._objective, 1, 1).streams
 
 

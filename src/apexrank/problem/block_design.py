@@ -174,9 +174,6 @@ class BlockDesign(Design):
     def take(self, rows: np.ndarray) -> np.ndarray:
         return self._at(rows, "take")
 
-    def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
-        return self._at(rows, "scores_at", W)
-
     def reweighted(self, weight: np.ndarray) -> Self:
         """The same rows with different weights."""
         other = copy(self)

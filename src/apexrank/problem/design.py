@@ -11,12 +11,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.kernels.rows import RowSummer
 from apexrank.objectives.base import Objective
-from apexrank.parallel import Threads, n_threads
 from apexrank.validation import SMALLEST, canonical, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
@@ -79,19 +77,6 @@ class Design:
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Selected rows, in memory and in double precision."""
         raise NotImplementedError
-
-    def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """Scores of selected rows for each column of W."""
-        step, found = max(1, BLOCK_BYTES // (8 * self.n_features)), np.empty((len(rows), W.shape[1]))
-
-        def score(first: int) -> None:
-            some = slice(first, first + step)
-            found[some] = self.take(rows[some]) @ W
-
-        # products are small, so BLAS threads would only wait for each other
-        with threadpool_limits(limits=1, user_api="blas"), Threads(n_threads()) as threads:
-            threads.map(score, range(0, len(rows), step))
-        return found
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each column, the units of the solver and its stopping rule."""

@@ -391,9 +391,6 @@ class DeviceDesign(Design):
     def take(self, rows: np.ndarray) -> np.ndarray:
         return to_host(self.X[to_device(rows, self.X), :]).astype(np.float64)
 
-    def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
-        return to_host(scores_on_device(self.X[to_device(rows, self.X), :], W))
-
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         return column_units(self.X, sample_weight)
 

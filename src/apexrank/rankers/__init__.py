@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from apexrank.rankers.pairs import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers.push import IRPush as IRPush
     from apexrank.rankers.push import PNormPush as PNormPush
-    from apexrank.rankers.push import PNormPushCV as PNormPushCV
     from apexrank.rankers.push import RankBoost as RankBoost
-    from apexrank.rankers.push import alpha_grid as alpha_grid
     from apexrank.rankers.push import push_path as push_path
     from apexrank.rankers.rerank import TwoStagePush as TwoStagePush
     from apexrank.rankers.retarget import MonotoneRetargeting as MonotoneRetargeting
+    from apexrank.rankers.search import PNormPushCV as PNormPushCV
     from apexrank.rankers.trees import TreeRanker as TreeRanker
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

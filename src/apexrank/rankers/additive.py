@@ -19,8 +19,9 @@ from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
 from apexrank.problem.ramps import Places, RampBasis, RampRows
 from apexrank.rankers.base import LinearFit, checked_rows, monotone_signs, read_rows
-from apexrank.rankers.push import PNormPush, PNormPushCV
+from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
+from apexrank.rankers.search import PNormPushCV
 from apexrank.validation import check_count
 
 PAIR_KNOTS = 6

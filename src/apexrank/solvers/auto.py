@@ -46,7 +46,6 @@ class Auto:
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
-    keep: float = 0.0  # see Newton
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
@@ -65,7 +64,7 @@ class Auto:
 
     def _newton(self, problem: Problem, w0: np.ndarray, max_iter: int) -> Solution:
         """Newton, and if it is slow for a ridge problem, Newton along a path of decreasing ridges."""
-        first = Newton(min(max_iter, SLOW), self.tol, self.verbose, self.keep).solve(problem, w0)
+        first = Newton(min(max_iter, SLOW), self.tol, self.verbose).solve(problem, w0)
         left = max_iter - first.n_iter
         if first.converged or first.separable or first.n_iter < SLOW or left == 0:
             return first
@@ -238,7 +237,7 @@ def solver_for(
     Examples
     --------
     >>> solver_for("newton", max_iter=100, tol=1e-6)
-    Newton(max_iter=100, tol=1e-06, verbose=0, keep=0.0)
+    Newton(max_iter=100, tol=1e-06, verbose=0)
     """
     if isinstance(spec, str):
         check_choice("solver", spec, SOLVERS)

@@ -36,7 +36,6 @@ class Newton:
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
-    keep: float = 0.0  # reuse the Hessian while a step reduces the gradient to this fraction
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``, or from the nearest point inside the bounds."""
@@ -47,20 +46,12 @@ class Newton:
             )
         w0 = np.clip(w0, *problem.penalty.bounds) if problem.penalty.is_bounded else w0
         solution, point = Solution(w0), (w0, *problem.penalised(w0))
-        hessian = None
         while True:
-            before = solution.grad_norm
             done = solution.update(problem, *point, self.tol)
             report(self.verbose, solution)
             if done or solution.n_iter >= self.max_iter:
                 return solution
-            kept = hessian is not None and solution.grad_norm <= self.keep * before
-            if hessian is None or not kept:
-                hessian = problem.hessian(point[0])
-            moved = self._move(problem, *point, hessian)
-            if moved is None and kept:
-                hessian = problem.hessian(point[0])
-                moved = self._move(problem, *point, hessian)
+            moved = self._move(problem, *point, problem.hessian(point[0]))
             if moved is None:
                 return solution
             point = moved
