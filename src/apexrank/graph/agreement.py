@@ -476,7 +476,8 @@ def _repeated(
         since = 0 if gap < lowest else since + 1
         lowest = min(lowest, gap)
         if since >= CIRCLING:
-            length = length if guess is not None else max(length / 2, 1 / 64)
+            cycles = max(history[-CIRCLING:]) > 1.1 * min(history[-CIRCLING:])  # else they are slow
+            length = max(length / 2, 1 / 64) if guess is None and cycles else length
             guess, lowest, since, plain = None, np.inf, 0, 0
         elif guess is None and plain >= CRAWLING:
             guess = Anderson() if gap > 0.5 * history[-CRAWLING] else None

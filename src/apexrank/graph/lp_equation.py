@@ -20,7 +20,6 @@ from dataclasses import KW_ONLY, dataclass
 from math import exp, expm1, inf, log, log1p, nan
 
 import numpy as np
-from scipy import sparse
 
 from apexrank.errors import InputError
 from apexrank.graph.power import Anderson, Progress
@@ -82,8 +81,8 @@ class LpRoot:
         Tolerance on ``|r − r*|₁``.
     max_iter : int
         Maximum number of applications of B.
-    links : csr_array, optional
-        Pattern of B with a row for each target. With it, cycles of single links, whose shares are exact, are known.
+    single : ndarray of bool, optional
+        Vertices with a single out-link, whose share is exact.
     progress : callable, optional
         Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
 
@@ -116,7 +115,7 @@ class LpRoot:
     _: KW_ONLY
     tol: float = 1e-9
     max_iter: int = 1000
-    links: sparse.csr_array | None = None
+    single: np.ndarray | None = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:

@@ -249,7 +249,7 @@ class Series:
         self._enclose(tail)
         kappa, rest = self._rest()
         late = self._late(tail, rest + left_out)
-        kappa += late * _capped_exp(tail.longest * delta) + self._blur(tail)
+        kappa += late * _capped_exp(tail.longest * delta) + self._blur(tail) + self._rounded(tail, delta)
         self._offer(s, delta, kappa, rest * _capped_exp(4 * self.K * max(s / self.s - 1.0, 0.0)), tail)
         return s
 
@@ -297,31 +297,10 @@ class Series:
             off = np.abs(image - t * mean)
             uneven = float(np.max(np.divide(off, mean, where=mean > 0, out=np.where(off > 0, inf, 0.0))))
             if uneven <= 2 * _TIE or not uneven < before / 10:
-                if not uneven < _NEAR:
-                    return None
                 change = (mean - first)[tail.where]
                 blocks = [*tail.blocks, (1, np.arange(len(change)), change[None, :])]
-                return Tail(tail.where, t, blocks, tail.tie, uneven, self._sensitivity(tail.where, mean, t))
+                return Tail(tail.where, t, blocks, tail.tie, uneven) if uneven < _NEAR else None
             mean, before = (mean + image / t) / 2, uneven
-
-    def _sensitivity(self, where: np.ndarray, mean: np.ndarray, t: float) -> float:
-        """Return a factor by which rounding of B' may move an eigenvector; inf if several sets of vertices grow by t.
-
-        It is 0 for cycles of single links, whose shares are exactly 1. Otherwise let K be B' without what the vertex of
-        the largest entry passes on, and ``(sK)^k m ≤ β·t^k·m``: then rounding by ε moves m by at most ``k/(1−β)·ε``
-        (`graph/weak_links.py`).
-        """
-        links = self.problem.links
-        if links is not None and np.all(np.bincount(links.indices, minlength=len(mean))[where] == 1):
-            return 0.0
-        x, top = mean.copy(), int(np.argmax(mean))
-        for k in range(1, _TERMS):
-            x[top] = 0.0
-            x = self.s * self.problem.step(x) / t
-            beta = float(np.max(x[where] / mean[where]))
-            if beta < 0.5:
-                return k / (1.0 - beta)
-        return inf
 
     def _late(self, tail: Tail, outside: np.ndarray) -> float:
         """Return κ for the flow from outside into the periodic vertices, as a multiple of M or of their mean."""
@@ -335,16 +314,33 @@ class Series:
     def _blur(self, tail: Tail) -> float:
         """Return κ for a tail that is not exact.
 
-        If the mean m of its terms has ``|sB'm − t·m| ≤ uneven·m``, its sum is ``m/(1−t)`` up to ``uneven/(1−t)``, and m
-        is an eigenvector up to ``sensitivity·uneven``. The rest of the terms is periodic up to ``tie``, and its sum
-        does not grow with 1/(1−t).
+        If the mean m of its terms has ``|sB'm − t·m| ≤ uneven·m``, its sum is ``m/(1−t)`` up to ``uneven/(1−t)``. The
+        rest of the terms is periodic up to ``tie``, and its sum does not grow with 1/(1−t).
         """
         delta = self._close(tail)[1]
-        uneven = tail.uneven / delta
-        if tail.uneven <= 2 * _TIE:
-            rounding = 2 * _TIE + 4 * (self.problem.p + 2) * equation.EPS
-            uneven = rounding * min(tail.sensitivity, 1 / delta)
+        uneven = tail.uneven / delta if tail.uneven > 2 * _TIE else 0.0
         return 2.0 * (tail.tie * tail.longest * delta + uneven)
+
+    def _rounded(self, tail: Tail, delta: float) -> float:
+        """Return κ for the rounding of B' and of the mean m of the tail, which more steps would not reduce.
+
+        Rounding by ε moves the sum by at most ``ε/(1−t)``, and m by ``k/(1−β)·ε`` if ``(sK)^k m ≤ β·t^k·m`` for B'
+        without what the vertex of the largest entry passes on, K (`graph/weak_links.py`). If several sets of vertices
+        grow by t there is no such β. The shares of cycles of single links are exact.
+        """
+        if self.problem.single is not None and self.problem.single[tail.where].all():
+            return 0.0
+        uneven = tail.uneven if tail.uneven <= 2 * _TIE else 0.0
+        factor, k, beta = 1 / delta, 0, 1.0
+        x, mean = tail.mean(len(self.u)), tail.mean(len(self.u))[tail.where]
+        top = int(np.argmax(x))
+        while beta > 0.5 and 10 * (k + 1) < factor and k < _TERMS:
+            x[top] = 0.0
+            x, k = self.s * self.problem.step(x) / tail.t, k + 1
+            beta = float(np.max(x[tail.where] / mean))
+        if beta <= 0.5:
+            factor = min(factor, k / (1 - beta))
+        return 2.0 * (uneven + 4 * (self.problem.p + 2) * equation.EPS) * factor
 
     def _close(self, tail: Tail) -> tuple[float, float]:
         """Solve φ = 1 for δ; return s and δ."""
@@ -406,8 +402,7 @@ class Tail:
     """Tail of a series in closed form: ``u_{k+L} = t^L u_k`` at the vertices ``where``.
 
     ``blocks`` has, for each period L, positions in ``where`` and the last L terms, scaled to t = 1; they are summed.
-    ``tie`` is the relative difference of the terms, ``uneven`` that of their mean from an eigenvector, and
-    ``sensitivity`` the change of the eigenvector per rounding of the matrix.
+    ``tie`` is the relative difference of the terms, ``uneven`` that of their mean from an eigenvector.
     """
 
     where: np.ndarray
@@ -415,7 +410,6 @@ class Tail:
     blocks: list[tuple[int, np.ndarray, np.ndarray]]
     tie: float
     uneven: float = 0.0
-    sensitivity: float = inf
 
     @property
     def longest(self) -> int:

@@ -14,7 +14,6 @@ from numbers import Real
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
@@ -131,8 +130,10 @@ class RatioOneWalk(Walk):
         rate = self.rate.reshape(len(self.rate)) ** p
         columns = self.teleport.reshape(len(self.teleport), -1).T
         limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
-        pattern = np.ones(self.graph.n_edges, dtype=bool), self.graph.indices, self.graph.indptr
-        limits["links"] = sparse.csr_array(pattern, shape=(self.graph.n, self.graph.n))
+        if not self.graph.weighted:
+            limits["single"] = self.graph.out_weight == 1
+        elif isinstance(self.graph, Graph):
+            limits["single"] = np.bincount(self.graph.indices, minlength=self.graph.n) == 1
         found = []
         for v in columns:
             root = LpRoot(
