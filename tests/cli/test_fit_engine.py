@@ -366,7 +366,7 @@ def test_files_that_cannot_be_read(folder, tmp_path):
     pl.DataFrame({"x": [], "y": []}).write_parquet(tmp_path / "none.parquet")
     for path, message in (
         (tmp_path / "empty", "no Parquet or LETOR file"),
-        (tmp_path / "fake.parquet", "not a Parquet file"),
+        (tmp_path / "fake.parquet", "as Parquet"),
         (tmp_path / "none.parquet", "no rows"),
         (tmp_path / "model.json", "in blocks"),
         (tmp_path / "model.txt", "no such file"),
