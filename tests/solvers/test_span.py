@@ -6,8 +6,9 @@ from time import perf_counter
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from apexrank import IRPush, LinearRanker, PNormPush
+from apexrank import IRPush, LinearRanker, MonotoneRetargeting, PNormPush
 from apexrank.objectives import Push
 from apexrank.penalties import Bounded, ElasticNet, Lasso, Quadratic, Ridge
 from apexrank.prices import Power
@@ -135,3 +136,15 @@ def test_a_hundred_rows_of_twenty_thousand_columns(p, alpha):
     assert ranker.converged_
     assert ranker.dual_gap_ <= 1e-6 * abs(ranker.objective_)
     assert perf_counter() - start < 60  # seconds on a free machine; minutes in the columns
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_that_are_lost_in_products_of_rows_still_count(seed):
+    """The certificate once held in the span only, as columns 1e8 times smaller than others vanish there."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (9, 13)) * 10.0 ** rng.uniform(-5, 6, 13)
+    y = rng.permutation(9) % 2
+    for ranker in (PNormPush(4, alpha=0.1), MonotoneRetargeting("kl", alpha=0.1)):
+        dense, packed = (clone(ranker).fit(rows, y) for rows in (X, sparse.csr_array(X)))
+        assert packed.converged_
+        assert packed.objective_ == pytest.approx(dense.objective_, abs=1e-6)

@@ -22,14 +22,25 @@ SLOW = 40  # Newton steps after which a path over the penalty is faster
 PATIENCE = 100  # L-BFGS iterations after which a problem counts as ill-conditioned
 
 
-def in_span(solve: Callable[[Problem, np.ndarray], Solution], problem: Problem, w0: np.ndarray) -> Solution:
-    """Solve the problem in the span of its rows if available, which reduces d > n variables to n."""
+def in_span(
+    solve: Callable[[Problem, np.ndarray], Solution],
+    problem: Problem,
+    w0: np.ndarray,
+    holds: Callable[[Problem, Solution], bool],
+) -> Solution:
+    """Solve the problem in the span of its rows if available, which reduces d > n variables to n.
+
+    The span of sparse rows is computed from their products, in which columns 1e8 times smaller than others are lost.
+    If its certificate does not hold in the columns of X, they are solved for from there.
+    """
     reduced = problem.in_span()
     if reduced is None:
         return solve(problem, w0)
     solution = solve(reduced, reduced.to_v(w0))
     solution.w = reduced.to_w(solution.w)
-    return solution
+    if not solution.converged or holds(problem, solution):
+        return solution
+    return _joined(solution, solve(problem, solution.w))
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,10 @@ class Auto:
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
-        return in_span(self._solve, problem, w0)
+        return in_span(self._solve, problem, w0, self._holds)
+
+    def _holds(self, problem: Problem, solution: Solution) -> bool:
+        return solution.certify(problem, solution.w, *problem.value_and_grad(solution.w), self.tol)
 
     def _solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         if problem.hessian_cost <= CHEAP or "groups" in problem.needs:
@@ -134,7 +148,13 @@ class Continuation:
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``; the history holds the value of the limit after each stage."""
-        return in_span(self._solve, problem, w0) if self.inner is None else self._solve(problem, w0)
+        if self.inner is not None:
+            return self._solve(problem, w0)
+        return in_span(self._solve, problem, w0, self._holds)
+
+    def _holds(self, problem: Problem, solution: Solution) -> bool:
+        unit = max(problem.total, abs(solution.value))
+        return abs(self._limit(problem, solution.w) - solution.value) <= 0.1 * self.tol * unit
 
     def _solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         total, previous = Solution(w0), np.inf

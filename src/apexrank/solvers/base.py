@@ -30,16 +30,23 @@ class Solution:
     def update(self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, tol: float) -> bool:
         """Record the state after an iteration; return True if the solver should stop.
 
-        It stops if the scaled gradient norm is at most ``tol``, if the relative duality gap is at most ``tol**2`` (the
-        value is quadratic around the minimum, so both imply the same accuracy of w), or if there is no finite
-        minimiser.
+        It stops if it has converged, or if there is no finite minimiser.
+        """
+        self.certify(problem, w, value, grad, tol)
+        self.separable = problem.unbounded(value, w)
+        self.history.append(value)
+        return self.converged or self.separable
+
+    def certify(self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, tol: float) -> bool:
+        """Record a point with its certificate; return True if it has converged.
+
+        That is so if the scaled gradient norm is at most ``tol``, or the relative duality gap at most ``tol**2`` (the
+        value is quadratic around the minimum, so both imply the same accuracy of w).
         """
         self.w, self.value = w, value
         self.grad_norm, self.gap, unit = problem.certificate(w, value, grad)
         self.converged = self.grad_norm <= tol or self.gap <= tol**2 * unit
-        self.separable = problem.unbounded(value, w)
-        self.history.append(value)
-        return self.converged or self.separable
+        return self.converged
 
 
 class Solver(Protocol):
