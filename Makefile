@@ -66,7 +66,7 @@ unit: $(VENV)/test
 test-processors: $(VENV)/test .venv-oldest
 	$(BIN)/python -m tests.processors $(SETTINGS) -- $(TIER)
 
-.venv-oldest: pyproject.toml tests/oldest.txt
+.venv-oldest: pyproject.toml papers/pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint tests/oldest.txt --editable ".[test]" --editable papers
 	@touch $@
@@ -74,7 +74,7 @@ test-processors: $(VENV)/test .venv-oldest
 test-minimum: .venv-oldest
 	.venv-oldest/bin/python -m pytest -n 2 $(TIER)
 
-.venv-newest: pyproject.toml
+.venv-newest: pyproject.toml papers/pyproject.toml
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip --quiet --disable-pip-version-check install --upgrade --editable ".[test]" --editable papers
 	@touch $@
@@ -115,7 +115,7 @@ bench: $(VENV)/test
 	$(BIN)/python -m benchmarks
 
 # an environment of its own: an import that the extra lacks fails here as it does for whoever installs the extra alone
-.venv-docs: pyproject.toml constraints.txt
+.venv-docs: pyproject.toml papers/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable ".[docs]" --editable papers
 	@touch $@

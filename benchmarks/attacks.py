@@ -13,10 +13,10 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from apexrank.datasets import make_crawl
-from apexrank.errors import MissingDataError
 from apexrank.graph import AttackStudy, Graph, as_graph, attack_ranks
 from apexrank.graph.robustness import ATTACKS
 from apexrank_papers.data import load_cnr_2000, load_epinions, load_wiki_vote
+from apexrank_papers.data.sources import MissingDataError
 from benchmarks.timing import RESULTS, report
 
 SHOWN = [*ATTACKS, "farm:1000", "hijacked:100"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from apexrank.datasets import attack
-from apexrank.errors import MissingDataError
 from apexrank.graph import as_graph
 from apexrank.report import compare_ranks
+from apexrank_papers.data.sources import MissingDataError
 from benchmarks.attacks import GRAPHS
 from benchmarks.timing import report
 

@@ -63,7 +63,7 @@ def check_writable(path: str | Path) -> Path:
         }
         problem = next((problem for problem, is_there in problems.items() if is_there), None)
     except (OSError, ValueError) as error:  # a name with a NUL in it is a ValueError
-        problem = write_failure(error) or str(error)
+        problem = _write_failure(error) or str(error)
     if problem is not None:
         raise InputError(f"cannot write {str(path)!r}: {problem}")
     return path
@@ -77,7 +77,7 @@ def _mode(path: str | Path) -> int:
         return 0
 
 
-def write_failure(error: Exception) -> str | None:
+def _write_failure(error: Exception) -> str | None:
     """Describe a failed write and how to fix it; None if ``error`` is not a system error."""
     # polars reports the system's error number only in its message
     found = re.search(r"\(os error (\d+)\)", str(error))
@@ -122,7 +122,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, target)
         _flush_folder(target.parent)
     except Exception as error:
-        reason = write_failure(error)
+        reason = _write_failure(error)
         if reason is None or not _is_of(error, temporary, target):
             raise
         raise InputError(f"cannot write {str(path)!r}: {reason}") from error
@@ -170,7 +170,7 @@ def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Itera
                     raise
         _flush_folder(target.parent)
     except Exception as error:
-        reason = write_failure(error)
+        reason = _write_failure(error)
         if reason is None or not _is_of(error, temporary, target):
             raise
         raise InputError(f"cannot write {str(path)!r}: {reason}") from error

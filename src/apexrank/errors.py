@@ -98,9 +98,5 @@ def unknown(what: str, name: Any, known: Iterable[str], use: str = "one of", mor
     return InputError(f"unknown {what} {name!r}: {hint} {use} {', '.join(known)}{more}")
 
 
-class MissingDataError(InputError):
-    """Raised when an external data set is not on this machine."""
-
-
 class MissingExtraError(ApexrankError, ImportError):
     """Raised when an optional dependency is not installed."""

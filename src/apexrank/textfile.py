@@ -56,7 +56,7 @@ _NO_TABLES = (
 # Limits on decompressed size: a multiple of the size on disk, and a number of bytes that is always allowed. A small
 # file can hold gigabytes of equal values. Text of numbers compresses to about a tenth, and with a larger factor a file
 # of 1 MB could need 1 GB of memory.
-_LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "webgraph": (500, 1 << 29)}
+_LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28)}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ File = str | Path | Stream
 
 
 def unpacked_limit(path: File, kind: str) -> int:
-    """Return the largest allowed decompressed size of a file of a kind ("gzip", "npz" or "webgraph"), in bytes."""
+    """Return the largest allowed decompressed size of a file of a kind ("gzip" or "npz"), in bytes."""
     times, always = _LIMITS[kind]
     content = path.content if isinstance(path, Stream) else Path(path)
     return max(always, times * (content.stat().st_size if isinstance(content, Path) else len(content)))

@@ -10,9 +10,10 @@ from sklearn.datasets import load_breast_cancer
 from typer.testing import CliRunner
 
 from apexrank.cli.app import app
-from apexrank.errors import InputError, MissingDataError
+from apexrank.errors import InputError
 from apexrank_papers.additive import study, tables
 from apexrank_papers.additive.study import ADDITIVE, LIGHTGBM, PAIRS, numbers_of, rankers
+from apexrank_papers.data.sources import MissingDataError
 
 pytest.importorskip("lightgbm")
 FAST = ("logistic regression", LIGHTGBM)

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from apexrank.cli.app import app
 from apexrank.datasets import make_letor_example, write_letor
-from apexrank.errors import InputError, MissingDataError
+from apexrank.errors import InputError
+from apexrank_papers.data.sources import MissingDataError
 from apexrank_papers.letor import sets, study
 from apexrank_papers.letor.study import BASE, MEASURES, OURS
 

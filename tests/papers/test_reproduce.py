@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 import apexrank_papers as papers
 from apexrank.cli.app import app
-from apexrank.errors import InputError, MissingDataError, MissingExtraError
+from apexrank.errors import InputError, MissingExtraError
 from apexrank_papers import Experiment, Result, Verdict, batch, record, summary
+from apexrank_papers.data.sources import MissingDataError
 from apexrank_papers.result import ANSWERS, FINDINGS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from apexrank.errors import InputError, MissingDataError
+from apexrank.errors import InputError
 from apexrank_papers.data import load_cnr_2000, read_webgraph
+from apexrank_papers.data.sources import MissingDataError
 from apexrank_papers.data.webgraph import CODES, read_code
 from tests.graph.test_files import message_of
 from tests.papers import bvgraph_writer

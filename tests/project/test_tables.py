@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from benchmarks import tables
 
-from apexrank.errors import MissingDataError
+from apexrank_papers.data.sources import MissingDataError
 
 
 def test_every_table_is_in_one_set_and_the_sets_stay_as_they_are():

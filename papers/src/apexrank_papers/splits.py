@@ -18,9 +18,9 @@ from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from apexrank.datasets import Fold, letor_folds
-from apexrank.errors import InputError, MissingDataError
+from apexrank.errors import InputError
 from apexrank.progress import steps
-from apexrank_papers.data.sources import DATA_VARIABLE, data_path
+from apexrank_papers.data.sources import DATA_VARIABLE, MissingDataError, data_path
 from apexrank_papers.result import Judge, Verdict, signed_verdict
 
 

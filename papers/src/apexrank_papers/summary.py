@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import apexrank
-from apexrank.errors import ApexrankError, MissingDataError, MissingExtraError
+from apexrank.errors import ApexrankError, MissingExtraError
 from apexrank_papers import record
+from apexrank_papers.data.sources import MissingDataError
 from apexrank_papers.result import Experiment, Result, Verdict
 
 WORDS = ("differs", "within noise", "agrees")  # an experiment gets the first that one of its verdicts has
@@ -63,7 +64,7 @@ def stopped(experiment: Experiment, seconds: float, error: Exception) -> dict[st
     Examples
     --------
     >>> import apexrank_papers as papers
-    >>> from apexrank.errors import MissingDataError
+    >>> from apexrank_papers.data.sources import MissingDataError
     >>> entry = stopped(papers.get("mq2008"), 0.1, MissingDataError("MQ2008 is missing"))
     >>> entry["status"], entry["why"]
     ('skipped', 'MQ2008 is missing')

@@ -401,9 +401,6 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
         "rounds",
         "n_knots",
         "n_pairs",
-        "objective",
-        "max_leaves",
-        "n_estimators",
         "monotonic_cst",
     ]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names

@@ -142,31 +142,6 @@ def item_label(name: Any) -> str:
     return f"item {name}" if isinstance(name, int | np.integer) else str(name)
 
 
-def places_of(ranks: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Positions 1, 2, … without ties, which are broken by the other ranks, then by the order of the items.
-
-    Examples
-    --------
-    >>> places_of(np.array([1, 1, 3]), np.array([2, 1, 3])).tolist()
-    [2, 1, 3]
-    """
-    return np.argsort(np.lexsort((other, ranks))) + 1
-
-
-def bump_heights(places: np.ndarray, top: int, gap: float) -> np.ndarray:
-    """Heights of items in a bump chart: their positions, and beyond the top one row each, in order, below a gap.
-
-    Examples
-    --------
-    >>> bump_heights(np.array([1, 9, 2, 5]), 2, 0.5).tolist()
-    [1.0, 4.5, 2.0, 3.5]
-    """
-    heights = places.astype(float)
-    beyond = np.flatnonzero(places > top)
-    heights[beyond[np.argsort(places[beyond])]] = top + 1 + gap + np.arange(len(beyond))
-    return heights
-
-
 def number_column(what: str, values: ArrayLike, n: int | None = None) -> np.ndarray:
     """Convert one number per item (``n`` items if given) to an array; raise InputError naming ``what`` if invalid."""
     try:

@@ -94,11 +94,6 @@ class ForestRanker:
 
     forest_: Forest
 
-    def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
-        """Scores after each number of rounds, shape (len(rounds), n)."""
-        each, place = np.unique(np.asarray(rounds, dtype=int), return_inverse=True)
-        return np.array([*self.forest_.staged(self._rows(X), each.tolist())])[place]
-
     def contributions(self, X: ArrayLike) -> np.ndarray:
         """Contribution of each feature to a row's score beyond the mean score, rows by features."""
         rows = self._rows(X)

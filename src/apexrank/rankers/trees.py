@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -114,6 +114,11 @@ class TreeRanker(ForestRanker, BinaryRanker):
             nodes[predictor.nodes["is_leaf"] == 1, 2:4] = -1
             trees.append([Node(*row) for row in nodes.tolist()])
         return Forest.of(trees, float(np.ravel(model._baseline_prediction)[0]))
+
+    def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
+        """Scores after each number of rounds, shape (len(rounds), n)."""
+        each, place = np.unique(np.asarray(rounds, dtype=int), return_inverse=True)
+        return np.array([*self.forest_.staged(self._rows(X), each.tolist())])[place]
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row; with the log loss, its log-odds."""

@@ -24,7 +24,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from threadpoolctl import threadpool_limits
 
 from apexrank.comparison.candidates import Additive, Candidate, LinearPush, Logistic, Setting, Trees, quietly
-from apexrank.errors import InputError, MissingDataError, MissingExtraError
+from apexrank.errors import InputError, MissingExtraError
 from apexrank.io.encode import Encoder, parse_columns
 from apexrank.io.prepare import prepare
 from apexrank.io.table_ranker import Recipe
@@ -35,6 +35,7 @@ from apexrank.plot.style import COLOURS, light
 from apexrank.rankers.base import class_scores
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
 from apexrank_papers.cells import Cell, kept_cells, run_cells
+from apexrank_papers.data.sources import MissingDataError
 from apexrank_papers.result import Figure, Result, Verdict, interval_verdict, panels, question, tidy
 from apexrank_papers.splits import check_repeated
 

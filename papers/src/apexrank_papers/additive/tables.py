@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from apexrank.errors import MissingDataError
+from apexrank_papers.data.sources import MissingDataError
 
 TARGET = "target"
 MOST_ROWS = 30_000  # longer tables are sampled, because EBM would take more than a quarter of an hour

@@ -17,10 +17,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import Bunch
 
-from apexrank.errors import InputError, MissingDataError
+from apexrank.errors import InputError
 from apexrank.graph.formats import read_npz
 from apexrank.textfile import read_text
-from apexrank_papers.data.sources import DATA_VARIABLE, data_path
+from apexrank_papers.data.sources import DATA_VARIABLE, MissingDataError, data_path
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"
 _NODE = re.compile(r'node\s*\[\s*id (\d+)\s+label "([^"]*)"\s+value ([01])\s+source "([^"]*)"\s*\]')

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from apexrank.datasets.preflib import PreferenceProfile, is_preflib, read_preflib
-from apexrank.errors import InputError, MissingDataError
-from apexrank_papers.data.sources import DATA_VARIABLE, data_path
+from apexrank.errors import InputError
+from apexrank_papers.data.sources import DATA_VARIABLE, MissingDataError, data_path
 
 
 def load_preflib(name: str, folder: str | Path | None = None) -> PreferenceProfile:

@@ -10,6 +10,10 @@ from apexrank.errors import InputError
 DATA_VARIABLE = "APEXRANK_DATA"
 
 
+class MissingDataError(InputError):
+    """Raised when an external data set is not on this machine."""
+
+
 def data_path(*parts: str) -> Path | None:
     """Path of a file or folder below ``$APEXRANK_DATA``; ``None`` if it does not exist."""
     folder = os.environ.get(DATA_VARIABLE)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from apexrank.errors import InputError
 from apexrank.kernels.edges import index_type
 from apexrank.kernels.jit import kernel
-from apexrank.textfile import read_text, unpacked_limit
+from apexrank.textfile import read_text
 
 CODES = ("UNARY", "GAMMA", "DELTA", "ZETA")
 
@@ -44,7 +44,7 @@ def read_webgraph(base: str | Path) -> csr_array:
         raise InputError(f"there is no {graph}")
     data = np.fromfile(graph, np.uint8)
     # every vertex needs at least one bit
-    if not (0 < n <= 8 * len(data) and 0 <= 4 * m <= unpacked_limit(graph, "parquet") and 0 < zeta < 32):
+    if not (0 < n <= 8 * len(data) and 0 <= 4 * m <= max(1 << 29, 500 * len(data)) and 0 < zeta < 32):
         raise InputError(f"{base}.properties does not fit the {len(data)} bytes of {graph}: copy both again")
     indptr, indices = np.zeros(n + 1, np.int64), np.empty(m, index_type(n))
     numbers = np.array([CODES.index(codes[part]) for part in (*defaults, "RESIDUALS")])

@@ -54,8 +54,7 @@ import polars.selectors as cs
 from sklearn.utils import Bunch
 
 from apexrank.datasets import Fold, letor_folds, read_letor, write_letor
-from apexrank.errors import MissingDataError
-from apexrank_papers.data.sources import data_path
+from apexrank_papers.data.sources import MissingDataError, data_path
 
 APART = ("MQ2008-agg",)
 MOST_QUERIES, MOST_ROWS = 1500, 12

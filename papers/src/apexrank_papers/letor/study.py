@@ -28,7 +28,7 @@ from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 
 from apexrank.datasets import Fold
-from apexrank.errors import InputError, MissingDataError
+from apexrank.errors import InputError
 from apexrank.integrations.boosting import RetargetObjective
 from apexrank.metrics import evaluate, per_group
 from apexrank.penalties import Ridge
@@ -44,6 +44,7 @@ from apexrank.rankers.forest import fewest_in_leaf
 from apexrank.rankers.trees import LIGHTGBM_OPTIONS
 from apexrank.validation import segment
 from apexrank_papers.cells import Cell, Key, kept_cells, run_cells
+from apexrank_papers.data.sources import MissingDataError
 from apexrank_papers.letor.sets import ALTERNATIVES, APART, CHOOSE, CLAIM, folds_of, names_in
 from apexrank_papers.result import Result, Verdict, interval_verdict, panels, question
 

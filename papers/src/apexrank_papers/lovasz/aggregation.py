@@ -21,9 +21,9 @@ from apexrank import metrics
 from apexrank.aggregation.learn import LovaszAggregator
 from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.datasets import Fold, letor_folds
-from apexrank.errors import InputError, MissingDataError
+from apexrank.errors import InputError
 from apexrank.validation import segment
-from apexrank_papers.data.sources import DATA_VARIABLE, data_path
+from apexrank_papers.data.sources import DATA_VARIABLE, MissingDataError, data_path
 from apexrank_papers.queries import lightgbm_candidates
 from apexrank_papers.result import Result, Verdict, claim, interval_verdict, question
 from apexrank_papers.splits import gap_text, over_folds

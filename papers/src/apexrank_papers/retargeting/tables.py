@@ -18,9 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import metrics
 from apexrank.datasets import Fold, letor_folds
-from apexrank.errors import MissingDataError
 from apexrank.plot.style import legend, line_style
 from apexrank.validation import check_choice
+from apexrank_papers.data.sources import MissingDataError
 from apexrank_papers.printed import printed_table
 from apexrank_papers.result import (
     Figure,

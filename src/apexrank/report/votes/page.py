@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from apexrank.plot.aggregation import METHOD_TITLES as TITLES
-from apexrank.plot.style import bump_heights, places_of, short_name
+from apexrank.plot.style import short_name
 from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
 from apexrank.report.page import counted, render
 from apexrank.report.votes.methods import one_ballot
@@ -66,14 +66,39 @@ def _ends(summary: VoteSummary) -> list[list[float]] | None:
     return None if drawn is None else [drawn.low.tolist(), drawn.high.tolist(), drawn.first.tolist()]
 
 
+def _places(ranks: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Positions 1, 2, … without ties, which are broken by the other ranks, then by the order of the items.
+
+    Examples
+    --------
+    >>> _places(np.array([1, 1, 3]), np.array([2, 1, 3])).tolist()
+    [2, 1, 3]
+    """
+    return np.argsort(np.lexsort((other, ranks))) + 1
+
+
+def _bump_heights(places: np.ndarray, top: int) -> np.ndarray:
+    """Heights of items in a bump chart: their positions, and beyond the top one row each, in order, below a gap.
+
+    Examples
+    --------
+    >>> _bump_heights(np.array([1, 9, 2, 5]), 2).tolist()
+    [1.0, 4.5, 2.0, 3.5]
+    """
+    heights = places.astype(float)
+    beyond = np.flatnonzero(places > top)
+    heights[beyond[np.argsort(places[beyond])]] = top + 1.5 + np.arange(len(beyond))
+    return heights
+
+
 def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
     """Bump chart of the top items by method, and whether some are below the top, in one row each."""
     methods, labels = list(summary.methods), summary.labels
-    places = np.array([places_of(each.ranks, summary.result.ranks) for each in summary.methods.values()])
+    places = np.array([_places(each.ranks, summary.result.ranks) for each in summary.methods.values()])
     top = min(_BUMPED, len(labels))
     items = np.flatnonzero((places[0] <= top) | (places.min(axis=0) == 1))
     items = items[np.argsort(places[0][items])]
-    heights = np.array([bump_heights(row[items], top, 0.5) for row in places])
+    heights = np.array([_bump_heights(row[items], top) for row in places])
     lowest = float(heights.max()) + 0.6
     at = np.arange(len(methods), dtype=float)
     ticks = [(i, _SHORT.get(name, TITLES[name])) for i, name in enumerate(methods)]
