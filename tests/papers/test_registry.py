@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import apexrank
 import apexrank_papers as papers
 from apexrank.errors import InputError
 
 FOLDER = Path(papers.__file__).parent
-PAPERS = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py") if path.parent.name != "printed")
+SHARED = {"data", "printed"}
+PAPERS = sorted({path.parent.name for path in FOLDER.glob("*/__init__.py")} - SHARED)
 
 
 def test_names_titles_and_options():
@@ -54,7 +56,7 @@ def test_no_paper_imports_from_another(paper):
 
 
 def test_only_the_command_line_knows_the_papers():
-    library = FOLDER.parent / "apexrank"
+    library = Path(apexrank.__file__).parent
     users = {
         path.relative_to(library).parts[0]
         for path in library.rglob("*.py")
