@@ -23,9 +23,9 @@ from apexrank.io.prepare import (
     row_notes,
     table_facts,
 )
+from apexrank.io.read import as_table
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
-from apexrank.io.tables import as_table
 
 
 def chosen(separator=None, recipe=None, **columns):

@@ -23,7 +23,7 @@ from apexrank.io.columns import (
     texts,
     word_balance,
 )
-from apexrank.io.tables import (
+from apexrank.io.read import (
     PARQUET,
     CsvFile,
     Table,

@@ -23,9 +23,9 @@ from apexrank.io.columns import (
 from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
+from apexrank.io.read import Table, first_line
 from apexrank.io.stream import Span, TableBlocks, load_spans
 from apexrank.io.table_ranker import NO_GROUPS, Recipe, TableRanker
-from apexrank.io.tables import Table, first_line
 from apexrank.problem.blocks import Blocks, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows

@@ -1,4 +1,4 @@
-"""Reading of CSV, Parquet and LETOR files into tables that know the file and line of each value, and writing of tables.
+"""Reading of CSV, Parquet and LETOR files into tables that know the file and line of each value.
 
 CSV fields stay text until a column is used as numbers, so ids such as ``007`` are preserved.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from typing import Any, TextIO, TypeVar
 import numpy as np
 import polars as pl
 
-from apexrank.atomic import replacing
 from apexrank.errors import InputError, MissingExtraError, near_name, quoted
 from apexrank.textfile import (
     HEAD,
@@ -156,7 +154,7 @@ def read_table(
     path = Path(path)
     check_readable(path)
     try:
-        read = _by_suffix(path, _READERS)
+        read = by_suffix(path, _READERS)
     except InputError:
         with path.open("rb") as file:
             check_is_text(path, file.read(HEAD))
@@ -247,50 +245,8 @@ def check_no_fold(folder: Path, files: list[Path]) -> None:
         )
 
 
-def write_table(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame atomically as CSV (also ``.csv.gz``) or Parquet, by the suffix of ``path``."""
-    write = _by_suffix(Path(path), _WRITERS)
-    check_polars_threads("tables are written")
-    with replacing(path) as temporary:
-        write(frame, temporary)
-
-
-def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """Prefix text that a spreadsheet program would interpret as a formula with '.
-
-    Such text begins with =, +, -, @, a tab or a carriage return and is not a number. Column names are also prefixed.
-
-    Examples
-    --------
-    >>> without_formulas(pl.DataFrame({"id": ["=1+1", "-3", "a"], "@x": [1, 2, 3]})).rows(named=True)[0]
-    {'id': "'=1+1", "'@x": 1}
-    """
-    texts = [name for name, kind in frame.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
-
-    def guarded(text: Any) -> Any:
-        is_number = text.str.contains(r"^[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?$")
-        return pl.when(text.str.contains(r"^[=+\-@\t\r]") & ~is_number).then("'" + text).otherwise(text)
-
-    names = pl.DataFrame({"name": frame.columns}, schema={"name": pl.String}).select(guarded(pl.col("name")))
-    safe = frame.with_columns(guarded(pl.col(name).cast(pl.String)).alias(name) for name in texts)
-    return safe.rename(dict(zip(frame.columns, names.to_series(), strict=True)))
-
-
-def check_flat(frame: pl.DataFrame) -> None:
-    """Raise InputError for nested columns, which CSV cannot hold."""
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
-    if nested:
-        raise InputError(
-            f"column {nested[0]!r} holds {frame.schema[nested[0]]} values, which CSV cannot store: write .parquet"
-        )
-
-
-def check_suffix(path: str | Path) -> None:
-    """Raise InputError if :func:`write_table` does not support the format of ``path``."""
-    _by_suffix(Path(path), _WRITERS)
-
-
-def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
+def by_suffix(path: Path, choices: dict[str, _T]) -> _T:
+    """Return the choice for the suffix of a file name."""
     name = path.name.lower()
     for suffix, choice in choices.items():
         if name.endswith(suffix):
@@ -567,28 +523,6 @@ def _count_lines(content: Path | bytes) -> int:
         return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
 
 
-def _write_csv(frame: pl.DataFrame, path: Path) -> None:
-    with path.open("wb") as file:
-        file.writelines(_csv_parts(frame))
-
-
-def _write_packed_csv(frame: pl.DataFrame, path: Path) -> None:
-    # omit time and name, so that the same data give the same bytes
-    with path.open("wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-        packed.writelines(_csv_parts(frame))
-
-
-def _csv_parts(frame: pl.DataFrame) -> Iterator[bytes]:
-    """Iterate over parts of a CSV file; the writer of polars before 1.42 does not notice a full disk."""
-    check_flat(frame)
-    for number, part in enumerate(frame.iter_slices(100_000) if len(frame) else [frame]):
-        yield part.write_csv(include_header=not number).encode()
-
-
-def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    frame.write_parquet(path)
-
-
 _READERS = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
@@ -598,9 +532,3 @@ _READERS = {
     ".pq": _read_parquet,
 }
 _READERS |= dict.fromkeys(LETOR, _read_letor)
-_WRITERS = {
-    ".csv": _write_csv,
-    ".csv.gz": _write_packed_csv,
-    ".parquet": _write_parquet,
-    ".pq": _write_parquet,
-}
