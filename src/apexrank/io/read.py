@@ -10,12 +10,13 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import time
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -25,13 +26,10 @@ from apexrank.textfile import (
     HEAD,
     check_is_text,
     check_readable,
-    is_gzip,
     is_utf8,
     not_utf8,
-    numbered_lines,
     opened,
     reading,
-    unpacked,
 )
 from apexrank.validation import check_polars_threads
 
@@ -41,6 +39,7 @@ LETOR = tuple(f"{suffix}{gz}" for suffix in (".txt", ".svm", ".letor") for gz in
 LETOR_ROLES = {"target": "relevance", "groups": "qid", "id": "docid"}
 _FOLD = ("train", "vali", "test")
 _FEW_CELLS = 1 << 24
+_PART = 1 << 24  # bytes
 _LONGEST_FIELD = 1 << 27  # characters; the fast reader accepts fields of any length
 _T = TypeVar("_T")
 
@@ -55,8 +54,8 @@ class Table:
         The columns; a pandas frame is converted.
     source : str
         Name of the table in error messages: its path.
-    separator, encoding : str, optional
-        The separator of a table read from text, whose rows have line numbers, and its encoding if not UTF-8.
+    layout : Csv, optional
+        The layout of a CSV file, whose rows have line numbers.
     roles : mapping of str to str
         Roles that the format defines: the names of the ``target``, ``groups`` and ``id`` columns.
     unnamed : float, optional
@@ -77,12 +76,11 @@ class Table:
 
     frame: pl.DataFrame
     source: str = "table"
-    separator: str | None = None
+    layout: Csv | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
     unnamed: float | None = None
     first: int = 0
     places: np.ndarray | None = field(default=None, compare=False)
-    encoding: str | None = None
     guesses: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -96,6 +94,11 @@ class Table:
     def names(self) -> list[str]:
         """Column names."""
         return self.frame.columns
+
+    @property
+    def separator(self) -> str | None:
+        """Separator of a CSV file."""
+        return None if self.layout is None else self.layout.separator
 
     def column(self, name: str) -> pl.Series:
         """Return a column, or raise an error that suggests the likely spelling."""
@@ -119,12 +122,9 @@ class Table:
     def where(self, row: int, column: str) -> str:
         """Describe the location of a value in a row (counted from 0): file, line or row, and column."""
         row = self.first + (row if self.places is None else int(self.places[row]))
-        if self.separator is None:
+        if self.layout is None:
             return f"{self.source} row {row + 1}, column {column!r}"
-        every = csv_rows(Path(self.source), self.separator, self.encoding)
-        rows = (line for line, fields in every if fields)
-        line = next(islice(rows, row + 1, None), row + 2)  # skip the header; blank lines are not rows
-        return f"{self.source} line {line}, column {column!r}"
+        return f"{self.source} line {self.layout.line_of(row)}, column {column!r}"
 
 
 def _hint(name: str, names: list[str]) -> str:
@@ -161,7 +161,8 @@ def read_table(
         raise
     check_polars_threads("tables are read")
     if read is _read_csv:
-        table = _read_csv(path, index, _checked_encoding(encoding), _checked_separator(separator))
+        checked = {"encoding": _checked_encoding(encoding), "separator": _checked_separator(separator)}
+        table = _read_csv(path, index=index, **checked)
     elif encoding or separator:
         raise InputError(f"{path} is not a CSV file: leave out `encoding=` and `separator=`")
     else:
@@ -269,37 +270,11 @@ def reading_parquet(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
 
 
-def _read_csv(
-    path: Path, index: str | None = None, encoding: str | None = None, separator: str | None = None
-) -> Table:
-    file = CsvFile.open(path, index, encoding, separator)
-    content: Path | bytes = path
-    if encoding is not None:
-        content = _as_utf8(path, encoding)
-    elif is_gzip(path):
-        with reading(path):
-            content = unpacked(path)
-    file.check_cells(content)
-    roles = {"id": file.names[0]} if file.has_index else {}
-    table = Table(file.frame(content), str(path), file.separator, roles, encoding=encoding)
-    return replace(table, guesses=[*file.guesses, *long_value_notes(table, content)])
-
-
-def long_value_notes(table: Table, content: Path | bytes) -> list[str]:
-    """Return a note about values of several lines, which may be rows between two stray quotes."""
-    if _count_lines(content) <= len(table) + 1:  # the header is a line, too
-        return []
-    is_long = table.frame.select(pl.all().str.contains("\n", literal=True).fill_null(False))
-    count = int(is_long.select(pl.sum_horizontal(pl.all().sum())).item())
-    if not count:
-        return []
-    name = next(column.name for column in is_long.iter_columns() if column.any())
-    row = int(is_long[name].arg_max() or 0)
-    lines = table.frame[name][row].count("\n") + 1
-    return [
-        f"{table.where(row, name)}: the value has {lines} lines (values with line ends: {count:,}); if these are rows, "
-        "correct the quotes"
-    ]
+def _read_csv(path: Path, encoding: str | None = None, **options: Any) -> Table:
+    with csv_lines(path, encoding, streamed=False) as lines:
+        layout, first = Csv.of_lines(path, lines, encoding=encoding, **options)
+        parts = iter(partial(lines.read, _PART), b"")  # so that only their sum stays in memory
+        return layout.table(chain(first, parts), layout.first_line)
 
 
 def _read_letor(path: Path) -> Table:
@@ -325,167 +300,176 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-@dataclass
-class CsvFile:
-    """CSV file, plain or gzip-compressed, with the separator and the column names of its header.
+@dataclass(frozen=True)
+class Csv:
+    """Layout of a CSV file, as its first line tells it; polars reads the rows.
 
-    polars reads the rows; if it would ignore an error, or not report its line, the lines are checked one by one.
+    Python's own reader finds the line of a fault, and blank lines, once there are some.
     """
 
     path: Path
-    separator: str
     names: list[str]
-    has_index: bool = False  # the first column has no name in the file
-    has_widths: bool = False  # every line has been checked to have a field per name
+    separator: str
+    first_line: int  # line of the file at which the rows begin
     encoding: str | None = None  # None for UTF-8
-    guesses: list[str] = field(default_factory=list)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    guesses: Sequence[str] = ()
 
     @classmethod
-    def open(
-        cls, path: Path, index: str | None = None, encoding: str | None = None, separator: str | None = None
-    ) -> CsvFile:
-        """Read the header; raise InputError for a repeated name, which polars would rename silently.
+    def of_lines(
+        cls,
+        path: Path,
+        lines: Iterable[bytes],
+        *,
+        index: str | None = None,
+        encoding: str | None = None,
+        separator: str | None = None,
+    ) -> tuple[Csv, list[bytes]]:
+        """Read the line of the names; return the layout, and lines of rows that were read on the way.
 
         A first column without a name is called ``index``, with underscores appended until it is unique.
         """
-        with csv_text(path, encoding=encoding, streamed=True) as file:
-            first: list[str] = []  # lines up to that of the names
-            while not first or (first[-1] and not first[-1].strip()):
-                first.append(file.readline())
-            given, separator = separator, separator or max(_SEPARATORS, key=first[-1].count)
-            rows = _split(path, chain(first, file), separator)
-            header = next((fields for _, fields in rows if fields), [])
-            second = file.readline().split(separator) if len(header) == 1 else []
-        if not header:
+        taken: list[bytes] = []
+        text = _decoded(path, lines, taken)
+        top = next((line for line in text if line.strip()), "")
+        number = len(taken)
+        mark = separator or max(_SEPARATORS, key=top.count)
+        names = next(_records(path, chain([top], text), mark, number), (0, []))[1]
+        if not names:
             raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
-        for mark in "| " if given is None and len(header) == len(second) == 1 else "":
-            if len(second[0].split(mark)) == len(header[0].split(mark)) > 1:
-                raise InputError(
-                    f"{path} line 1 has {mark!r} between words, but no comma, semicolon or tab: name the separator (a "
-                    "comma if there is one column only) with `separator=`"
-                )
-        has_index, guesses = index is not None and not header[0], list[str]()
-        own = "\t" if ".tsv" in path.name.lower() else ","
-        if given is None and len(header) > 1 and separator != own:
-            guesses.append(f"{path}: the columns are separated by {separator!r} (`separator=` names another)")
-        if index is not None and has_index:
-            while index in header:
+        start = len(taken)
+        if taken[-1].endswith(b"\r\r\n"):
+            raise InputError(
+                f"{path} line {start} ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
+            )
+        guesses, roles = [], {}
+        if separator is None:
+            guesses = _separator_notes(path, number, names, mark, next(text, "") if len(names) == 1 else "")
+        if index is not None and not names[0]:
+            while index in names:
                 index += "_"
-            header[0] = index
+            names[0] = roles["id"] = index
             guesses.append(f"{path}: the first column has no name: it is used as an id and called {index!r}")
-        if all(re.fullmatch(r"-?\d+([.,]\d*)?", name) for name in header):
-            guesses.append(f"{path}: line 1 is read as column names, although all of them are numbers")
+        if all(re.fullmatch(r"-?\d+([.,]\d*)?", name) for name in names):
+            guesses.append(f"{path}: line {number} is read as column names, although all of them are numbers")
         seen: set[str] = set()
-        for position, name in enumerate(header):
+        for position, name in enumerate(names, start=1):
             if not name.strip():
-                raise InputError(f"{path} line 1: column {position + 1} has no name; name it or remove it")
+                raise InputError(f"{path} line {number}: column {position} has no name; name it or remove it")
             if name in seen:
-                raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
+                raise InputError(f"{path} line {number}: two columns are named {name!r}; rename one")
             seen.add(name)
-        return cls(path, separator, header, has_index, encoding=encoding, guesses=guesses)
+        return cls(path, names, mark, start + 1, encoding, roles, guesses), taken[start:]
 
-    def frame(self, content: Path | bytes) -> pl.DataFrame:
-        """Parse the file, or its header and some rows, into text columns; blank lines are skipped."""
+    def table(self, rows: Iterable[bytes], line: int, first: int = 0) -> Table:
+        """Parse rows that begin in a line of the file, after its ``first`` rows, into columns of text."""
+        width, mark = len(self.names), self.separator.encode()
+        head = mark.join(b"%d" % column for column in range(width))
+        text = b"\n".join([head, b"".join(rows)])
+        ends = text.count(b"\n") - 1
+        if ends * width > max(
+            _FEW_CELLS, 4 * len(text)
+        ):  # polars would fill short and blank lines with cells
+            numbers = self._lines(text, line)
+            if 2 * numbers.count(0) > len(numbers):
+                raise InputError(f"{self.path}: most of its {len(numbers)} lines are blank; remove them")
         try:
-            frame = pl.read_csv(content, separator=self.separator, infer_schema=False, glob=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise self._fault(error) from None
-        frame = self._with_names(frame.rename({"": self.names[0]}) if self.has_index else frame)
-        # The reader fills short lines with missing values silently: check if there could be one.
-        if frame.height and frame[self.names[-1]].null_count():
-            self._check_widths()
-            if frame.select(pl.all_horizontal(pl.all().is_null()).any()).item():
-                is_blank = self._blank_lines(content)
-                if len(is_blank) != frame.height:
-                    raise self._fault(ValueError("its rows cannot be counted"))
-                frame = frame.filter(~is_blank)
-        return frame
+            frame = pl.read_csv(text, separator=self.separator, infer_schema=False, glob=False)
+        except pl.exceptions.PolarsError as error:
+            raise self._fault(text, line, error) from None
+        frame.columns = self.names
+        long, cells = [], text.count(mark) - (width - 1)
+        if b'"' in text:
+            cells -= sum(frame.select(pl.all().str.count_matches(self.separator, literal=True).sum()).row(0))
+            long = self._long_values(frame, text, line) if ends > frame.height else []
+        # polars fills lines with too few separators, and blank ones, with missing values
+        if cells != (width - 1) * frame.height or (width == 1 and frame[self.names[0]].null_count()):
+            numbers = self._lines(text, line)
+            if len(numbers) != frame.height:
+                raise self._fault(text, line, ValueError("its rows cannot be counted"))
+            frame = frame.filter(pl.Series(numbers, dtype=pl.Int64) > 0)
+        return Table(frame, str(self.path), self, self.roles, first=first, guesses=[*self.guesses, *long])
 
-    def _blank_lines(self, content: Path | bytes) -> pl.Series:
-        """Mask of the rows that are blank lines, not lines such as ``,,`` whose values are all missing."""
-        lines: AbstractContextManager[TextIO] = csv_text(self.path, self.encoding, streamed=True)
-        if isinstance(content, bytes):
-            lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="\n")
-        with lines as file:
-            records = [not fields for _, fields in _split(self.path, file, self.separator)]
-        return pl.Series(records[records.index(False) + 1 :], dtype=pl.Boolean)
+    def line_of(self, row: int) -> int:
+        """Return the line of a row of the file, both counted from its first."""
+        with csv_lines(self.path, self.encoding) as lines:
+            rest = islice(lines, self.first_line - 1, None)
+            numbers = (line for line, fields in self._records(rest, self.first_line) if fields)
+            return next(islice(numbers, row, None), self.first_line + row)
 
-    def check_cells(self, content: Path | bytes) -> None:
-        """Raise InputError for masses of blank or short lines, which polars would fill with cells."""
-        size = self.path.stat().st_size if isinstance(content, Path) else len(content)
-        most = max(_FEW_CELLS, 4 * size) // len(self.names)
-        if size <= most or _count_lines(content) <= most:
-            return
-        self._check_widths()
-        rows = sum(1 for _ in csv_rows(self.path, self.separator, self.encoding))
-        if rows > most:
-            raise InputError(f"{self.path}: most of its {rows} lines are blank; remove them")
+    def _records(self, lines: Iterable[bytes], line: int) -> Iterator[tuple[int, list[str]]]:
+        # polars takes a carriage return inside a line as part of a value
+        text = (part.decode(errors="replace").replace("\r", "") for part in lines)
+        return _records(self.path, text, self.separator, line)
 
-    def _check_widths(self) -> None:
-        if self.has_widths:
-            return
-        width = len(self.names)
-        for line, fields in csv_rows(self.path, self.separator, self.encoding):
+    def _lines(self, text: bytes, line: int) -> list[int]:
+        """Return the lines of the rows, 0 for a blank line; raise InputError for a row of another width."""
+        width, numbers = len(self.names), []
+        for number, fields in self._records(islice(io.BytesIO(text), 1, None), line):
             if fields and len(fields) != width:
-                plural = "s" * (len(fields) != 1)
+                has = f"the row has {len(fields)} field{'s' * (len(fields) != 1)}, the header {width}"
                 advice = "fix the line (a value that contains the separator needs quotes)"
                 if width == 1:
                     advice = "take out the lines above the one with the names of the columns"
-                has = f"the row has {len(fields)} field{plural}, the header {width}"
-                raise InputError(f"{self.path} line {line}: {has}; {advice}")
-        self.has_widths = True
+                raise InputError(f"{self.path} line {number}: {has}; {advice}")
+            numbers.append(number if fields else 0)
+        return numbers
 
-    def _fault(self, error: Exception) -> InputError:
-        """Create the error for a file that polars cannot parse, with the line of the fault."""
-        self._check_widths()
-        # readers treat unmatched quotes differently
-        with csv_text(self.path, self.encoding, streamed=True) as file:
-            first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
-        reason = first_line(error)
-        if first is not None:
-            reason = f"its quotes do not match from line {first} on; correct them"
-        return InputError(f"cannot read {self.path} as CSV: {reason}")
+    def _long_values(self, frame: pl.DataFrame, text: bytes, line: int) -> list[str]:
+        """Return a note about values of several lines, which may be rows between two stray quotes."""
+        is_long = frame.select(pl.all().str.contains("\n", literal=True).fill_null(False))
+        count = sum(is_long.sum().row(0))
+        if not count:
+            return []
+        name = next(column.name for column in is_long.iter_columns() if column.any())
+        row = int(is_long[name].arg_max() or 0)
+        lines, number = frame[name][row].count("\n") + 1, self._lines(text, line)[row]
+        return [
+            f"{self.path} line {number}, column {name!r}: the value has {lines} lines (values with line ends: "
+            f"{count:,}); if these are rows, correct the quotes"
+        ]
 
-    def _with_names(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Rename the columns as in the header; raise InputError if polars splits that line differently."""
-        found, names = frame.columns, self.names
-        # the fast reader leaves doubled quotes inside a name
-        if len(found) == len(names) and all(
-            name in (other, other.replace('""', '"')) for name, other in zip(names, found, strict=True)
-        ):
-            return frame.rename(dict(zip(found, names, strict=True)))
-        if any(name.endswith("\r") for name in found):
+    def _fault(self, text: bytes, line: int, error: Exception) -> InputError:
+        """Make the error for rows that polars cannot parse, with the line of the fault."""
+        try:
+            text.decode()
+        except UnicodeDecodeError as fault:
+            return not_utf8(self.path, line + text.count(b"\n", 0, fault.start) - 1)
+        self._lines(text, line)
+        return InputError(f"cannot read {self.path} as CSV: {first_line(error)}")
+
+
+def _separator_notes(path: Path, number: int, names: list[str], mark: str, second: str) -> list[str]:
+    """Return a note on a separator that the name of the file does not suggest; the ``second`` line may tell another."""
+    for other in "| " if len(names) == 1 else "":
+        if len(second.split(other)) == len(names[0].split(other)) > 1:
             raise InputError(
-                f"{self.path} line 1 ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
+                f"{path} line {number} has {other!r} between words, but no comma, semicolon or tab: name the separator "
+                "(a comma if there is one column only) with `separator=`"
             )
-        raise InputError(
-            f"{self.path} line 1: the quotes of the column names do not match, or something stands between a quote and "
-            "the separator; correct them"
-        )
+    if len(names) == 1 or mark == ("\t" if ".tsv" in path.name.lower() else ","):
+        return []
+    return [f"{path}: the columns are separated by {mark!r} (`separator=` names another)"]
+
+
+def _decoded(path: Path, lines: Iterable[bytes], taken: list[bytes]) -> Iterator[str]:
+    """Decode the first lines of a file one by one, and keep those that were ``taken``."""
+    for line in lines:
+        taken.append(line if taken else line.removeprefix(codecs.BOM_UTF8))
+        if not is_utf8(line):
+            raise not_utf8(path, len(taken))
+        yield taken[-1].decode()
 
 
 @contextmanager
-def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False) -> Iterator[TextIO]:
-    """Open a CSV file as text; invalid bytes raise an error that names the line."""
-    if encoding is not None:
-        yield io.TextIOWrapper(io.BytesIO(_as_utf8(path, encoding)), encoding="utf-8", newline="\n")
-        return
-    try:
-        with (
-            reading(path),
-            opened(path, streamed=streamed) as file,
-            io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as text,
-        ):
-            yield text
-    except UnicodeDecodeError:  # the exception does not tell the line
-        lines = numbered_lines(path, whole=False)
-        raise not_utf8(path, next((number for number, line in lines if not is_utf8(line)), 1)) from None
+def csv_lines(path: Path, encoding: str | None = None, *, streamed: bool = True) -> Iterator[Any]:
+    """Open a CSV file as lines of UTF-8; a gzip file that is not ``streamed`` has a limit of its whole size."""
+    with reading(path), opened(path, streamed=streamed, checked=encoding is None) as file:
+        yield file if encoding is None else io.BytesIO(_as_utf8(path, file.read(), encoding))
 
 
-def _as_utf8(path: Path, encoding: str) -> bytes:
-    """Read a whole file in another encoding and convert it to UTF-8."""
-    with reading(path):
-        content = unpacked(path, checked=False)
+def _as_utf8(path: Path, content: bytes, encoding: str) -> bytes:
+    """Convert a whole file in another encoding."""
     try:
         text = content.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeError as error:  # some codecs do not report the position
@@ -497,30 +481,19 @@ def _as_utf8(path: Path, encoding: str) -> bytes:
     return text
 
 
-def csv_rows(path: Path, separator: str, encoding: str | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over line numbers and fields of all rows, the header first."""
-    with csv_text(path, encoding, streamed=True) as file:
-        yield from _split(path, file, separator)
-
-
-def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into fields; a line that cannot be split raises an error that names it."""
-    reader, line = csv.reader(lines, delimiter=separator), 1
+def _records(path: Path, lines: Iterable[str], separator: str, line: int) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the fields of records and the lines where they begin; one that cannot be split raises an error."""
+    reader, number = csv.reader(lines, delimiter=separator, strict=True), line
     earlier = csv.field_size_limit(_LONGEST_FIELD)
     try:
         for fields in reader:
-            yield line, fields
-            line = reader.line_num + 1
+            yield number, fields
+            number = line + reader.line_num
     except csv.Error as error:
-        reason = str(error).partition(" - ")[0]
-        raise InputError(f"{path} line {line}: {reason}; correct the line") from None
+        reason = str(error).partition(" - ")[0].replace("unexpected end of data", "no quote closes the field")
+        raise InputError(f"{path} line {number}: {reason}; correct the line") from None
     finally:
         csv.field_size_limit(earlier)
-
-
-def _count_lines(content: Path | bytes) -> int:
-    with content.open("rb") if isinstance(content, Path) else io.BytesIO(content) as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
 
 
 _READERS = {
