@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.cli.app import _reader_has_left, _stopping_cleanly, app
 from apexrank.errors import InputError
-from apexrank.io import tables
+from apexrank.io import read, read_table, write, write_table
 from tests.cli.warm import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
 
 SRC = Path(__file__).parents[2] / "src" / "apexrank"
@@ -144,12 +144,12 @@ class TestFullDisk:
 
     @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
     def test_what_polars_says(self, tmp_path, monkeypatch, suffix):
-        write = tables._WRITERS[suffix]
-        monkeypatch.setitem(tables._WRITERS, suffix, lambda frame, _: write(frame, Path("/dev/full")))
+        writer = write._WRITERS[suffix]
+        monkeypatch.setitem(write._WRITERS, suffix, lambda frame, _: writer(frame, Path("/dev/full")))
         path = tmp_path / f"a{suffix}"
         path.write_bytes(OLD)
         with pytest.raises(InputError) as error:
-            tables.write_table(pl.DataFrame({"a": range(100_000)}), path)
+            write_table(pl.DataFrame({"a": range(100_000)}), path)
         advice = "no space left on device: free some space or choose another folder"
         assert str(error.value) == f"cannot write '{path}': {advice}"
         assert (path.read_bytes(), list(tmp_path.iterdir())) == (OLD, [path])
@@ -404,7 +404,7 @@ class TestSignals:
 
     @pytest.mark.parametrize(("number", "code", "words"), SIGNALS, ids=lambda value: str(value))
     @pytest.mark.parametrize(
-        "where", ["apexrank/io/tables.py", "apexrank/solvers/", "apexrank/io/modelfile.py"]
+        "where", ["apexrank/io/read.py", "apexrank/solvers/", "apexrank/io/modelfile.py"]
     )
     def test_during_fit(self, cli, folder, where, number, code, words):
         (folder / "fit.apex").write_bytes(OLD)
@@ -492,12 +492,14 @@ class TestInputs:
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     def test_a_table_that_changes_while_it_is_read(self, folder, tmp_path, monkeypatch, suffix, change):
         """Changed after its inspection and before its rows are read: a value, or a one-line error."""
-        path, reader = tmp_path / f"a.{suffix}", getattr(pl, f"read_{suffix}")
+        path = tmp_path / f"a.{suffix}"
+        module, name = (read, "opened") if suffix == "csv" else (pl, "read_parquet")
+        reader = getattr(module, name)
         frame = pl.read_csv(folder / "train.csv")
         getattr(frame, f"write_{suffix}")(path)
         whole = path.read_bytes()
 
-        def read(*args, **options):
+        def late(*args, **options):
             if change == "removed":
                 path.unlink()
             else:
@@ -505,9 +507,9 @@ class TestInputs:
                 path.write_bytes(new[change])
             return reader(*args, **options)
 
-        monkeypatch.setattr(pl, f"read_{suffix}", read)
+        monkeypatch.setattr(module, name, late)
         try:
-            rows, message = len(tables.read_table(path)), f"{path}"
+            rows, message = len(read_table(path)), f"{path}"
         except InputError as error:
             rows, message = 1, str(error)
         assert 0 < rows < len(frame)
@@ -524,7 +526,7 @@ class TestInputs:
 # Places that may write without atomic.py, and the reasons.
 DIRECT = {
     "atomic.py": "the one place",
-    "io/tables.py": "polars, into the temporary file of atomic.py",
+    "io/write.py": "polars, into the temporary file of atomic.py",
     "cli/output.py": "matplotlib, into memory",
     "graph/shards.py": "into the temporary folder of atomic.py",
     "graph/pack.py": "scratch files in the temporary folder of atomic.py",

@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -23,16 +24,20 @@ from apexrank.io.prepare import (
     row_notes,
     table_facts,
 )
+from apexrank.io.read import Csv, as_table
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
-from apexrank.io.tables import as_table
+
+
+def read_with(separator, frame):
+    return Table(frame, layout=separator and Csv(Path("t.csv"), frame.columns, separator, 2))
 
 
 def chosen(separator=None, recipe=None, **columns):
     """Columns of a table with these texts, a number and a target."""
     n = len(next(iter(columns.values())))
     frame = pl.DataFrame({**columns, "y": np.arange(n) % 2})
-    prepared = prepare(Table(frame, separator=separator), recipe or Recipe("y"))
+    prepared = prepare(read_with(separator, frame), recipe or Recipe("y"))
     return prepared.columns[0] if len(columns) == 1 else prepared
 
 
@@ -597,7 +602,7 @@ def test_any_table_is_encoded_or_refused_in_one_line(first, second, separator, w
     # without a file there are no line numbers
     table = Table(frame)
     try:
-        prepared = prepare(Table(frame, separator=separator), Recipe("y"), sample_weight)
+        prepared = prepare(read_with(separator, frame), Recipe("y"), sample_weight)
         encoder, X = Encoder.fit_transform(table, prepared.columns, sample_weight=sample_weight)
     except InputError as error:
         message = str(error)

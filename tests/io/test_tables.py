@@ -105,14 +105,11 @@ class TestReading:
                 assert re.search(r"line \d+, column 'c\d'", note)
         assert swallowed > 20
 
-    @pytest.mark.xfail(
-        strict=True, reason="only the first rows of a CSV file read in blocks are told; the house, slice b"
-    )
     def test_rows_between_stray_quotes_are_told_in_blocks(self, tmp_path):
-        rows = [f"{x},{x % 7 > 3}\n" for x in range(400)]
-        rows[300] = '"300,False\n'
-        rows[310] = '310",False\n'
-        path = written(tmp_path, "x,y\n" + "".join(rows))
+        rows = [f"{'abc'[x % 3]},{x},{x % 7 > 3}\n" for x in range(400)]
+        rows[300] = '"a,300,False\n'
+        rows[310] = 'b",310,False\n'
+        path = written(tmp_path, "kind,x,y\n" + "".join(rows))
         judged = fit_table_blocks(path, Recipe("y"), PNormPush(alpha=0.1), rows=100)[1]
         assert any("line 302" in note for note in judged.notes)
 
@@ -138,7 +135,8 @@ class TestReading:
             ("a,b,a\n1,2,3\n", "two columns are named 'a'"),
             (",a\n1,2\n", "column 1 has no name"),
             ("a,b\n1,é\n".encode("latin1"), "UTF-8"),
-            ('a,b\n1,"x\n', "cannot read"),
+            ('a,b\n1,"x\n', "line 2"),
+            ('a,b\n1,2\n3,"x"y\n5,"\n', "line 3"),
         ],
     )
     def test_bad_csv(self, tmp_path, text, message):

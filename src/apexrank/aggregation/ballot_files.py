@@ -24,7 +24,7 @@ from apexrank.datasets.preflib import is_preflib as is_preflib
 from apexrank.datasets.preflib import read_preflib
 from apexrank.errors import InputError
 from apexrank.io import columns
-from apexrank.io.tables import Table
+from apexrank.io.read import Table
 
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
 _VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"

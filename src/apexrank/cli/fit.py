@@ -159,7 +159,7 @@ def fit(
     json: opt.Json = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
-    from apexrank.io.tables import LETOR_ROLES, files_of, is_letor
+    from apexrank.io.read import LETOR_ROLES, files_of, is_letor
 
     out.check_file(output, train, *files_of(train))
     out.check_inputs(train)
@@ -324,8 +324,8 @@ def _fit_by_engine(
     train: Path, recipe: io.Recipe, estimator: Any, options: EngineOptions
 ) -> tuple[io.TableRanker, Judged]:
     """Fit on a file or folder in passes; unsupported options raise InputError before anything is read."""
+    from apexrank.io.read import PARQUET, files_of
     from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
-    from apexrank.io.tables import PARQUET, files_of
     from apexrank.rankers.base import LinearFit
 
     on_dask = options.engine == "dask"

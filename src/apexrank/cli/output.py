@@ -237,7 +237,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
 def print_frame(frame: pl.DataFrame) -> None:
     """Print the first rows on a terminal, all rows as CSV elsewhere."""
     if not is_terminal():
-        from apexrank.io.tables import check_flat
+        from apexrank.io.write import check_flat
 
         check_flat(frame)
         typer.echo(_for_spreadsheets(frame).write_csv(), nl=False)
@@ -256,14 +256,15 @@ def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
     """Write a frame to a CSV or Parquet file, if one was requested."""
     if output is None:
         return
-    from apexrank.io.tables import PARQUET, write_table
+    from apexrank.io.read import PARQUET
+    from apexrank.io.write import write_table
 
     is_csv = not output.name.lower().endswith(PARQUET)
     write_table(_for_spreadsheets(frame) if is_csv else frame, output)
 
 
 def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
-    from apexrank.io.tables import without_formulas
+    from apexrank.io.write import without_formulas
 
     return without_formulas(frame) if SPREADSHEET_SAFE.get() else frame
 
@@ -393,7 +394,7 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
 def check_table(path: Path | None, *inputs: Path | None) -> None:
     """Check a CSV or Parquet file to write; see `check_file`."""
     if path is not None:
-        from apexrank.io.tables import check_suffix
+        from apexrank.io.write import check_suffix
 
         check_suffix(path)
         check_file(path, *inputs)

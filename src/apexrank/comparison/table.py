@@ -25,8 +25,8 @@ from apexrank.io.columns import (
 )
 from apexrank.io.encode import Category, Cells, Encoder, check_encoding, parse_columns, take_rows
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_groups, row_notes
+from apexrank.io.read import Table, as_table
 from apexrank.io.table_ranker import Recipe, TableRanker, fit_table
-from apexrank.io.tables import Table, as_table
 
 _MANY_REPEATED = 0.5  # share of repeated rows above which repetition is considered normal for the table,
 _AGREE = 0.98  # unless they nearly always repeat the target as well

@@ -27,8 +27,8 @@ from sklearn.preprocessing import (
 
 from apexrank.errors import InputError
 from apexrank.io.encode import Category
+from apexrank.io.read import Table
 from apexrank.io.table_ranker import TableRanker
-from apexrank.io.tables import Table
 from apexrank.validation import is_missing
 
 _REASONS = {

@@ -325,8 +325,8 @@ def _table_of_frame(
 
 
 def _tables_of_parquet(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
+    from apexrank.io.read import read_table
     from apexrank.io.stream import parquet_files  # loads polars
-    from apexrank.io.tables import read_table
 
     if isinstance(file, Stream) or not str(file).lower().endswith((".parquet", ".pq")):
         raise InputError(f"{file} is a Parquet file: save it under a name that ends in .parquet")

@@ -164,7 +164,7 @@ def layers_of_table(
     if format is not None:
         raise InputError(f"`label={label!r}` names a column of a table: leave out `format=`")
     if isinstance(table, str | Path):
-        from apexrank.io.tables import read_table  # loads polars
+        from apexrank.io.read import read_table  # loads polars
 
         what, read = str(table), read_table(Path(table))
         table, where = _typed(read), read.where

@@ -15,7 +15,7 @@ from apexrank.graph.base import best_vertices
 from apexrank.graph.files import fields_of
 from apexrank.graph.graph import Graph
 from apexrank.io.columns import numbers
-from apexrank.io.tables import read_table
+from apexrank.io.read import read_table
 from apexrank.textfile import read_text
 
 

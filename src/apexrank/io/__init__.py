@@ -1,6 +1,6 @@
 """Tables and model files: the building blocks of the command line, for use from Python.
 
-A table (:mod:`.tables`) becomes labels (:mod:`.columns`) and a feature matrix (:mod:`.encode`); a
+A table (:mod:`.read`, :mod:`.write`) becomes labels (:mod:`.columns`) and a feature matrix (:mod:`.encode`); a
 :class:`~apexrank.io.table_ranker.TableRanker` fits an estimator on them and is saved to a model file
 (:mod:`.modelfile`), which contains only data and never runs code. :mod:`.judging` evaluates it on labelled rows.
 Tables larger than memory are read in parts (:mod:`.stream`, :mod:`.stream_fit`). TREC runs and qrels (:mod:`.trec`)
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from apexrank.io.modelfile import ModelFileError as ModelFileError
     from apexrank.io.modelfile import load_model as load_model
     from apexrank.io.modelfile import save_model as save_model
+    from apexrank.io.read import Table as Table
+    from apexrank.io.read import read_table as read_table
     from apexrank.io.table_ranker import Recipe as Recipe
     from apexrank.io.table_ranker import TableRanker as TableRanker
     from apexrank.io.table_ranker import rank_table as rank_table
-    from apexrank.io.tables import Table as Table
-    from apexrank.io.tables import read_table as read_table
-    from apexrank.io.tables import write_table as write_table
     from apexrank.io.trec import judged as judged
     from apexrank.io.trec import read_qrels as read_qrels
     from apexrank.io.trec import read_run as read_run
     from apexrank.io.trec import write_qrels as write_qrels
     from apexrank.io.trec import write_run as write_run
+    from apexrank.io.write import write_table as write_table
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -16,8 +16,8 @@ from apexrank.kernels.pav import pav
 from apexrank.progress import steps
 
 if TYPE_CHECKING:
+    from apexrank.io.read import Table
     from apexrank.io.table_ranker import Recipe, TableRanker
-    from apexrank.io.tables import Table
 
 
 class Calibration(NamedTuple):

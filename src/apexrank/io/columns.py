@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError, first_of
-from apexrank.io.tables import Table
+from apexrank.io.read import Table
 
 TEXT = (pl.String, pl.Categorical, pl.Enum)
 _MISSING_WORDS = ["", "na", "n/a", "nan", "null", "none"]

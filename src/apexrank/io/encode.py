@@ -18,7 +18,7 @@ import polars as pl
 from apexrank.errors import InputError, quoted
 from apexrank.io.columns import dates, numbers, refuse_row, texts
 from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
-from apexrank.io.tables import Table
+from apexrank.io.read import Table
 from apexrank.validation import check_choice
 
 MAX_LEVELS = 1000  # maximum number of levels of a category

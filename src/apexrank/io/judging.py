@@ -20,7 +20,7 @@ from apexrank.io.columns import (
     refuse_row,
     row_weights,
 )
-from apexrank.io.tables import Table
+from apexrank.io.read import Table
 from apexrank.metrics._rows import Ties
 from apexrank.metrics.evaluation import find_measure
 

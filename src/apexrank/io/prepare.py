@@ -19,7 +19,7 @@ import polars as pl
 from apexrank.errors import InputError, first_of, quoted
 from apexrank.io.columns import MARKS, TEXT, given_words, texts, utc_offsets, written_dates, written_numbers
 from apexrank.io.encode import Category, Column, Date, Encoder, Number, is_rare
-from apexrank.io.tables import Table
+from apexrank.io.read import Table
 
 if TYPE_CHECKING:
     from apexrank.io.table_ranker import Recipe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -23,16 +23,15 @@ from apexrank.io.columns import (
     texts,
     word_balance,
 )
-from apexrank.io.tables import (
+from apexrank.io.read import (
     PARQUET,
-    CsvFile,
+    Csv,
     Table,
     check_no_fold,
-    csv_text,
+    csv_lines,
     files_of,
     is_letor,
     letor_table,
-    long_value_notes,
     reading_parquet,
 )
 from apexrank.problem.blocks import Block, Blocks, block_rows, joined_columns
@@ -368,16 +367,15 @@ def _letor_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
 
 
 def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
-    """Iterate over the rows of a CSV file; a record ends with a line at which all quotes are closed."""
-    file = CsvFile.open(path, "index")
-    roles = {"id": file.names[0]} if file.has_index else {}
-    first = 0
-    for text in _csv_texts(path, rows):
-        frame = file.frame(text)
-        if frame.height:
-            table = Table(frame, str(path), file.separator, roles, first=first)
-            yield replace(table, guesses=[*file.guesses, *long_value_notes(table, text)])
-        first += frame.height
+    """Iterate over the rows of a CSV file."""
+    with csv_lines(path) as lines:
+        layout, some = Csv.of_lines(path, lines, index="index")
+        first = 0
+        for line, piece in _csv_pieces(path, chain(some, lines), layout.first_line, rows):
+            table = layout.table(piece, line, first)
+            if len(table):
+                yield table
+            first += len(table)
 
 
 def _of_whole_groups(tables: Iterator[Table], groups: str) -> Iterator[Table]:
@@ -396,26 +394,26 @@ def _of_whole_groups(tables: Iterator[Table], groups: str) -> Iterator[Table]:
         yield rest
 
 
-def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
-    with csv_text(path, streamed=True) as file:
-        header, some, n, size, open_quotes = "", [], 0, 0, 0
-        for number, line in enumerate(file, start=1):
-            if not header:
-                header = line if line.strip() else ""
-                continue
-            some.append(line)
-            open_quotes = (open_quotes + line.count('"')) % 2
-            n += not open_quotes
-            size += len(line)
-            if (n >= rows or size > _MOST_TEXT) and not open_quotes:
-                yield (header + "".join(some)).encode()
-                some, n, size = [], 0, 0
-            elif size > 2 * _MOST_TEXT:
-                raise InputError(
-                    f"{path} line {number}: no quote closes the field that ends here; correct the quotes"
-                )
-        if some:
-            yield (header + "".join(some)).encode()
+def _csv_pieces(
+    path: Path, lines: Iterable[bytes], start: int, rows: int
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Iterate over numbers of first lines and lines of some rows; a row ends where all quotes are closed."""
+    some: list[bytes] = []
+    n = size = open_quotes = 0
+    for number, line in enumerate(lines, start):
+        some.append(line)
+        open_quotes = (open_quotes + line.count(b'"')) % 2
+        n += not open_quotes
+        size += len(line)
+        if (n >= rows or size > _MOST_TEXT) and not open_quotes:
+            yield start, some
+            some, start, n, size = [], number + 1, 0, 0
+        elif size > 2 * _MOST_TEXT:
+            raise InputError(
+                f"{path} line {number}: no quote closes the field that ends here; correct the quotes"
+            )
+    if some:
+        yield start, some
 
 
 @dataclass(frozen=True)

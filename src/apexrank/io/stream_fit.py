@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,9 @@ from apexrank.io.columns import (
 from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
+from apexrank.io.read import Table, first_line
 from apexrank.io.stream import Span, TableBlocks, load_spans
 from apexrank.io.table_ranker import NO_GROUPS, Recipe, TableRanker
-from apexrank.io.tables import Table, first_line
 from apexrank.problem.blocks import Blocks, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
@@ -186,8 +186,8 @@ def fit_table_blocks(
         tables.note_later_columns(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
-    facts, counts, without, n = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
-    positive, notes = None, [*head.guesses]
+    facts, counts, without, n, guesses = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
+    positive, notes = None, [*guesses]
     if n >= MANY_ROWS and _gathers_scores(estimator, recipe):
         gigabytes = n * BYTES_A_ROW / 1e9
         notes.append(f"labels and scores of all {n:,} rows were kept in memory: about {gigabytes:.1f} GB")
@@ -223,8 +223,8 @@ def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
     return recipe.graded or recipe.groups is not None or not of_two_rows(estimator._objective, 1, 1).streams
 
 
-# facts of columns, counts of the target, number of rows without one, and number of all rows
-Look = tuple[dict[str, Facts], Counter[str], int, int]
+# facts of columns, counts of the target, number of rows without one, number of all rows, and guesses of the reader
+Look = tuple[dict[str, Facts], Counter[str], int, int, Sequence[str]]
 
 
 def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
@@ -236,11 +236,12 @@ def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
         counts.update(target_counts(labelled, recipe.target))
     weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
     facts = table_facts(labelled, names, weight) if needs_facts(recipe, table) else {}
-    return facts, counts, len(table) - len(labelled), len(table)
+    return facts, counts, len(table) - len(labelled), len(table), table.guesses
 
 
 def _merge_looks(a: Look, b: Look) -> Look:
-    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2], a[3] + b[3]
+    guesses = max(a[4], b[4], key=len)  # a piece has those of the file, and perhaps one about its values
+    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2], a[3] + b[3], guesses
 
 
 def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:

@@ -35,7 +35,7 @@ from apexrank.io.drift import Profile, binned, psi
 from apexrank.io.encode import SCALERS, Encoder, Number, check_encoding, parse_columns
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
-from apexrank.io.tables import Table, as_table
+from apexrank.io.read import Table, as_table
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.rankers.base import class_scores

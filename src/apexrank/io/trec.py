@@ -7,7 +7,6 @@ by blanks or tabs, in plain UTF-8 text or gzip.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +15,9 @@ import polars as pl
 
 from apexrank.atomic import write_lines
 from apexrank.errors import InputError
-from apexrank.textfile import read_bytes, single_blanks
+from apexrank.io.read import first_line
+from apexrank.textfile import read_bytes
 
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Characters at which some reader of these files splits, or which it drops, such as a byte order mark.
 _BREAKS_A_LINE = r"[\s\p{Cc}\x{FEFF}]"
 _UNFIT = "is empty or has white space in it, which the format cannot hold; rename it"
@@ -254,66 +253,50 @@ def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: 
 
 
 def _read(path: Path, layout: Layout) -> pl.DataFrame:
-    """Read all columns of a file; the slower line-by-line pass only locates an error."""
-    content = read_bytes(path)
-    lines = single_blanks(content)
-    if not lines:
-        raise InputError(f"{path} is empty: a {layout.kind} file has lines of {' '.join(layout.fields)!r}")
-    schema = {name: pl.Float64 if name == layout.value else pl.String for name in layout.fields}
-    try:
-        frame = pl.read_csv(lines, separator=" ", has_header=False, quote_char=None, schema=schema)
-        # The reader fills short lines with missing values silently.
-        faulty = bool(frame[layout.fields[-1]].null_count()) or not frame[layout.value].is_finite().all()
-        faulty = faulty or frame.n_unique(KEY) < frame.height
-        reason = "a line cannot be read"
-    except pl.exceptions.PolarsError as error:
-        faulty, reason = True, str(error).splitlines()[0]
-    if faulty:
-        _raise_first_fault(path, content, layout)
-        raise InputError(f"cannot read {path} as a {layout.kind} file: {reason}")
-    return frame
-
-
-def _raise_first_fault(path: Path, content: bytes, layout: Layout) -> None:
-    """Check the lines one by one and raise at the first bad one."""
-    seen: dict[tuple[bytes, bytes], int] = {}
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        fields = line.split()
-        if not fields:
-            continue
-        where = f"{path} line {number}"
-        _check_width(where, fields, layout, is_first=not seen)
-        value = fields[layout.fields.index(layout.value)]
-        if not _NUMBER.fullmatch(value) or math.isinf(float(value)):
-            raise InputError(f"{where}: {layout.value} {value.decode()!r} is not a finite number; correct it")
-        query, document = fields[0], fields[2]
-        earlier = seen.setdefault((query, document), number)
-        if earlier != number:
-            raise InputError(
-                f"{where}: query {query.decode()!r} has document {document.decode()!r} already in line {earlier}; "
-                "keep one of them"
-            )
-
-
-def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool) -> None:
-    width = len(layout.fields)
-    if len(fields) == width:
-        return
-    other = QRELS if layout is RUN else RUN
-    if is_first and len(fields) == len(other.fields):
-        raise InputError(
-            f"{where}: has {len(fields)} columns like a {other.kind} file, not {layout.kind}: exchange the two "
-            f"files, or read it with read_{other.kind}"
-        )
-    raise InputError(
-        f"{where}: the row has {len(fields)} field{'s' * (len(fields) != 1)}, a {layout.kind} file {width} "
-        f"({' '.join(layout.fields)}); fix the line"
+    """Read all columns of a file as text, and the numeric one as numbers; the first fault raises an error."""
+    # a zero byte separates nothing, because no text has one
+    lines = pl.read_csv(b"text\n" + read_bytes(path), separator="\0", quote_char=None, infer_schema=False)
+    lines = lines.with_row_index("line", 1).with_columns(
+        pl.col("text").str.extract_all(r"[^\t\v\f\r ]+").alias("fields")
     )
+    rows = lines.filter(pl.col("fields").list.len() > 0)
+    if not rows.height:
+        raise InputError(f"{path} is empty: a {layout.kind} file has lines of {' '.join(layout.fields)!r}")
+    _check_widths(path, rows, layout)
+    frame = rows.select(
+        "line", *(pl.col("fields").list.get(k).alias(name) for k, name in enumerate(layout.fields))
+    )
+    value = pl.col(layout.value).cast(pl.Float64, strict=False)
+    bad = frame.filter(~value.is_finite().fill_null(False))
+    for line, text in bad.select("line", layout.value).head(1).rows():
+        raise InputError(f"{path} line {line}: {layout.value} {text!r} is not a finite number; correct it")
+    again = frame.filter(~pl.struct(KEY).is_first_distinct())
+    for line, query, document in again.select("line", *KEY).head(1).rows():
+        earlier = frame.filter(query=query, document=document)["line"][0]
+        raise InputError(
+            f"{path} line {line}: query {query!r} has document {document!r} already in line {earlier}; keep one of them"
+        )
+    return frame.with_columns(value)
+
+
+def _check_widths(path: Path, rows: pl.DataFrame, layout: Layout) -> None:
+    width, other = len(layout.fields), QRELS if layout is RUN else RUN
+    widths = rows.select("line", pl.col("fields").list.len())
+    for line, n in widths.filter(pl.col("fields") != width).head(1).rows():
+        if line == widths["line"][0] and n == len(other.fields):
+            raise InputError(
+                f"{path} line {line}: has {n} columns like a {other.kind} file, not {layout.kind}: exchange the two "
+                f"files, or read it with read_{other.kind}"
+            )
+        raise InputError(
+            f"{path} line {line}: the row has {n} field{'s' * (n != 1)}, a {layout.kind} file {width} "
+            f"({' '.join(layout.fields)}); fix the line"
+        )
 
 
 def _checked_rows(data: Rows, layout: Layout) -> pl.DataFrame:
     """Query, document and number of each row, each document once per query."""
-    query, document, value = _columns(data, layout)
+    query, document, value = _columns(data, layout).iter_columns()
     for ids in (query, document):
         if not (ids.dtype in _IDS or ids.dtype.is_integer()):
             raise InputError(f"{layout.kind} column {ids.name!r} holds {ids.dtype} values: ids are text")
@@ -329,36 +312,25 @@ def _checked_rows(data: Rows, layout: Layout) -> pl.DataFrame:
     return frame
 
 
-def _columns(data: Rows, layout: Layout) -> list[pl.Series]:
+def _columns(data: Any, layout: Layout) -> pl.DataFrame:
     """The three columns, by name in a frame or mapping, or by position in a sequence."""
     names = [*KEY, layout.value]
-    if isinstance(data, list | tuple):
-        if len(data) != len(names):
-            raise InputError(f"the {layout.kind} needs three arrays ({', '.join(names)}), got {len(data)}")
-        data = dict(zip(names, data, strict=True))
-    columns = [_series(data, name, layout.kind) for name in names]
-    if len({len(column) for column in columns}) > 1:
-        sizes = ", ".join(f"{len(column)} of {column.name}" for column in columns)
-        raise InputError(f"the {layout.kind} needs columns of one length, got {sizes}")
-    return columns
-
-
-def _series(data: Any, name: str, kind: str) -> pl.Series:
     try:
-        values = data[name]
-    except (KeyError, IndexError, TypeError, pl.exceptions.ColumnNotFoundError):
-        raise InputError(f"the {kind} has no column {name!r}") from None
+        if isinstance(data, list | tuple):
+            data = dict(zip(names, data, strict=True))
+        return pl.DataFrame([_series(name, data[name]) for name in names])
+    except (KeyError, IndexError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"the {layout.kind} needs columns {', '.join(names)} of one length, each of one kind: {first_line(error)}"
+        ) from None
+
+
+def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, pl.Series):
         return values.alias(name)
-    try:
-        # Via a list, so that arrays of objects and pandas columns need no special treatment. Whole numbers and
-        # fractions may mix, but text and a pandas gap may not: the gap would become the id "NaN".
-        listed = values.tolist() if hasattr(values, "tolist") else list(values)
-        return pl.Series(name, listed, strict=name in KEY)
-    except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise InputError(
-            f"{kind} column {name!r} needs one value a row, all of one kind and encodable as UTF-8"
-        ) from None
+    # Via a list, so that arrays of objects and pandas columns need no special treatment. Whole numbers and fractions
+    # may mix, but text and a pandas gap may not: the gap would become the id "NaN".
+    return pl.Series(name, values.tolist() if hasattr(values, "tolist") else list(values), strict=name in KEY)
 
 
 def _refuse_row(bad: pl.Series, column: pl.Series, kind: str, message: str) -> None:

@@ -27,8 +27,8 @@ from apexrank.comparison.candidates import Additive, Candidate, LinearPush, Logi
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.io.encode import Encoder, parse_columns
 from apexrank.io.prepare import prepare
+from apexrank.io.read import Table
 from apexrank.io.table_ranker import Recipe
-from apexrank.io.tables import Table
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
 from apexrank.metrics.confidence import interval_of_mean
 from apexrank.plot.style import COLOURS, light
