@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 import apexrank
 from apexrank.cli.app import app
 from apexrank.io import load_model, read_table
+from apexrank.io.judging import ONE_LIST, TOP_OF_ONE_LIST
+from apexrank.metrics.evaluation import Measure
 
 HEADER = "case,amount,hour,city,fraud\n"
 GOOD = "1,5.0,1,Oslo,1\n2,1.0,2,Rome,0\n3,4.0,3,Oslo,1\n4,2.0,5,Rome,0\n5,3.0,2,Rome,0\n6,3.5,1,Oslo,0\n"
@@ -81,6 +83,17 @@ class TestFit:
         report = json.loads(run(f"{FIT} --json {options}").stdout)
         assert (report["estimator"], report["scale"]) == (estimator, scale)
         assert report["measures"]["auc"] > 0.7
+
+    @pytest.mark.parametrize(
+        ("command", "names"), [(FIT, TOP_OF_ONE_LIST), ("evaluate model.apex new.csv", ONE_LIST)]
+    )
+    def test_each_measure_is_computed_once(self, folder, monkeypatch, command, names):
+        run(FIT)
+        computed, values = [], Measure.values
+        monkeypatch.setattr(
+            Measure, "values", lambda measure, *rows: computed.append(measure.name) or values(measure, *rows)
+        )
+        assert list(json.loads(run(f"{command} --json").stdout)["measures"]) == computed == list(names)
 
     @pytest.mark.parametrize(
         ("options", "shown"),

@@ -19,7 +19,7 @@ from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
 from apexrank.io.columns import feature_columns, is_text, numbers, read_target, texts
 from apexrank.io.encode import Category, Encoder, Number
-from apexrank.io.judging import top_measures
+from apexrank.io.judging import Judged, default_measures
 from apexrank.io.prepare import prepare
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import Thresholds
@@ -496,9 +496,10 @@ class TestRanking:
             rank_table(fitted(payments, groups="query", drop=[]), payments, fpr=0.1)
 
     def test_measures_fit_the_length_of_the_list(self, payments):
-        y, scores = payments.frame["fraud"].to_numpy(), fitted(payments).score(payments)
-        assert "precision_at_100" in top_measures(y, scores)
-        grouped = top_measures(y, scores, payments.frame["query"].to_numpy())
+        judged = Judged(payments.frame["fraud"].to_numpy(), fitted(payments).score(payments), None)
+        assert "precision_at_100" in default_measures(judged)
+        assert "precision_at_100" not in default_measures(judged._replace(weight=np.full(200, 0.25)))
+        grouped = default_measures(judged._replace(groups=payments.frame["query"].to_numpy()))
         assert "precision_at_10" in grouped
         assert "precision_at_50" not in grouped
 

@@ -14,7 +14,7 @@ from apexrank.cli.app import app
 from apexrank.export import round_scorecard
 from apexrank.io import Recipe, Table
 from apexrank.io.encode import Category, Encoder, Number
-from apexrank.io.judging import default_measures, judge_table, top_measures
+from apexrank.io.judging import Judged, default_measures, judge_table, measure
 from apexrank.io.table_ranker import Thresholds, fit_table
 from apexrank.metrics.evaluation import FAMILIES
 
@@ -104,11 +104,12 @@ def test_all_measures(seed, grouped):
 
 def test_measures_of_fractions_leave_out_those_of_ranks():
     y, scores, weight = np.array([1, 0, 1, 0]), np.arange(4.0), np.array([0.5, 1.5, 4.0, 6.0])
-    names = default_measures(y, None, weight)
+    judged = Judged(y, scores, None, weight=weight)
+    names = default_measures(judged)
     assert "auc" in names
     assert "push_dcg" not in names
-    assert set(top_measures(y, scores, None, weight)) == set(names)
-    assert "ndcg" not in top_measures(y, scores, np.zeros(4), weight)
+    assert list(measure(judged)[0]) == names
+    assert list(measure(judged._replace(groups=np.zeros(4)), brief=True)[0]) == ["precision_at_5", "auc"]
 
 
 class TestCommands:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from apexrank.cli.fit import MODELS, build_estimator
 from apexrank.io import Recipe, Table, rank_table
-from apexrank.io.judging import top_measures
+from apexrank.io.judging import measure
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
 from tests.metamorphic.engine import FOLDER, SEEDS, Found, Relation, Subject, apexrank, named, renamed
@@ -334,7 +334,7 @@ def _in_python(case: Rows, fit: Fit) -> tuple[dict[str, Any], list[dict[str, Any
         path = _as_parquet(case.train, FOLDER / "blocks")
         ranker, judged = fit_table_blocks(path, recipe, estimator, **on)
     report: dict[str, Any] = ranker.training | {"features": len(ranker.encoder.features)}
-    report["measures"] = top_measures(judged.y, judged.scores, judged.groups, judged.weight)
+    report["measures"] = measure(judged, brief=True)[0]
     report["params"] = {"alpha": getattr(estimator, "alpha", None)}
     if ranker.is_linear:
         report["coefficients"] = dict(zip(ranker.encoder.features, ranker.coef, strict=True))

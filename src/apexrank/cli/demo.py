@@ -48,7 +48,8 @@ def demo(
 ) -> None:
     """Show the effect of the push on synthetic card payments."""
     from apexrank import PNormPush
-    from apexrank.io.judging import judge_table, top_measures
+    from apexrank.io.judging import judge_table
+    from apexrank.metrics import evaluate
 
     names = ("train.csv", "new.csv", "precision.png", "report.html")
     files = [out / name for name in names]
@@ -58,10 +59,7 @@ def demo(
         recipe = io.Recipe(target="fraud", id="case")
         rankers = {p: io.TableRanker.fit(train, recipe, PNormPush(p=float(p))) for p in POWERS}
     judged = {p: judge_table(ranker, new) for p, ranker in rankers.items()}
-    rows = {}
-    for p, found in judged.items():
-        measures = top_measures(found.y, found.scores)
-        rows[p] = {key: measures[key] for key in _SHOWN}
+    rows = {p: evaluate(found.y, found.scores, _SHOWN) for p, found in judged.items()}
     for table, path in zip((train, new), files[:2], strict=True):
         io.write_table(table.frame, path)
     for path, make in zip(files[2:], (_picture, _report), strict=True):

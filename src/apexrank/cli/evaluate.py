@@ -15,6 +15,8 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from apexrank.io.judging import Judged
 
 _scored = opt.panel("Lists ranked elsewhere")
@@ -152,7 +154,7 @@ def evaluate(
     opt.refuse(output is not None and not each, of_table)
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     out.check_inputs(inputs.source, inputs.test, inputs.qrels)
-    from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures, label
+    from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures
     from apexrank.metrics.confidence import check_level
     from apexrank.metrics.evaluation import find_measure
 
@@ -170,7 +172,7 @@ def evaluate(
     no_grade = inputs.relevant is not None and not judged.graded
     opt.refuse(no_grade, "--relevant is a grade, but the target is a class: leave it out")
     relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
-    positives = judged.y if not judged.graded else judged.y >= relevant
+    positives = judged.y >= relevant if judged.graded else judged.y > 0
     reading.note(*judged.notes)
     about: dict[str, Any] = {
         "groups": judged.groups,
@@ -178,18 +180,18 @@ def evaluate(
         "relevant": relevant,
         "ties": options.ties or judged.ties,
     }
-    precise = bool(chosen) and all(label(name).startswith("average precision") for name in chosen)
+    precise = bool(chosen) and all(
+        find_measure(name).label.startswith("average precision") for name in chosen
+    )
     alone = "--ties threshold applies to average precision only: add --measures map"
     opt.refuse(options.ties == "threshold" and not precise, alone)
 
     if each:
-        names = chosen or default_measures(judged.y, judged.groups, judged.weight)
+        names = chosen or default_measures(judged)
         table = metrics.per_group(judged.y, judged.scores, names, **about)
         out.write_frame(table, output)
     else:
-        names, left_out = (chosen, []) if chosen else _defined(judged, about)
-        report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
-        report |= {"left_out": left_out} if left_out else {}
+        report = _report(judged, positives, chosen, about | {"empty": options.empty}, options.confidence)
         if options.drift:
             from apexrank.io.drift import RULE
 
@@ -224,29 +226,15 @@ def _drift_notes(judged: Judged) -> list[str]:
     return [much] if found > MUCH else []
 
 
-def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the default measures that are defined on these rows, and those that the weights rule out."""
-    from apexrank.io.judging import default_measures, defined_measures, measurable, undefined_notes
-
-    kept = defined_measures(judged, **options)
-    if not kept:
-        raise InputError("no measure is defined: there are no positive rows")
-    out.note(*undefined_notes(judged, kept))
-    unweighted = default_measures(judged.y, judged.groups)
-    return kept, [name for name in unweighted if not measurable([name], judged.weight)]
-
-
-def _means(
-    judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
+def _report(
+    judged: Judged, positives: np.ndarray, names: list[str], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
     """Return the size of the lists, the mean of each measure, and intervals if requested."""
-    from apexrank.metrics import evaluate as evaluate_measures
+    from apexrank.io.judging import default_measures, measurable, measure
 
-    given = {"groups": judged.groups, "relevant": about["relevant"]}
-    counts = metrics.per_group(judged.y, judged.scores, "mrr", **given)
     report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),
-        "positives": int(counts["relevant"].sum()),
+        "positives": int(positives.sum()),
     }
     report |= {} if judged.positive is None else {"positive": judged.positive}
     if judged.weight is not None:
@@ -254,9 +242,21 @@ def _means(
     if judged.graded:
         report["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
-        report |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
-    report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
+        groups, with_positives = set(judged.groups.tolist()), set(judged.groups[positives].tolist())
+        report |= {"groups": len(groups), "empty_groups": len(groups - with_positives)}
+    if names:
+        report["measures"] = metrics.evaluate(judged.y, judged.scores, names, **about)
+    else:
+        of_lists = {name: about[name] for name in ("relevant", "ties", "empty")}
+        report["measures"], notes = measure(judged, **of_lists)
+        if not report["measures"]:
+            raise InputError("no measure is defined: there are no positive rows")
+        out.note(*notes)
+        unweighted = default_measures(judged._replace(weight=None))
+        if left_out := [name for name in unweighted if not measurable([name], judged.weight)]:
+            report["left_out"] = left_out
     if confidence is not None:
+        names = names or list(report["measures"])
         with out.working("drawing bootstrap samples"):
             found: Any = metrics.bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
@@ -265,7 +265,7 @@ def _means(
 
 
 def _print(report: dict[str, Any], source: Path, empty: str) -> None:
-    from apexrank.io.judging import label
+    from apexrank.metrics.evaluation import find_measure
 
     title = f"{source}: {out.plural(report['rows'], 'row')}, {report['positives']} positive"
     title += f" ({report['positive']})" if "positive" in report else ""
@@ -278,11 +278,11 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
         what["skip"] = "left out; --empty zero counts them as 0"
         title += f", {without} of them without a positive row ({what.get(empty, empty)})"
     if "left_out" in report:
-        left_out = ", ".join(map(label, report["left_out"]))
+        left_out = ", ".join(find_measure(name).label for name in report["left_out"])
         title += f"\nleft out, as they go by ranks and need weights that are whole numbers: {left_out}"
     values, intervals = report["measures"], report.get("intervals", {})
     headers = ["measure", "value", "low", "high"] if intervals else ["measure", "value"]
-    rows = [[label(name), value, *intervals.get(name, ())] for name, value in values.items()]
+    rows = [[find_measure(name).label, value, *intervals.get(name, ())] for name, value in values.items()]
     out.print_table(headers, rows, title)
     if intervals:
         drawn = "groups" if "groups" in report else "rows"

@@ -23,8 +23,6 @@ _model = opt.panel("Model")
 _COEFFICIENTS_SHOWN = 8
 # Kinds of drivers: the heading of their names, and the format of their values.
 _DRIVERS = {"coefficients": ("feature", "+.3g"), "effects": ("column", ".3g"), "splits": ("feature", "d")}
-_SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
-_SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
 
 class Model(NamedTuple):
@@ -165,7 +163,7 @@ def fit(
     out.check_inputs(train)
     from apexrank.io.calibration import check_one_list
     from apexrank.io.columns import numbers
-    from apexrank.io.judging import undefined_notes
+    from apexrank.io.judging import measure
     from apexrank.io.table_ranker import fit_table
 
     given = opt.given_options(options)
@@ -207,15 +205,16 @@ def fit(
     if calibrated and table is not None:
         with out.working("fitting folds for probabilities"):
             ranker.calibration = io.calibrate(ranker, table, recipe, group_split=apart)
-    report = _report(ranker, judged, output, table)
-    if report["measures"].get("auc", 1.0) < 0.5 and ranker.positive is not None:
-        turned = f"the AUC on the training rows is {report['measures']['auc']:.3f}, below one half: is"
+    measures, undefined = measure(judged, brief=True)
+    report = _report(ranker, measures, output, table)
+    if measures.get("auc", 1.0) < 0.5 and ranker.positive is not None:
+        turned = f"the AUC on the training rows is {measures['auc']:.3f}, below one half: is"
         note = f"{turned} {ranker.positive!r} the positive value of {ranker.target!r}, and which column misleads?"
         judged = judged._replace(notes=(*judged.notes, note))
     if reading.strict:
         reading.note(*judged.notes)
     io.save_model(output, ranker)
-    report["notes"] = [*judged.notes, *undefined_notes(judged, report["measures"])]
+    report["notes"] = [*judged.notes, *undefined]
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
         parameters = "alpha" if model.graded else "p and alpha"
@@ -345,9 +344,9 @@ def _fit_by_engine(
         return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
 
 
-def _report(ranker: io.TableRanker, judged: Judged, output: Path, table: io.Table | None) -> dict[str, Any]:
-    from apexrank.io.judging import top_measures
-
+def _report(
+    ranker: io.TableRanker, measures: dict[str, float], output: Path, table: io.Table | None
+) -> dict[str, Any]:
     features, estimator = ranker.encoder.features, ranker.estimator
     params = estimator.get_params()
     params |= {name: vars(estimator).get(f"{name}_", params[name]) for name in ("alpha",) if name in params}
@@ -359,7 +358,7 @@ def _report(ranker: io.TableRanker, judged: Judged, output: Path, table: io.Tabl
         "positive": ranker.positive,
         "features": len(features),
         **ranker.training,
-        "measures": top_measures(judged.y, judged.scores, judged.groups, judged.weight),
+        "measures": measures,
         **_drivers(ranker, features, table),
     }
 
@@ -377,7 +376,7 @@ def _drivers(
 
 
 def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None:
-    from apexrank.io.judging import label
+    from apexrank.metrics.evaluation import find_measure
 
     known = printable(f"{ranker.target} = {ranker.positive}")
     meaning = f"above 0 in {ranker.target}" if ranker.positive is None else known
@@ -416,12 +415,10 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
     if "probabilities" in report:
         ends = report["probabilities"]
         typer.echo("probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*ends))
-    measures, what = report["measures"], next(key for key in _DRIVERS if key in report)
+    measures = [f"{find_measure(name).label} {value:.3f}" for name, value in report["measures"].items()]
+    typer.echo("on the training rows: " + ", ".join(measures))
+    what = next(key for key in _DRIVERS if key in report)
     coefficients = report[what]
-    keys = [
-        key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures
-    ] or measures
-    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in keys))
     n, few = len(coefficients), _COEFFICIENTS_SHOWN
     largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
     title = what if n <= few else f"the {few} largest of {n} {what}"

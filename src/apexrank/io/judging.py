@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from apexrank import metrics
 from apexrank.io.columns import (
     group_ids,
     is_text,
@@ -21,7 +20,8 @@ from apexrank.io.columns import (
     row_weights,
 )
 from apexrank.io.read import Table
-from apexrank.metrics._rows import Ties
+from apexrank.metrics._labels import check_rows
+from apexrank.metrics._rows import Empty, Ties
 from apexrank.metrics.evaluation import find_measure
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ MANY_LISTS = (
     "recall_at_10",
     "auc",
 )
+# printed by ``fit``
+TOP_OF_ONE_LIST = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
+TOP_OF_MANY_LISTS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5", "auc")
 _OF_RANKS = {"average_reciprocal_rank", "push_dcg", "average_precision", "mrr", "err"}
 
 
@@ -68,7 +71,7 @@ class Judged(NamedTuple):
 
     y: np.ndarray
     scores: np.ndarray
-    groups: np.ndarray | None
+    groups: np.ndarray | None = None
     graded: bool = False
     ties: Ties | None = None
     notes: tuple[str, ...] = ()
@@ -173,21 +176,20 @@ def _left_out(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool)
     return tuple(notes)
 
 
-def default_measures(
-    y: np.ndarray, groups: np.ndarray | None = None, sample_weight: np.ndarray | None = None
-) -> list[str]:
-    """Return the names of the metrics that suit lists of this length and kind.
+def default_measures(judged: Judged, *, brief: bool = False) -> list[str]:
+    """Return the names of the metrics that suit lists of this length and kind; about five if ``brief``.
 
     Examples
     --------
-    >>> default_measures(np.array([0, 1, 1]))[:2]
+    >>> default_measures(Judged(np.array([0, 1, 1]), np.zeros(3)))[:2]
     ['auc', 'partial_auc_0.1']
     """
-    rows = len(y) if sample_weight is None else float(sample_weight.sum())
-    names: tuple[str, ...] = MANY_LISTS
-    if groups is None and len(np.unique(y)) <= 2:
-        names = tuple(name for name in ONE_LIST if find_measure(name).options.get("k", 0) <= rows)
-    return measurable(names, sample_weight)
+    one_list, many_lists = (TOP_OF_ONE_LIST, TOP_OF_MANY_LISTS) if brief else (ONE_LIST, MANY_LISTS)
+    if judged.groups is not None or len(np.unique(judged.y[judged.y > 0])) > 1:
+        return measurable(many_lists, judged.weight)
+    rows = len(judged.y) if judged.weight is None else judged.weight.sum()
+    names = (name for name in one_list if find_measure(name).options.get("k", 0) <= rows)
+    return measurable(names, judged.weight)
 
 
 def measurable(names: Iterable[str], sample_weight: np.ndarray | None) -> list[str]:
@@ -196,36 +198,31 @@ def measurable(names: Iterable[str], sample_weight: np.ndarray | None) -> list[s
     return [name for name in names if whole or not (name in _OF_RANKS or name.startswith("ndcg"))]
 
 
-def defined_measures(judged: Judged, **options: Any) -> list[str]:
-    """Return the names of the default metrics that are defined on these rows; options as in `metrics.per_group`."""
-    names = default_measures(judged.y, judged.groups, judged.weight)
-    about: dict[str, Any] = {"groups": judged.groups, "sample_weight": judged.weight} | options
-    found = metrics.per_group(judged.y, judged.scores, names, **about)
-    return [name for name in names if found[name].null_count() < len(found)]
+def measure(
+    judged: Judged,
+    *,
+    brief: bool = False,
+    relevant: float | None = ABOVE_ZERO,
+    ties: Ties | None = None,
+    empty: Empty = "skip",
+) -> tuple[dict[str, float], list[str]]:
+    """Compute the default metrics with a single sort; options as in :func:`apexrank.metrics.evaluate`.
 
-
-def undefined_notes(judged: Judged, kept: Iterable[str]) -> list[str]:
-    """Return a note about default metrics that are not kept."""
-    left = [name for name in default_measures(judged.y, judged.groups, judged.weight) if name not in kept]
-    return [f"not defined on these rows and left out: {', '.join(left)}"] if left else []
-
-
-def top_measures(
-    y: np.ndarray,
-    scores: np.ndarray,
-    groups: np.ndarray | None = None,
-    sample_weight: np.ndarray | None = None,
-) -> dict[str, float]:
-    """Compute every default metric that is defined; weights count as repetitions of rows.
+    Returns
+    -------
+    values, notes
+        Each metric that is defined on these rows, and a note that names the others.
 
     Examples
     --------
-    >>> y, scores = np.array([1, 0, 1, 0]), np.array([0.9, 0.7, 0.4, 0.1])
-    >>> top_measures(y, scores)["auc"]
+    >>> measure(Judged(np.array([1, 0, 1, 0]), np.array([0.9, 0.7, 0.4, 0.1])), brief=True)[0]["auc"]
     0.75
     """
-    names = defined_measures(Judged(y, scores, groups, weight=sample_weight), relevant=ABOVE_ZERO)
-    return metrics.evaluate(y, scores, names, groups=groups, sample_weight=sample_weight, relevant=ABOVE_ZERO)
+    rows = check_rows(judged.y, judged.scores, None, judged.groups, judged.weight, relevant, graded=True)
+    found = {name: find_measure(name).values(rows, ties) for name in default_measures(judged, brief=brief)}
+    left = [name for name, values in found.items() if not (values.defined & rows.present).any()]
+    means = {name: rows.mean(values, empty) for name, values in found.items() if name not in left}
+    return means, [f"not defined on these rows and left out: {', '.join(left)}"] if left else []
 
 
 def best_cut(
@@ -265,8 +262,3 @@ def best_cut(
         "score": float(-values[best]),
         "gain": float(gains[best]),
     }
-
-
-def label(name: str) -> str:
-    """Return the display name of a metric."""
-    return find_measure(name).label
