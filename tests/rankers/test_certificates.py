@@ -375,3 +375,24 @@ def test_a_lasso_whose_weights_sum_to_one(loss):
     rounded = [Pushes(*about, rounding=0.01)] * (loss == "hinge")
     assert faults_of(ranker, Pushes(*about), rounded, X, 0.0, 1e-4, (-np.inf, np.inf)) == []
     assert ranker.coef_.all()
+
+
+def test_gaps_in_groups_at_scores_of_any_size():
+    """Separated groups make scores of 1e12, whose rounding was a factor of the weights of a group."""
+    rng = np.random.default_rng(0)
+    groups, y = np.repeat(np.arange(4), 5), np.tile([1, 0, 0, 0, 0], 4)
+    X = np.column_stack(
+        [y * 1e6 + rng.integers(0, 2, 20), 1e4 * rng.integers(-1, 2, 20), rng.normal(size=20)]
+    )
+    ranker = PNormPush(2, alpha=0.1, solver="lbfgs", max_iter=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker.fit(X, y, groups=groups)
+        objective = Pushes(y, np.ones(20), groups, "exponential", "power", 2, {1: 1.0})
+        lowest = PNormPush(2, alpha=0.1, tol=1e-9).fit(X, y, groups=groups)
+    values = []
+    for coef in (ranker.coef_, lowest.coef_):
+        w = np.ravel(coef)
+        values.append(objective.value_and_grad(X @ w)[0] + 0.05 * w @ w)
+    rounding = 1e-14 * abs(values[0])
+    assert values[0] - values[1] <= ranker.dual_gap_ + rounding

@@ -13,7 +13,7 @@ from apexrank.kernels.pairsums import HingeSums, LogisticSums, SmoothHingeSums
 from apexrank.kernels.rows import RowSummer
 from apexrank.losses import Exponential, Hinge, Logistic, Loss, SmoothHinge, SquaredHinge
 from apexrank.objectives.base import ClassRows, Form, HessianTerm, PricedObjective, log_form, two_classes
-from apexrank.prices import Price
+from apexrank.prices import Identity, Power, Price
 from apexrank.validation import check_choice, check_finite, segment
 
 STREAMED_PRICES = ("power", "identity", "log1p")
@@ -253,6 +253,10 @@ class ExponentialSide(Side):
         value, log_slope = self.risk(log_r)
         mass = np.exp(log_slope + log_r)
         softmax = np.exp(exponent - inner.spread(log_inner))
+        # the logarithms are as large as the scores, and their rounding is a factor of all weights of a group
+        softmax /= inner.spread(inner.total(softmax))
+        if self.form is log_form and isinstance(self.price, Power | Identity):
+            mass /= outer.spread(outer.total(mass))
         return State(value, -inner.spread(outer.total(mass)) * softmax, mass, log_r)
 
     def hessian(self, state: State, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
