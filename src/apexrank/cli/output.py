@@ -47,6 +47,7 @@ _RENAMED = {
     "layer_prior": "prior",
     "max_leaves": "leaves",
     "monotonic_cst": "monotone",
+    "header": "no_header",
     "n_estimators": "rounds",
     "objective": "loss",
     "pos_label": "positive",

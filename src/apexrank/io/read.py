@@ -41,6 +41,9 @@ _FOLD = ("train", "vali", "test")
 _FEW_CELLS = 1 << 24
 _PART = 1 << 24  # bytes
 _LONGEST_FIELD = 1 << 27  # characters; the fast reader accepts fields of any length
+_DECIMAL_COMMA = (
+    r"^\s*[+-]?((\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?|\d{1,3}(\.\d{3})+)\s*$"  # or thousands
+)
 _T = TypeVar("_T")
 
 
@@ -138,6 +141,9 @@ def read_table(
     index: str | None = None,
     encoding: str | None = None,
     separator: str | None = None,
+    header: bool = True,
+    decimal: str = ".",
+    missing: Sequence[str] = (),
 ) -> Table:
     """Read a CSV (``.csv``, ``.tsv``, also ``.gz``), Parquet or LETOR file with at least one row.
 
@@ -145,6 +151,10 @@ def read_table(
     frequent of comma, semicolon and tab in its header. A LETOR or SVMlight file (``.txt``, ``.svm``, ``.letor``, also
     ``.gz``) has the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` …. A first CSV column without a name, as
     written by pandas for an index, is named by ``index`` and has the role ``id``; without ``index`` it is an error.
+
+    Three options are for CSV files as others write them. Without a ``header`` the columns are called ``column_1``,
+    ``column_2`` …. With ``decimal=","``, numbers such as 1,5 and 1.234,5 are read as 1.5 and 1234.5. Values that are
+    one of the ``missing`` marks, such as "NA" or "?", are missing.
 
     Raises
     ------
@@ -161,10 +171,17 @@ def read_table(
         raise
     check_polars_threads("tables are read")
     if read is _read_csv:
-        checked = {"encoding": _checked_encoding(encoding), "separator": _checked_separator(separator)}
-        table = _read_csv(path, index=index, **checked)
-    elif encoding or separator:
-        raise InputError(f"{path} is not a CSV file: leave out `encoding=` and `separator=`")
+        if decimal not in (".", ","):
+            raise InputError(f"`decimal` must be a point or a comma, got {decimal!r}")
+        separator = _checked_separator(separator)
+        values = {"decimal": decimal, "missing": tuple(missing)}
+        table = _read_csv(
+            path, _checked_encoding(encoding), index=index, separator=separator, header=header, **values
+        )
+    elif encoding or separator or not header or decimal != "." or missing:
+        raise InputError(
+            f"{path} is not a CSV file: leave out `encoding=`, `separator=` and other options of CSV files"
+        )
     else:
         table = read(path)
     if not len(table):
@@ -312,6 +329,8 @@ class Csv:
     separator: str
     first_line: int  # line of the file at which the rows begin
     encoding: str | None = None  # None for UTF-8
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     guesses: Sequence[str] = ()
 
@@ -324,8 +343,11 @@ class Csv:
         index: str | None = None,
         encoding: str | None = None,
         separator: str | None = None,
+        header: bool = True,
+        decimal: str = ".",
+        missing: tuple[str, ...] = (),
     ) -> tuple[Csv, list[bytes]]:
-        """Read the line of the names; return the layout, and lines of rows that were read on the way.
+        """Read the first line that is not blank; return the layout, and lines of rows that were read on the way.
 
         A first column without a name is called ``index``, with underscores appended until it is unique.
         """
@@ -333,25 +355,32 @@ class Csv:
         text = _decoded(path, lines, taken)
         top = next((line for line in text if line.strip()), "")
         number = len(taken)
-        mark = separator or max(_SEPARATORS, key=top.count)
+        # commas may be in the numbers of a first row
+        marks = [mark for mark in _SEPARATORS if mark != decimal and mark in top]
+        mark = separator or max(marks or _SEPARATORS, key=top.count)
         names = next(_records(path, chain([top], text), mark, number), (0, []))[1]
         if not names:
             raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
-        start = len(taken)
+        start = len(taken) if header else number - 1
         if taken[-1].endswith(b"\r\r\n"):
             raise InputError(
-                f"{path} line {start} ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
+                f"{path} line {number} ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
             )
         guesses, roles = [], {}
         if separator is None:
             guesses = _separator_notes(path, number, names, mark, next(text, "") if len(names) == 1 else "")
+        if not header:
+            names = [f"column_{position}" for position in range(1, len(names) + 1)]
         if index is not None and not names[0]:
             while index in names:
                 index += "_"
             names[0] = roles["id"] = index
             guesses.append(f"{path}: the first column has no name: it is used as an id and called {index!r}")
         if all(re.fullmatch(r"-?\d+([.,]\d*)?", name) for name in names):
-            guesses.append(f"{path}: line {number} is read as column names, although all of them are numbers")
+            guesses.append(
+                f"{path}: line {number} is read as column names, although all of them are numbers (if it is a row: "
+                "`header=`)"
+            )
         seen: set[str] = set()
         for position, name in enumerate(names, start=1):
             if not name.strip():
@@ -359,7 +388,8 @@ class Csv:
             if name in seen:
                 raise InputError(f"{path} line {number}: two columns are named {name!r}; rename one")
             seen.add(name)
-        return cls(path, names, mark, start + 1, encoding, roles, guesses), taken[start:]
+        layout = cls(path, names, mark, start + 1, encoding, decimal, missing, roles, guesses)
+        return layout, taken[start:]
 
     def table(self, rows: Iterable[bytes], line: int, first: int = 0) -> Table:
         """Parse rows that begin in a line of the file, after its ``first`` rows, into columns of text."""
@@ -388,7 +418,18 @@ class Csv:
             if len(numbers) != frame.height:
                 raise self._fault(text, line, ValueError("its rows cannot be counted"))
             frame = frame.filter(pl.Series(numbers, dtype=pl.Int64) > 0)
+        frame = self._values(frame)
         return Table(frame, str(self.path), self, self.roles, first=first, guesses=[*self.guesses, *long])
+
+    def _values(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Remove missing marks, and write numbers with a decimal comma with a point."""
+        text = pl.all()
+        if self.missing:
+            frame = frame.with_columns(pl.when(~text.str.strip_chars().is_in(self.missing)).then(text))
+        if self.decimal == ",":
+            plain = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+            frame = frame.with_columns(pl.when(text.str.contains(_DECIMAL_COMMA)).then(plain).otherwise(text))
+        return frame
 
     def line_of(self, row: int) -> int:
         """Return the line of a row of the file, both counted from its first."""
