@@ -43,6 +43,7 @@ OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
 # Library parameters whose option has a different name; the option of n_bins is --bins by default.
 _RENAMED = {
     "cv": "folds",
+    "decimal": "decimal_comma",
     "direction": "distrust",
     "layer_prior": "prior",
     "max_leaves": "leaves",
