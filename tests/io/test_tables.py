@@ -187,6 +187,7 @@ class TestReading:
         read = read_table(path, missing=["NA", "?", "-9", "x,y"])
         assert read.frame.rows() == [(None, "1"), (None, "2"), (None, None), (None, None), (None, None)]
         assert "line 7," in read.where(4, "a")
+        assert read_table(path, missing="NA").frame["a"].to_list() == ["?", None, "x,y", None, None]
         with pytest.raises(InputError, match="line 3: the row has 1 field"):
             read_table(written(tmp_path, 'a,b\n"x,y",1\n2\n'), missing=["x,y"])
 
