@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.cli.app import _reader_has_left, _stopping_cleanly, app
 from apexrank.errors import InputError
-from apexrank.io import read, read_table, write, write_table
+from apexrank.io import delimited, read_table, write, write_table
 from tests.cli.warm import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
 
 SRC = Path(__file__).parents[2] / "src" / "apexrank"
@@ -493,7 +493,7 @@ class TestInputs:
     def test_a_table_that_changes_while_it_is_read(self, folder, tmp_path, monkeypatch, suffix, change):
         """Changed after its inspection and before its rows are read: a value, or a one-line error."""
         path = tmp_path / f"a.{suffix}"
-        module, name = (read, "opened") if suffix == "csv" else (pl, "read_parquet")
+        module, name = (delimited, "opened") if suffix == "csv" else (pl, "read_parquet")
         reader = getattr(module, name)
         frame = pl.read_csv(folder / "train.csv")
         getattr(frame, f"write_{suffix}")(path)

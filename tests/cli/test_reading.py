@@ -54,6 +54,19 @@ def test_separators(sep):
     assert json.loads(ranked)["ranking"][0]["rank"] == 1
 
 
+def test_no_header_decimal_commas_and_missing_marks():
+    rows = [f"{i};{i % 7},5;{'?' if i % 9 == 0 else 'abc'[i % 3]};{i % 2}" for i in range(40)]
+    Path("t.csv").write_text("\n".join(rows))
+    options = "--no-header --decimal-comma --missing-marks ?,NA"
+    report = json.loads(run(f"fit t.csv --target column_4 --id column_1 --json {options}").stdout)
+    assert [name for name in report["coefficients"] if name.startswith("column_2")] == ["column_2"]
+    assert not any("?" in name for name in report["coefficients"])
+    ranked = json.loads(run(f"rank model.apex t.csv --json {options}").stdout)["ranking"]
+    assert len(ranked) == 40
+    compared = run(f"compare t.csv --target column_4 --id column_1 --models logistic {options}").stdout
+    assert "--no-header --decimal-comma --missing-marks" in compared
+
+
 def test_ballots_of_another_encoding_and_separator():
     Path("v.csv").write_bytes("électeur|thé|café\nana|2|1\nbob|3|1\n".encode("cp1252"))
     result = run("aggregate v.csv --encoding cp1252 --sep | --json")
@@ -79,7 +92,8 @@ def test_places_of_bad_cells_are_those_of_the_file():
         ("--encoding latin-1 --sep ;;", "--sep must be one ASCII character such as ; or |, got ';;'"),
         ("--encoding latin-1 --sep é", "--sep must be one ASCII character"),
         ("--encoding latin-1 --sep ''", "--sep must be one ASCII character"),
-        ("--encoding latin-1 --engine blocks", "leave out --encoding and --sep"),
+        ("--encoding latin-1 --engine blocks", "leave out --encoding"),
+        ("--no-header --decimal-comma --engine blocks", "leave out --no-header and --decimal-comma"),
     ],
 )
 def test_bad_reading_options(options, words):
@@ -119,9 +133,9 @@ def test_scorecards_read_the_same_files():
 
 def test_other_formats_have_no_encoding():
     pl.DataFrame({"x": [1, 2], "y": [0, 1]}).write_parquet("t.parquet")
-    words = "error: t.parquet is not a CSV file: leave out --encoding and --sep\n"
+    words = "error: t.parquet is not a CSV file: leave out --encoding, --sep and other options of CSV files\n"
     assert run("fit t.parquet --target y --sep ;", code=2).stderr == words
-    with pytest.raises(InputError, match="leave out `encoding=` and `separator=`"):
+    with pytest.raises(InputError, match="leave out `encoding=`, `separator=`"):
         read_table("t.parquet", encoding="latin-1")
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from apexrank import InputError, PNormPush
 from apexrank.export import round_scorecard, to_sql
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
+from apexrank.io.delimited import Csv
 from apexrank.io.encode import Category, Date, Encoder, Number, parse_columns, take_rows
 from apexrank.io.prepare import (
     choose_columns,
@@ -24,7 +25,7 @@ from apexrank.io.prepare import (
     row_notes,
     table_facts,
 )
-from apexrank.io.read import Csv, as_table
+from apexrank.io.read import as_table
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
 

@@ -156,6 +156,46 @@ class TestReading:
         assert name in str(caught.value)
         assert "\n" not in str(caught.value)
 
+    @pytest.mark.parametrize("mark", ["", "\ufeff", "\n \n"])
+    def test_rows_without_a_header(self, tmp_path, mark):
+        path = written(tmp_path, f'{mark}007,"a\nb"\n\n3,c\n')
+        read = read_table(path, header=False, index="index")
+        assert read.frame.to_dict(as_series=False) == {"column_1": ["007", "3"], "column_2": ["a\nb", "c"]}
+        line = 4 + mark.count("\n")
+        assert read.where(1, "column_2") == f"{path} line {line}, column 'column_2'"
+        with pytest.raises(InputError, match="line 3: the row has 1 field"):
+            read_table(written(tmp_path, "1,2\n3,4\n5\n"), header=False)
+
+    def test_decimal_commas(self, tmp_path):
+        text = "id;x;y\n007;1,5;a,5\n1.234.567; -1.234,5e3 ;1.2.2024\n12;3;,5\n3;x;4\n"
+        path = written(tmp_path, text)
+        read = read_table(path, decimal=",")
+        assert read.frame["id"].to_list() == ["007", "1234567", "12", "3"]
+        assert read.frame["y"].to_list() == ["a,5", "1.2.2024", ".5", "4"]
+        assert numbers(read.take(np.arange(3)), "x").tolist() == [1.5, -1234500, 3]
+        with pytest.raises(InputError, match="line 5, column 'x': 'x' is not a number"):
+            numbers(read, "x")
+        assert read_table(written(tmp_path, "007;1,5\n"), header=False, decimal=",").frame.rows() == [
+            ("007", "1.5")
+        ]
+        assert read_table(written(tmp_path, 'a,b\n1,"1,5"\n'), decimal=",").frame.rows() == [("1", "1.5")]
+        with pytest.raises(InputError, match="`decimal` must be a point or a comma"):
+            read_table(path, decimal=";")
+
+    def test_missing_marks(self, tmp_path):
+        path = written(tmp_path, 'a,b\n?,1\n" NA ",2\n"x,y",-9\n,\n\nNA,?\n')
+        read = read_table(path, missing=["NA", "?", "-9", "x,y"])
+        assert read.frame.rows() == [(None, "1"), (None, "2"), (None, None), (None, None), (None, None)]
+        assert "line 7," in read.where(4, "a")
+        assert read_table(path, missing="NA").frame["a"].to_list() == ["?", None, "x,y", None, None]
+        with pytest.raises(InputError, match="line 3: the row has 1 field"):
+            read_table(written(tmp_path, 'a,b\n"x,y",1\n2\n'), missing=["x,y"])
+
+    def test_a_text_of_carriage_returns_inside_values(self, tmp_path):
+        read = read_table(path := written(tmp_path, "a,b\r\n1,x\ry\r\n2,\r\n\r\n3,z\r\n"))
+        assert read.frame.rows() == [("1", "x\ry"), ("2", None), ("3", "z")]
+        assert read.where(2, "a") == f"{path} line 5, column 'a'"
+
     def test_unknown_column_suggests_a_name(self):
         with pytest.raises(InputError, match="did you mean 'amount'"):
             table(amount=[1.0]).column("amuont")

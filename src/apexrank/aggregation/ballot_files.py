@@ -451,11 +451,8 @@ def _read_columns(table: Table, names: list[str], kind: str, advice: str | None)
     for place in np.flatnonzero(odd).tolist():
         name = names[place]
         cure = advice or f"; correct it, or leave the column out (`drop={name!r}`)"
-        try:
-            # a table of this column only, because looking up a name takes time linear in the number of columns
-            values[:, place] = columns.numbers(replace(table, frame=table.frame.select(name)), name, cure)
-        except InputError as error:
-            raise InputError(_with_cause(str(error))) from None
+        # a table of this column only, because looking up a name takes time linear in the number of columns
+        values[:, place] = columns.numbers(replace(table, frame=table.frame.select(name)), name, cure)
     if kind == "ranks":
         place = int((values < 1).any(axis=0).argmax())
         low = values[:, place] < 1
@@ -479,30 +476,6 @@ def _read_plain(table: Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]
     odd = ~plain | np.isinf(values).any(axis=0)
     odd[plain] |= numbers.null_count().to_numpy()[0] > frame.select(kept).null_count().to_numpy()[0]
     return values, odd
-
-
-def _with_cause(message: str) -> str:
-    """Add the likely cause to a message about text that is not a number.
-
-    Examples
-    --------
-    >>> _with_cause("a.csv line 2, column 'x': '1,5' is not a number; correct it")
-    "a.csv line 2, column 'x': '1,5' is not a number (a decimal comma? write 1.5); correct it"
-    """
-    head, words, rest = message.partition(" is not a number")
-    found = re.search(r"'\s*([-+]?\d[\d.,]*)\s*(%?)\s*'$", head)
-    if not words or found is None:
-        return message
-    text, percent = found.groups()
-    whole, point = text.replace(",", ""), text.replace(",", ".")
-    causes = (
-        (r".*%", f"a percent sign? write {point}"),
-        (r"[-+]?\d{1,3},\d{3}", f"a thousands separator? write {whole}; a decimal comma? write {point}"),
-        (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", f"a thousands separator? write {whole}"),
-        (r"[-+]?\d[\d.]*,\d+", f"a decimal comma? write {text.replace('.', '').replace(',', '.')}"),
-    )
-    cause = next((f" ({cause})" for shape, cause in causes if re.fullmatch(shape, text + percent)), "")
-    return f"{head}{words}{cause}{rest}"
 
 
 def _read_weights(table: Table, name: str) -> np.ndarray:

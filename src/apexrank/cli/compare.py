@@ -92,8 +92,7 @@ class CompareOptions:
 
         if self.engine is None and not path.is_dir():
             return reading.read_table(path, index="index"), None
-        utf8 = "--engine and folders need UTF-8 files: leave out --encoding and --sep"
-        opt.refuse(reading.given(), utf8)
+        reading.refuse(True, "--engine and folders need plain UTF-8 files")
         table, total = sample_table(path, MOST_ROWS, self.seed)
         return table, drawn_note(len(table), total)
 

@@ -50,13 +50,12 @@ class Inputs:
         of_run, of_scores = self.qrels is not None, self.scores is not None
         has_both = self.positive is not None and self.relevant is not None
         has_none = not of_run and not of_scores and self.test is None
-        of_both, as_csv = of_run and of_table.count(None) < len(of_table), bool(reading.given())
+        of_both = of_run and of_table.count(None) < len(of_table)
         alone = "TEST, --scores, --target, --positive, --groups and --weight"
         ways = "a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
         for wrong, message in (
             (has_both, "--positive names a class and --relevant a grade: give one of them"),
             (of_both, f"--qrels goes with a TREC run alone: leave out {alone}"),
-            (of_run and as_csv, "a TREC run is not a CSV file: leave out --encoding and --sep"),
             (
                 self.complete and not of_run,
                 "--complete applies to a TREC run: give --qrels, or leave out --complete",
@@ -65,6 +64,7 @@ class Inputs:
             (has_none, f"give {ways}"),
         ):
             opt.refuse(wrong, message)
+        reading.refuse(of_run, "a TREC run is not a CSV file")
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
@@ -82,7 +82,7 @@ class Inputs:
         if self.test.is_dir():
             from apexrank.io.stream_fit import score_blocks
 
-            opt.refuse(reading.given(), opt.FOLDER_IS_UTF8)
+            reading.refuse(True, opt.FOLDER_IS_UTF8)
             asked = {"target": self.target or ranker.target, "weight": self.weight or ranker.weight}
             table, scores, notes = score_blocks(ranker, self.test, **asked)
         else:

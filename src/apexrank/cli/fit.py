@@ -175,7 +175,7 @@ def fit(
     of_folds = "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop"
     opt.refuse(calibrated and in_blocks, in_memory)
     opt.refuse(apart is not None and not calibrated, of_folds)
-    opt.refuse(in_blocks and reading.given(), opt.ENGINE_IS_UTF8)
+    reading.refuse(in_blocks, opt.ENGINE_IS_UTF8)
     table = None if in_blocks else reading.read_table(train, index="index")
     of_format = LETOR_ROLES if train.exists() and all(map(is_letor, files_of(train))) else {}
     roles = of_format if table is None else table.roles

@@ -133,7 +133,7 @@ def as_words(options: Mapping[str, Any]) -> list[str]:
     for name, given in options.items():
         for value in given if isinstance(given, list | tuple) else [given]:
             text = f"{value:g}" if isinstance(value, int | float) else value
-            words += [] if value is None else [flag(name), str(text)]
+            words += [] if value is None else [flag(name), *([] if value is True else [str(text)])]
     return words
 
 
@@ -272,17 +272,39 @@ class CsvOptions(Strictness):
         "Separator of CSV files, such as | or '\\t' (default: comma, semicolon or tab, detected in the header).",
         metavar="CHAR",
     )
+    no_header: bool | None = reading(
+        "The first line of CSV files is a row: call the columns column_1, column_2, ...", "--no-header"
+    )
+    decimal_comma: bool | None = reading(
+        "Numbers in CSV files are written as 1,5 or 1.234,5.", "--decimal-comma"
+    )
+    missing_marks: list[str] | None = reading(
+        "Values of CSV files that are missing, such as NA,?.", metavar="MARKS"
+    )
 
-    def given(self) -> dict[str, str]:
+    def given(self) -> dict[str, Any]:
         """Return the given options that apply only to CSV files."""
-        options = {"encoding": self.encoding, "sep": self.sep}
-        return {name: value for name, value in options.items() if value is not None}
+        return {
+            each.name: getattr(self, each.name) for each in fields(CsvOptions)[1:] if getattr(self, each.name)
+        }
+
+    def refuse(self, wrong: object, reason: str) -> None:
+        """Raise InputError if something is wrong and an option that applies only to CSV files is given."""
+        refuse(wrong and self.given(), f"{reason}: leave out {' and '.join(map(flag, self.given()))}")
 
     def read_table(self, path: Path, *, index: str | None = None) -> io.Table:
         """Read a table and print notes about guesses; ballot files have their own note about the index."""
         separator = "\t" if self.sep == "\\t" else self.sep
         try:
-            table = io.read_table(path, encoding=self.encoding, separator=separator, index=index)
+            table = io.read_table(
+                path,
+                encoding=self.encoding,
+                separator=separator,
+                index=index,
+                header=not self.no_header,
+                decimal="," if self.decimal_comma else ".",
+                missing=split_names(self.missing_marks),
+            )
         except NotUtf8Error as error:
             with path.open("rb") as file:
                 likely = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
@@ -291,8 +313,8 @@ class CsvOptions(Strictness):
         return table
 
 
-ENGINE_IS_UTF8 = "--engine reads UTF-8 files only: leave out --encoding and --sep"
-FOLDER_IS_UTF8 = "files in a folder must be UTF-8: leave out --encoding and --sep"
+ENGINE_IS_UTF8 = "--engine reads plain UTF-8 files only"
+FOLDER_IS_UTF8 = "files in a folder must be plain UTF-8"
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,10 @@ OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
 # Library parameters whose option has a different name; the option of n_bins is --bins by default.
 _RENAMED = {
     "cv": "folds",
+    "decimal": "decimal_comma",
     "direction": "distrust",
     "layer_prior": "prior",
+    "header": "no_header",
     "monotonic_cst": "monotone",
     "objective": "loss",
     "pos_label": "positive",

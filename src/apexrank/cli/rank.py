@@ -69,7 +69,7 @@ def rank(
         "--explain and --keep need the table in memory, and a folder is read in blocks: leave them out"
     )
     opt.refuse(new.is_dir() and wider, in_memory)
-    opt.refuse(new.is_dir() and reading.given(), opt.FOLDER_IS_UTF8)
+    reading.refuse(new.is_dir(), opt.FOLDER_IS_UTF8)
     out.check_inputs(model, new)
     from apexrank.io.trec import run_text
 

@@ -93,6 +93,8 @@ def numbers(
             if advice and failed.sum() == given.sum() > 1:
                 raise InputError(f"{table.source} column {name!r} holds text such as {series[row]!r}{advice}")
             like = f" such as {_EXAMPLES[decimal]}{unit}, as in training" if decimal else ""
+            if re.fullmatch(r"[-+]?[\d.]*,[\d.,]+", words[row]):
+                like += " (decimal commas? `decimal=`; thousands separators? take them out)"
             raise InputError(f"{table.where(row, name)}: {series[row]!r} is not a number{like}{advice}")
         values = values.set(~given, None)
     elif series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):

@@ -23,12 +23,12 @@ from apexrank.io.columns import (
     texts,
     word_balance,
 )
+from apexrank.io.delimited import Csv, csv_lines
 from apexrank.io.read import (
     PARQUET,
-    Csv,
     Table,
     check_no_fold,
-    csv_lines,
+    csv_table,
     files_of,
     is_letor,
     letor_table,
@@ -372,7 +372,7 @@ def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
         layout, some = Csv.of_lines(path, lines, index="index")
         first = 0
         for line, piece in _csv_pieces(path, chain(some, lines), layout.first_line, rows):
-            table = layout.table(piece, line, first)
+            table = csv_table(layout, piece, line, first)
             if len(table):
                 yield table
             first += len(table)

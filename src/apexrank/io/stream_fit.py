@@ -20,10 +20,11 @@ from apexrank.io.columns import (
     target_counts,
     weight_notes,
 )
+from apexrank.io.delimited import first_line
 from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
-from apexrank.io.read import Table, first_line
+from apexrank.io.read import Table
 from apexrank.io.stream import Span, TableBlocks, load_spans
 from apexrank.io.table_ranker import NO_GROUPS, Recipe, TableRanker
 from apexrank.problem.blocks import Blocks, check_whole, groups_in, joined_columns

@@ -15,7 +15,7 @@ import polars as pl
 
 from apexrank.atomic import write_lines
 from apexrank.errors import InputError
-from apexrank.io.read import first_line
+from apexrank.io.delimited import first_line
 from apexrank.textfile import read_bytes
 
 # Characters at which some reader of these files splits, or which it drops, such as a byte order mark.
