@@ -14,11 +14,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy import sparse
 
 from apexrank.errors import InputError, quoted
 from apexrank.io.columns import dates, numbers, refuse_row, texts
 from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
 from apexrank.io.read import Table
+from apexrank.problem.design import Matrix
 from apexrank.validation import check_choice
 
 MAX_LEVELS = 1000  # maximum number of levels of a category
@@ -28,7 +30,7 @@ MAX_VALUES = (
 IMPUTERS = ("median", "mean", "none")
 SCALERS = ("standard", "minmax", "none")
 MOST_KEPT, KEPT_VALUES = 2**17, 2**15  # values kept for the median of a column that is read in parts
-_ROWS = 4096  # encoded at a time
+MOST_DENSE = 100  # features that are always a dense matrix
 _MISSING = "the value is missing; fill it in, or use `impute='median'`"
 
 
@@ -279,14 +281,15 @@ class Category:
         shares = np.array([*known, sum(found.levels.values()) - sum(known), found.missing])
         return Profile(np.zeros(0), np.maximum(shares, 0) / shares.sum())
 
-    def encode(self, text: pl.Series) -> np.ndarray:
+    def encode(self, text: pl.Series) -> sparse.csr_array:
         """Encode parsed texts as indicators."""
         width = len(self.fill)
         known = text.replace_strict(list(self.values), list(range(len(self.values))), default=width)
         codes = known.to_numpy().copy()
         if self.missing:
             codes[self.is_missing(text)] = width - 1
-        return np.vstack([np.eye(width), np.reshape(self.fill, (1, width))])[codes]
+        levels = [sparse.eye_array(width), sparse.csr_array(np.reshape(self.fill, (1, width)))]
+        return sparse.vstack(levels, format="csr")[codes]
 
     def note(self, text: pl.Series) -> str | None:
         """Return a note about values not seen in training."""
@@ -514,11 +517,11 @@ class Encoder:
     @classmethod
     def fit_transform(
         cls, table: Table, columns: Sequence[Column], *, impute: str = "median", **options: Any
-    ) -> tuple[Encoder, np.ndarray]:
+    ) -> tuple[Encoder, Matrix]:
         """Parse a training table, learn its encoding as in :meth:`fit`, and encode it."""
         cells = parse_columns(table, columns, required=impute == "none")
         encoder = cls.fit(cells, columns, impute=impute, source=table.source, **options)
-        return encoder, encoder._scaled(cells)
+        return encoder, encoder._encoded(cells)
 
     @classmethod
     def of_stats(
@@ -552,12 +555,30 @@ class Encoder:
         widths = [len(column.features) for column in self.columns]
         return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.intp)
 
-    def encode(self, table: Table) -> np.ndarray:
-        """Return the feature matrix of a table; unknown columns are ignored."""
-        return self._scaled(parse_columns(table, self.columns))
+    @property
+    def is_sparse(self) -> bool:
+        """Whether :meth:`encode` returns a sparse matrix: of many features, under a tenth are nonzero in a row."""
+        nonzero = sum(1 if isinstance(column, Category) else len(column.features) for column in self.columns)
+        return len(self.center) > max(MOST_DENSE, 10 * nonzero)
+
+    def encode(self, table: Table) -> Matrix:
+        """Return the feature matrix of a table, dense or CSR; unknown columns are ignored."""
+        return self._encoded(parse_columns(table, self.columns))
+
+    def _encoded(self, cells: Cells) -> Matrix:
+        if not self.is_sparse:
+            return self._scaled(cells)
+        parts = []
+        for column, start in zip(self.columns, self.starts, strict=True):
+            part, own = column.encode(cells.pop(column.name)), slice(start, start + len(column.features))
+            if not isinstance(column, Category):  # indicators are not scaled
+                with np.errstate(over="ignore", invalid="ignore"):
+                    part = (part - self.center[own]) / self.scale[own]
+            parts.append(sparse.csr_array(part))
+        return sparse.hstack(parts, format="csr")
 
     def transform(self, cells: Cells) -> np.ndarray:
-        """Return the feature matrix of parsed rows."""
+        """Return the dense feature matrix of parsed rows."""
         return self._scaled(dict(cells))
 
     def _scaled(self, cells: Cells) -> np.ndarray:
@@ -568,18 +589,19 @@ class Encoder:
         return X
 
     def raw(self, table: Table) -> np.ndarray:
-        """Return the features before scaling: numbers in the original units, and indicators."""
+        """Return the features before scaling, as a dense matrix: numbers in the original units, and indicators."""
         return self._raw(parse_columns(table, self.columns))
 
     def _raw(self, cells: Cells) -> np.ndarray:
         """Features before scaling; consumes the cells, so that rows are not in memory twice."""
-        n = len(next(iter(cells.values())))
-        X, start = np.empty((n, len(self.center))), 0
-        for column in self.columns:
-            values, end = cells.pop(column.name), start + len(column.features)
-            for first in range(0, n, _ROWS):  # so that the indicators are in memory only once
-                X[first : first + _ROWS, start:end] = column.encode(values[first : first + _ROWS])
-            start = end
+        X = np.zeros((len(next(iter(cells.values()))), len(self.center)))
+        for column, start in zip(self.columns, self.starts, strict=True):
+            part: Matrix = column.encode(cells.pop(column.name))
+            if isinstance(column, Category):
+                part = part.tocoo()
+                X[part.row, start + part.col] = part.data
+            else:
+                X[:, start : start + part.shape[1]] = part
         return X
 
     def notes(self, table: Table) -> list[str]:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy import sparse
 
 from apexrank.errors import InputError, first_of, quoted
 from apexrank.io.columns import MARKS, TEXT, given_words, texts, utc_offsets, written_dates, written_numbers
 from apexrank.io.encode import Category, Column, Date, Encoder, Number, is_rare
 from apexrank.io.read import Table
+from apexrank.problem.design import Matrix
 
 if TYPE_CHECKING:
     from apexrank.io.table_ranker import Recipe
@@ -446,7 +448,7 @@ def _levels(name: str, facts: Facts, asked: bool) -> Category | str:
 
 
 def deciding_columns(
-    encoder: Encoder, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    encoder: Encoder, X: Matrix, y: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> list[tuple[str, float]]:
     """Return columns that order the rows almost like the target, with their areas under the ROC curve.
 
@@ -471,6 +473,7 @@ def deciding_columns(
         if isinstance(column, Category):
             with np.errstate(invalid="ignore"):
                 part = part @ np.nan_to_num((positive @ part) / (weight @ part))[:, None]
+        part = part.toarray() if sparse.issparse(part) else part
         areas = [_area(feature, positive, weight - positive) for feature in part.T]
         area = max(max(area, 1 - area) for area in areas)
         if area >= DECIDES and _is_sure(area, positive.sum(), weight.sum() - positive.sum()):

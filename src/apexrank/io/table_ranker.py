@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError, quoted
@@ -38,6 +40,7 @@ from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
 from apexrank.io.read import Table, as_table
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
+from apexrank.problem.design import Matrix
 from apexrank.rankers.base import class_scores
 from apexrank.validation import check_choice, check_folds, segment
 
@@ -325,8 +328,8 @@ class TableRanker:
         """Whether scores are linear in the features; other rankers have a method ``contributions``."""
         return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "contributions")
 
-    def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
-        """Feature matrix of the table's rows, scaled as in training."""
+    def features(self, table: Table, weight: np.ndarray | None = None) -> Matrix:
+        """Feature matrix of the table's rows, scaled as in training; sparse if encoder and estimator are."""
         return self.scaled(table, self.encoder.encode(table), self.group_ids(table), weight)
 
     def block(self, table: Table) -> Block:
@@ -338,14 +341,21 @@ class TableRanker:
             y = (target_values(table, self.target) == self.positive).to_numpy().astype(np.int64)
         weight = None if self.weight is None else row_weights(table, self.weight)
         groups = self.group_ids(table)
-        return Block(self.scaled(table, self.encoder.encode(table), groups, weight), y, weight, groups)
+        X = self.scaled(table, self.encoder.encode(table), groups, weight)
+        return Block(X.toarray() if sparse.issparse(X) else X, y, weight, groups)
 
     def scaled(
-        self, table: Table, X: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, table: Table, X: Matrix, groups: np.ndarray | None, weight: np.ndarray | None = None
+    ) -> Matrix:
         """Encoded rows, scaled within groups if training was; rows of weight 0 do not affect the scaling."""
+        in_rows = groups is None or self.training["scale"] != "query"
+        if sparse.issparse(X):
+            if in_rows and get_tags(self.estimator).input_tags.sparse:
+                _refuse_overflow(table, ~np.isinf(abs(X).sum(axis=1)))
+                return X
+            X = X.toarray()
         _refuse_overflow(table, ~np.isinf(X).any(axis=1))
-        if self.training["scale"] != "query" or groups is None:
+        if groups is None or in_rows:
             return X
         counted = np.full(len(X), True) if weight is None else weight > 0
         X[counted] = QueryNormalizer(missing="keep").fit_transform(X[counted], groups=groups[counted])
@@ -388,7 +398,7 @@ class TableRanker:
         table = as_table(table)
         return self.score_rows(table, self.features(table, weight))
 
-    def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
+    def score_rows(self, table: Table, X: Matrix) -> np.ndarray:
         """Scores of the rows of a table, from their features."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.is_linear:
@@ -401,7 +411,7 @@ class TableRanker:
         """Group of each row, or None if the model ranks one list."""
         return None if self.groups is None else group_ids(table, self.groups)
 
-    def contributions(self, table: Any, X: np.ndarray | None = None) -> np.ndarray:
+    def contributions(self, table: Any, X: Matrix | None = None) -> np.ndarray:
         """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
 
         The sum over a row is the difference between its score and that of the average training row. ``X`` holds the
@@ -409,6 +419,11 @@ class TableRanker:
         """
         X = self.features(as_table(table)) if X is None else X
         with np.errstate(over="ignore", invalid="ignore"):
+            if sparse.issparse(X) and self.is_linear:
+                starts, d = self.encoder.starts, len(self.coef)
+                owner = np.repeat(np.arange(len(starts)), np.diff([*starts, d]))
+                effects = sparse.csr_array((self.coef, (np.arange(d), owner)), shape=(d, len(starts)))
+                return (X @ effects).toarray() - self.mean @ effects
             parts = (X - self.mean) * self.coef if self.is_linear else self.estimator.contributions(X)
             return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
@@ -432,7 +447,7 @@ class TableRanker:
         variance = (np.average(part**2, weights=weight) for part in spread)
         return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
 
-    def explain(self, table: Any, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:
+    def explain(self, table: Any, n: int = 3, X: Matrix | None = None) -> list[list[str]]:
         """The ``n`` columns that raise each row's score most, such as ``amount=+0.83``; fewer if fewer raise it.
 
         ``X`` is as in :meth:`contributions`.
@@ -481,7 +496,9 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
     judged = Judged(y, scores, groups, positive is None, notes=tuple(notes), weight=weight)
-    ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
+    counts = np.ones(len(y)) if weight is None else weight
+    mean = counts @ X / counts.sum() if sparse.issparse(X) else np.average(X, axis=0, weights=weight)
+    ranker.learn_from(judged, mean)
     return ranker, judged
 
 
@@ -502,7 +519,7 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None) -> Any:
+def _fit(estimator: Any, encoder: Encoder, X: Matrix, y: np.ndarray, **given: np.ndarray | None) -> Any:
     """Fit the estimator and return it, or the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
