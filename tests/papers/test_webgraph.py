@@ -118,6 +118,7 @@ def test_damage(tmp_path):
     ]:
         (tmp_path / "g.properties").write_text(about.replace(old, new))
         assert says in message_of(read_webgraph, tmp_path / "g")
+    (tmp_path / "g.properties").write_text(about)
     (tmp_path / "g.graph").unlink()
     assert "there is no " in message_of(read_webgraph, tmp_path / "g")
     (tmp_path / "g.properties").unlink()
