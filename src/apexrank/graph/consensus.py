@@ -219,7 +219,7 @@ class ConsensusRank(GraphRank):
         layer_prior : array or mapping of layers' names to weights, optional
             Positive prior weight of each layer: the start of the search and the target of ``pull``. Equal by default.
         teleport : array, mapping of names to weights, or names
-            As in :meth:`PageRank.fit`.
+            As in :meth:`apexrank.PageRank.fit`.
         keep : list of pairs of names, optional
             Constraints (a, b) on the ranks: a must not rank below b. Only with method "blend".
         keep_at : mapping of names to lists of pairs, optional
