@@ -17,6 +17,7 @@ from apexrank.prices import Identity, Power, Price
 from apexrank.validation import check_choice, check_finite, segment
 
 STREAMED_PRICES = ("power", "identity", "log1p")
+LARGE_LOG = 1e4  # logarithm whose rounding, 1e-12, is a noticeable factor
 
 
 class Push(PricedObjective):
@@ -253,10 +254,11 @@ class ExponentialSide(Side):
         value, log_slope = self.risk(log_r)
         mass = np.exp(log_slope + log_r)
         softmax = np.exp(exponent - inner.spread(log_inner))
-        # the logarithms are as large as the scores, and their rounding is a factor of all weights of a group
-        softmax /= inner.spread(inner.total(softmax))
-        if self.form is log_form and isinstance(self.price, Power | Identity):
-            mass /= outer.spread(outer.total(mass))
+        if np.abs(log_r).max(initial=0.0) > LARGE_LOG:
+            # rounding of such a logarithm is a factor of all weights of its group
+            softmax /= inner.spread(inner.total(softmax))
+            if self.form is log_form and isinstance(self.price, Power | Identity):
+                mass /= outer.spread(outer.total(mass))
         return State(value, -inner.spread(outer.total(mass)) * softmax, mass, log_r)
 
     def hessian(self, state: State, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
