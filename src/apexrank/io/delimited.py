@@ -16,13 +16,7 @@ from typing import Any
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.textfile import (
-    check_is_text,
-    is_utf8,
-    not_utf8,
-    opened,
-    reading,
-)
+from apexrank.textfile import check_is_text, is_utf8, not_utf8, opened, reading
 
 _SEPARATORS = ",;\t"
 _FEW_CELLS = 1 << 24

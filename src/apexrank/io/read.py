@@ -19,11 +19,7 @@ import polars as pl
 
 from apexrank.errors import InputError, MissingExtraError, near_name, quoted
 from apexrank.io.delimited import Csv, checked_separator, csv_lines, first_line
-from apexrank.textfile import (
-    HEAD,
-    check_is_text,
-    check_readable,
-)
+from apexrank.textfile import HEAD, check_is_text, check_readable
 from apexrank.validation import check_polars_threads
 
 PARQUET = (".parquet", ".pq")
