@@ -7,6 +7,7 @@ import os
 import re
 import tracemalloc
 from contextlib import suppress
+from dataclasses import asdict
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from apexrank.io.columns import feature_columns, is_text, numbers, read_target, 
 from apexrank.io.encode import MOST_DENSE, Category, Encoder, Number
 from apexrank.io.judging import Judged, default_measures
 from apexrank.io.prepare import prepare
+from apexrank.io.read import Dialect
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import Thresholds
 from apexrank.rankers import MonotoneRetargeting
@@ -181,6 +183,66 @@ class TestReading:
         assert read_table(written(tmp_path, 'a,b\n1,"1,5"\n'), decimal=",").frame.rows() == [("1", "1.5")]
         with pytest.raises(InputError, match="`decimal` must be a point or a comma"):
             read_table(path, decimal=";")
+
+    @pytest.mark.parametrize(
+        ("decimal", "cells", "values", "told"),
+        [
+            # a comma somewhere: points separate thousands, and a number that has them otherwise is refused
+            (",", "28,11 1,5 ,5 -3 2e3", [28.11, 1.5, 0.5, -3, 2000], ""),
+            (",", "9.904 28,11", [9904, 28.11], "'9.904' is read as 9904"),
+            (",", "9.904 1.234,5", [9904, 1234.5], ""),
+            (",", "9.904 28,11 28.11", "line 4, column 'x': '28.11' has a decimal point", ""),
+            (",", "28,11 0.904", "line 3, column 'x': '0.904' has a decimal point", ""),
+            (",", "1234.567 28,11", "line 2, column 'x': '1234.567' has a decimal point", ""),
+            (",", "1.234,5 1,234.5", "line 3, column 'x': '1,234.5' has a decimal point", ""),
+            (",", "1,234 28.11", "line 3, column 'x': '28.11' has a decimal point", ""),
+            # no comma: points are thousands only if all numbers could be
+            (",", "9.904 7.112", [9904, 7112], "'9.904' is read as 9904"),
+            (",", "9.904 1.234.567", [9904, 1234567], ""),
+            (",", "9.904 28.11", [9.904, 28.11], "'28.11' is read with a decimal point"),
+            (",", "0.904 7.112", [0.904, 7.112], "'0.904' is read with a decimal point"),
+            (",", "1.234.567 28.11", "line 3, column 'x': '28.11' has a decimal point", ""),
+            (",", "1.5e3 7", [1500, 7], "'1.5e3' is read with a decimal point"),
+            # without the option
+            (".", "9.904 28.11", [9.904, 28.11], ""),
+            (".", "28,11 28.11", "line 3, column 'x': '28.11' has a decimal point", ""),
+            (".", "1,234.5 7 28,11", "line 2, column 'x': '1,234.5' has a decimal point", ""),
+            (".", "1.234,5 28.11", "line 3, column 'x': '28.11' has a decimal point", ""),
+            (".", "28.11 0,904", "line 2, column 'x': '28.11' has a decimal point", ""),
+            (".", "1,234,567 28,11", "line 2, column 'x': '1,234,567' has a decimal point", ""),
+            (".", "9,904 28.11", "line 2, column 'x': '9,904' is not a number", ""),
+            (".", "28,11 9.904", "line 2, column 'x': '28,11' is not a number", ""),
+        ],
+    )
+    @pytest.mark.parametrize("separator", [";", ","])
+    def test_decimal_marks_of_a_column(self, tmp_path, decimal, cells, values, told, separator):
+        rows = "".join(f'a{separator}"{cell}"\n' for cell in cells.split())
+        path = written(tmp_path, f"key{separator}x\n{rows}")
+        if isinstance(values, str):
+            with pytest.raises(InputError, match=re.escape(f"{path} {values}")):
+                numbers(read_table(path, decimal=decimal, separator=separator), "x")
+            return
+        read = read_table(path, decimal=decimal, separator=separator)
+        assert numbers(read, "x").tolist() == values
+        assert [told in note for note in read.guesses] == [True] * bool(told)
+
+    @pytest.mark.parametrize("decimal", [",", "."])
+    def test_decimal_marks_in_text_are_text(self, tmp_path, decimal):
+        cells = ["1.2.2024", "192.168.100.200", "No. 28,11", "28.11", "28,11", "10.0.0.1", "3 cm", "v2"]
+        path = written(tmp_path, "x;y\n" + "".join(f"{cell};1\n" for cell in cells))
+        assert read_table(path, decimal=decimal, separator=";").frame["x"].to_list() == cells
+
+    def test_lines_of_decimal_marks_behind_blank_lines_and_quotes(self, tmp_path):
+        path = written(tmp_path, 'x;y\n1,5;"a\nb"\n\n2.5;c\n')
+        with pytest.raises(InputError, match=r"line 5, column 'x': '2\.5' has .* '1,5' in line 2 a"):
+            read_table(path, decimal=",")
+
+    def test_the_dialect_reads_another_file_alike(self, tmp_path):
+        path = written(tmp_path, "1,5|?\n")
+        dialect = read_table(path, separator="|", header=False, decimal=",", missing="?").dialect
+        assert dialect == Dialect("|", header=False, decimal=",", missing=("?",))
+        assert read_table(path, **asdict(dialect)).frame.rows() == [("1.5", None)]
+        assert Table(pl.DataFrame({"x": [1]})).dialect is None
 
     def test_missing_marks(self, tmp_path):
         path = written(tmp_path, 'a,b\n?,1\n" NA ",2\n"x,y",-9\n,\n\nNA,?\n')

@@ -21,15 +21,52 @@ from apexrank.textfile import check_is_text, is_utf8, not_utf8, opened, reading
 _SEPARATORS = ",;\t"
 _FEW_CELLS = 1 << 24
 _LONGEST_FIELD = 1 << 27  # characters; the fast reader accepts fields of any length
-_THOUSANDS = r"\d{1,3}(\.\d{3})+"
-_DECIMAL_COMMA = rf"^\s*[+-]?({_THOUSANDS}|(\d+|{_THOUSANDS})?,\d+([eE][+-]?\d+)?)\s*$"
+_WRITTEN = [  # numbers with a decimal comma, and with a decimal point; 1.234 may be either
+    rf"^\s*[+-]?(?:(?:\d+|{digits})(?:[{mark}]\d*)?|[{mark}]\d+)(?:[eE][+-]?\d+)?\s*$"
+    for mark, digits in ((",", r"[1-9]\d{0,2}(?:\.\d{3})+"), (".", r"[1-9]\d{0,2}(?:,\d{3})+"))
+]
 
 
-def checked_separator(separator: str | None) -> str | None:
-    """Return the separator, or None if the first line tells it."""
-    if separator is None or (len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'):
-        return separator
-    raise InputError(f"`separator=` must be one ASCII character such as ; or |, got {separator!r}")
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written, as :func:`~apexrank.io.read_table` is told.
+
+    Parameters
+    ----------
+    separator : str, optional
+        One ASCII character; by default the first line tells it.
+    header : bool
+        Whether the first line holds the names of the columns.
+    encoding : str, optional
+        Encoding of the text; by default UTF-8.
+    decimal : {".", ","}
+        Decimal mark of the numbers; the other one may separate thousands.
+    missing : str or sequence of str
+        Marks of missing values.
+
+    Examples
+    --------
+    >>> Dialect(separator=";", decimal=",", missing="NA")
+    Dialect(separator=';', header=True, encoding=None, decimal=',', missing=('NA',))
+    """
+
+    separator: str | None = None
+    header: bool = True
+    encoding: str | None = None
+    decimal: str = "."
+    missing: str | Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        mark = self.separator
+        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0'):
+            raise InputError(f"`separator=` must be one ASCII character such as ; or |, got {mark!r}")
+        if self.decimal not in (".", ","):
+            raise InputError(f"`decimal` must be a point or a comma, got {self.decimal!r}")
+        marks = (self.missing,) if isinstance(self.missing, str) else tuple(self.missing)
+        object.__setattr__(self, "missing", marks)
+
+
+PLAIN = Dialect()
 
 
 @dataclass(frozen=True)
@@ -43,24 +80,13 @@ class Csv:
     names: list[str]
     separator: str
     first_line: int  # line of the file at which the rows begin
-    encoding: str | None = None  # None for UTF-8
-    decimal: str = "."
-    missing: tuple[str, ...] = ()
+    dialect: Dialect = PLAIN
     roles: Mapping[str, str] = field(default_factory=dict)
     guesses: Sequence[str] = ()
 
     @classmethod
     def of_lines(
-        cls,
-        path: Path,
-        lines: Iterable[bytes],
-        *,
-        index: str | None = None,
-        encoding: str | None = None,
-        separator: str | None = None,
-        header: bool = True,
-        decimal: str = ".",
-        missing: tuple[str, ...] = (),
+        cls, path: Path, lines: Iterable[bytes], dialect: Dialect, index: str | None = None
     ) -> tuple[Csv, list[bytes]]:
         """Read the first line that is not blank; return the layout, and lines of rows that were read on the way.
 
@@ -71,20 +97,20 @@ class Csv:
         top = next((line for line in text if line.strip()), "")
         number = len(taken)
         # commas may be in the numbers of a first row
-        marks = [mark for mark in _SEPARATORS if mark != decimal and mark in top]
-        mark = separator or max(marks or _SEPARATORS, key=top.count)
+        marks = [mark for mark in _SEPARATORS if mark != dialect.decimal and mark in top]
+        mark = dialect.separator or max(marks or _SEPARATORS, key=top.count)
         names = next(_records(path, chain([top], text), mark, number), (0, []))[1]
         if not names:
             raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
-        start = len(taken) if header else number - 1
+        start = len(taken) if dialect.header else number - 1
         if taken[-1].endswith(b"\r\r\n"):
             raise InputError(
                 f"{path} line {number} ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
             )
         guesses, roles = [], {}
-        if separator is None:
+        if dialect.separator is None:
             guesses = _separator_notes(path, number, names, mark, next(text, "") if len(names) == 1 else "")
-        if not header:
+        if not dialect.header:
             names = [f"column_{position}" for position in range(1, len(names) + 1)]
         if index is not None and not names[0]:
             while index in names:
@@ -103,7 +129,7 @@ class Csv:
             if name in seen:
                 raise InputError(f"{path} line {number}: two columns are named {name!r}; rename one")
             seen.add(name)
-        layout = cls(path, names, mark, start + 1, encoding, decimal, missing, roles, guesses)
+        layout = cls(path, names, mark, start + 1, dialect, roles, guesses)
         return layout, taken[start:]
 
     def frame(self, rows: Iterable[bytes], line: int) -> tuple[pl.DataFrame, list[str]]:
@@ -129,27 +155,59 @@ class Csv:
         # polars fills lines with too few separators, and blank ones, with missing values
         is_ragged = separators != (width - 1) * frame.height
         is_ragged |= width == 1 and frame[self.names[0]].null_count() > 0
+        lines: Sequence[int] = range(line, line + frame.height)
         notes: list[str] = []
         if is_ragged or (is_quoted and ends > frame.height):
             numbers, notes = self._lines(text, line)
             if len(numbers) != frame.height:
                 raise self._fault(text, line, ValueError("its rows cannot be counted"))
-            frame = frame.filter(pl.Series(numbers, dtype=pl.Int64) > 0)
-        return self._values(frame), notes
+            kept = pl.Series(numbers, dtype=pl.Int64) > 0
+            frame, lines = frame.filter(kept), [number for number in numbers if number]
+        if self.dialect.missing:
+            is_mark = pl.all().str.strip_chars().is_in(self.dialect.missing)
+            frame = frame.with_columns(pl.when(~is_mark).then(pl.all()))
+        if is_quoted or self.separator != "," or self.dialect.decimal == ",":  # a cell may have a comma in it
+            marks = "[.,]" if self.dialect.decimal == "," else ","
+            with_marks = frame.select(pl.all().str.contains(marks).any())
+            for name in (column.name for column in with_marks if column[0]):
+                frame = frame.with_columns(self._one_mark(frame[name], lines, notes))
+        return frame, notes
 
-    def _values(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Remove missing marks, and write numbers with a decimal comma with a point."""
-        text = pl.all()
-        if self.missing:
-            frame = frame.with_columns(pl.when(~text.str.strip_chars().is_in(self.missing)).then(text))
-        if self.decimal == ",":
-            plain = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
-            frame = frame.with_columns(pl.when(text.str.contains(_DECIMAL_COMMA)).then(plain).otherwise(text))
-        return frame
+    def _one_mark(self, cells: pl.Series, lines: Sequence[int], notes: list[str]) -> pl.Series:
+        """Write the numbers of a column with a decimal point; those of both marks raise InputError.
+
+        The point of 1.234 may be a decimal one or separate thousands: the other numbers of the column tell, else the
+        dialect.
+        """
+        by_comma, by_point = (cells.str.contains(form).fill_null(False) for form in _WRITTEN)
+        if 2 * (by_comma | by_point).sum() < cells.str.contains(r"\d").sum():
+            return cells
+        is_told, column = self.dialect.decimal == ",", f"column {cells.name!r}"
+        has_comma, has_point = (cells.str.contains(mark, literal=True).fill_null(False) for mark in ",.")
+        point, comma = by_point & ~by_comma, by_comma & (~by_point | (is_told & has_comma))
+        if comma.any() and point.any():
+            odd, other = (int(rows.to_numpy().argmax()) for rows in (point, comma))
+            raise InputError(
+                f"{self.path} line {lines[odd]}, {column}: {cells[odd]!r} has a decimal point, but {cells[other]!r} "
+                f"in line {lines[other]} a decimal comma; write the numbers of the column alike"
+            )
+        grouped = by_comma & has_point
+        if not is_told or not (comma | grouped | point).any():
+            return cells
+        first = cells.filter(point if point.any() else grouped).head(1).to_list()
+        if point.any():
+            told = f"{first[0]!r} is read with a decimal point, because no number has a comma"
+            notes.append(f"{self.path} {column}: {told}")
+            return cells
+        if grouped.any() and not (grouped & ~by_point).any():
+            told = f"{first[0]!r} is read as {first[0].replace('.', '')}, because of `decimal=`"
+            notes.append(f"{self.path} {column}: {told}")
+        plain = cells.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        return plain.zip_with(by_comma, cells)
 
     def line_of(self, row: int) -> int:
         """Return the line of a row of the file, both counted from its first."""
-        with csv_lines(self.path, self.encoding) as lines:
+        with csv_lines(self.path, self.dialect.encoding) as lines:
             rest = islice(lines, self.first_line - 1, None)
             numbers = (line for line, fields in self._records(rest, self.first_line) if fields)
             return next(islice(numbers, row, None), self.first_line + row)

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError, MissingExtraError, near_name, quoted
-from apexrank.io.delimited import Csv, checked_separator, csv_lines, first_line
+from apexrank.io.delimited import PLAIN, Csv, Dialect, csv_lines, first_line
 from apexrank.textfile import HEAD, check_is_text, check_readable
 from apexrank.validation import check_polars_threads
 
@@ -82,6 +82,11 @@ class Table:
         return self.frame.columns
 
     @property
+    def dialect(self) -> Dialect | None:
+        """How a CSV file was said to be written: ``read_table(path, **asdict(dialect))`` reads another one alike."""
+        return None if self.layout is None else self.layout.dialect
+
+    @property
     def separator(self) -> str | None:
         """Separator of a CSV file."""
         return None if self.layout is None else self.layout.separator
@@ -136,13 +141,15 @@ def read_table(
     written by pandas for an index, is named by ``index`` and has the role ``id``; without ``index`` it is an error.
 
     Three options are for CSV files as others write them. Without a ``header`` the columns are called ``column_1``,
-    ``column_2`` …. With ``decimal=","``, numbers such as 1,5 and 1.234,5 are read as 1.5 and 1234.5. Values that are
-    one of the ``missing`` marks, such as "NA" or "?", are missing.
+    ``column_2`` …. With ``decimal=","``, numbers such as 1,5 and 1.234,5 are read as 1.5 and 1234.5, and 1.234 as 1234
+    unless other numbers of its column have a decimal point and none a comma. Values that are one of the ``missing``
+    marks, such as "NA" or "?", are missing.
 
     Raises
     ------
     InputError
-        If the file is missing, unreadable, empty, ragged or has a repeated column name.
+        If the file is missing, unreadable, empty, ragged or has a repeated column name, or a column has numbers with a
+        decimal comma and others with a decimal point.
     """
     path = Path(path)
     check_readable(path)
@@ -154,11 +161,7 @@ def read_table(
         raise
     check_polars_threads("tables are read")
     if read is _read_csv:
-        if decimal not in (".", ","):
-            raise InputError(f"`decimal` must be a point or a comma, got {decimal!r}")
-        separator = checked_separator(separator)
-        values = {"decimal": decimal, "missing": (missing,) if isinstance(missing, str) else tuple(missing)}
-        table = _read_csv(path, encoding, index=index, separator=separator, header=header, **values)
+        table = _read_csv(path, Dialect(separator, header, encoding, decimal, missing), index)
     elif encoding or separator or not header or decimal != "." or missing:
         raise InputError(
             f"{path} is not a CSV file: leave out `encoding=`, `separator=` and other options of CSV files"
@@ -249,9 +252,9 @@ def reading_parquet(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
 
 
-def _read_csv(path: Path, encoding: str | None = None, **options: Any) -> Table:
-    with csv_lines(path, encoding, streamed=False) as lines:
-        layout, first = Csv.of_lines(path, lines, encoding=encoding, **options)
+def _read_csv(path: Path, dialect: Dialect = PLAIN, index: str | None = None) -> Table:
+    with csv_lines(path, dialect.encoding, streamed=False) as lines:
+        layout, first = Csv.of_lines(path, lines, dialect, index)
         parts = iter(partial(lines.read, _PART), b"")  # so that only their sum stays in memory
         return csv_table(layout, chain(first, parts), layout.first_line)
 

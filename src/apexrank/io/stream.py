@@ -23,7 +23,7 @@ from apexrank.io.columns import (
     texts,
     word_balance,
 )
-from apexrank.io.delimited import Csv, csv_lines
+from apexrank.io.delimited import PLAIN, Csv, csv_lines
 from apexrank.io.read import (
     PARQUET,
     Table,
@@ -369,7 +369,7 @@ def _letor_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
 def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
     """Iterate over the rows of a CSV file."""
     with csv_lines(path) as lines:
-        layout, some = Csv.of_lines(path, lines, index="index")
+        layout, some = Csv.of_lines(path, lines, PLAIN, "index")
         first = 0
         for line, piece in _csv_pieces(path, chain(some, lines), layout.first_line, rows):
             table = csv_table(layout, piece, line, first)
