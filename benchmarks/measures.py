@@ -10,7 +10,7 @@ import tempfile
 import numpy as np
 
 from apexrank import metrics
-from apexrank.io.judging import MANY_LISTS, ONE_LIST
+from apexrank.io.judge import MANY_LISTS, ONE_LIST
 from apexrank_papers.data.sources import data_path
 from benchmarks.timing import report, seconds
 

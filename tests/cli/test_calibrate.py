@@ -9,9 +9,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from apexrank.io import load_model
-from apexrank.io.calibration import Calibration
-from apexrank.io.judging import best_cut
+from apexrank.io.judge import best_cut
 from apexrank.io.modelfile import ModelFileError, describe, pack
+from apexrank.io.table_ranker import Calibration
 
 from .test_verbs import run
 

@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 from apexrank.cli.app import app
 from apexrank.datasets.letor import write_letor
 from apexrank.errors import InputError
-from apexrank.io import Recipe, load_model, stream_fit
-from apexrank.io.stream import TableBlocks, read_blocks
-from apexrank.io.stream_fit import fit_table_blocks
+from apexrank.io import Recipe, load_model, stream
+from apexrank.io.stream import TableBlocks, fit_table_blocks, read_blocks
 from apexrank.rankers import MonotoneRetargeting, PNormPush, PNormPushCV, fit_blocks
 
 TWO_CLASSES = {
@@ -214,7 +213,7 @@ def test_a_broken_part(folder, tmp_path):
 def test_a_file_that_changes_between_passes(folder, letor, tmp_path, monkeypatch, data, fault):
     """Remove or rewrite the last file when the second pass begins."""
     path = letor / "part2.txt.gz" if data == "letor" else folder / "b.parquet"
-    plain, done = stream_fit._checked_stats, []
+    plain, done = stream._checked_stats, []
 
     def meddling(table, *args):
         if not done:
@@ -227,7 +226,7 @@ def test_a_file_that_changes_between_passes(folder, letor, tmp_path, monkeypatch
                 other.write_parquet(path)
         return plain(table, *args)
 
-    monkeypatch.setattr(stream_fit, "_checked_stats", meddling)
+    monkeypatch.setattr(stream, "_checked_stats", meddling)
     options = ["--model", "retarget"] if data == "letor" else PUSH
     line = refused(letor if data == "letor" else folder, tmp_path, *options)
     assert path.name in line
@@ -294,8 +293,8 @@ def test_blocks_of_letor_text_keep_queries_whole(letor):
 
 
 def test_memory_of_gathered_scores_is_noted(folder, monkeypatch):
-    monkeypatch.setattr(stream_fit, "MANY_ROWS", 100)
-    monkeypatch.setattr(stream_fit, "BYTES_A_ROW", 10_000_000)
+    monkeypatch.setattr(stream, "MANY_ROWS", 100)
+    monkeypatch.setattr(stream, "BYTES_A_ROW", 10_000_000)
     recipe = Recipe(target="good", drop=["stars", "q", "doc"])
     n = len(rows())
     told = f"labels and scores of all {n} rows were kept in memory: about {n / 100:.1f} GB"

@@ -24,8 +24,14 @@ from apexrank.io.encode import (
     table_stats,
 )
 from apexrank.io.prepare import prepare
-from apexrank.io.stream import Span, TableBlocks, read_blocks, sample_table
-from apexrank.io.stream_fit import fit_table_blocks, map_spans, map_tables
+from apexrank.io.stream import (
+    Span,
+    TableBlocks,
+    fit_table_blocks,
+    map_tables,
+    read_blocks,
+    sample_table,
+)
 from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -444,13 +450,15 @@ def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(dask, "compute", watched)
-    found = map_spans(tables, table_stats, [Number("x"), Category("t")], "median", merge=merge_stats)
+    found = map_tables(
+        tables, table_stats, [Number("x"), Category("t")], "median", merge=merge_stats, dask=True
+    )
     assert sent == [1]
     (x,) = found["x"].parts
     assert (x.n, found["t"].levels) == (900, dict(frame["t"].value_counts().rows()))
     assert x.fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
     assert x.mean == pytest.approx(frame["x"].mean(), rel=1e-12)
-    assert map_spans(tables, len) == [20] * 45
+    assert map_tables(tables, len, dask=True) == [20] * 45
 
 
 @pytest.mark.slow
@@ -513,9 +521,9 @@ def test_bad_weights_and_grades_are_found_before_the_fit(tmp_path):
             pl.when(pl.int_range(pl.len()) == 30).then(value).otherwise(pl.col(name)).alias(name)
         )
         bad.write_parquet(tmp_path / "rows.parquet")
-        for mapped in (map_tables, map_spans):
+        for dask in (False, True):
             with pytest.raises(InputError, match=message):
-                fit_table_blocks(tmp_path, recipe, None, rows=25, mapped=mapped)
+                fit_table_blocks(tmp_path, recipe, None, rows=25, dask=dask)
 
 
 @pytest.mark.slow

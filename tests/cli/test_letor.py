@@ -14,7 +14,16 @@ from apexrank.aggregation import LovaszAggregator
 from apexrank.cli.app import app
 from apexrank.cli.fit import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
-from apexrank.io import TableRanker, load_model, read_qrels, read_run, read_table, save_model, write_qrels
+from apexrank.io import (
+    TableRanker,
+    load_model,
+    read_qrels,
+    read_run,
+    read_table,
+    save_model,
+    write_qrels,
+    write_table,
+)
 from apexrank.io.modelfile import ModelFileError, pack, unpack
 from apexrank.preprocessing import QueryNormalizer
 from tests.cli.test_verbs import run
@@ -508,3 +517,15 @@ def test_groups_for_a_model_without(tmp_path, monkeypatch):
             "the model already ranks within groups (column 's')"
             in run(f"{command} --groups x0", code=2).stderr
         )
+
+
+@pytest.mark.parametrize("engine", ["", "--engine blocks"])
+def test_a_column_of_queries_is_found_by_its_name(folder, engine):
+    write_table(read_table("train.txt").frame, "train.csv")
+    command = f"fit train.csv --target relevance --id docid --json -o qid.apex {engine}"
+    found = json.loads(run(f"{command} --model retarget").stdout)
+    assert load_model("qid.apex").groups == "qid"
+    assert any("'qid'" in note for note in found["notes"])
+    assert json.loads(run(f"{command} --model retarget --groups qid").stdout)["measures"] == found["measures"]
+    run(f"{command} --model retarget --drop qid")
+    assert load_model("qid.apex").groups is None

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import apexrank
 from apexrank.cli.app import app
 from apexrank.io import load_model, read_table
-from apexrank.io.judging import ONE_LIST, TOP_OF_ONE_LIST
+from apexrank.io.judge import ONE_LIST, TOP_OF_ONE_LIST
 from apexrank.metrics.evaluation import Measure
 
 HEADER = "case,amount,hour,city,fraud\n"

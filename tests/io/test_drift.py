@@ -7,7 +7,7 @@ import pytest
 from apexrank import PNormPush
 from apexrank.io import Recipe, Table, TableRanker, load_model, save_model
 from apexrank.io.drift import LITTLE, Profile, binned, psi
-from apexrank.io.stream_fit import fit_table_blocks
+from apexrank.io.stream import fit_table_blocks
 from apexrank.rankers import ListwiseRanker
 
 

@@ -26,7 +26,7 @@ from apexrank.io.prepare import (
     table_facts,
 )
 from apexrank.io.read import as_table
-from apexrank.io.stream_fit import fit_table_blocks
+from apexrank.io.stream import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
 
 

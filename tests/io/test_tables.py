@@ -20,10 +20,10 @@ from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
 from apexrank.io.columns import feature_columns, is_text, numbers, read_target, texts
 from apexrank.io.encode import MOST_DENSE, Category, Encoder, Number
-from apexrank.io.judging import Judged, default_measures
+from apexrank.io.judge import Judged, default_measures
 from apexrank.io.prepare import prepare
 from apexrank.io.read import Dialect
-from apexrank.io.stream_fit import fit_table_blocks
+from apexrank.io.stream import fit_table_blocks
 from apexrank.io.table_ranker import Thresholds
 from apexrank.rankers import MonotoneRetargeting
 from apexrank.validation import segment

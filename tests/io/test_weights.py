@@ -14,7 +14,7 @@ from apexrank.cli.app import app
 from apexrank.export import round_scorecard
 from apexrank.io import Recipe, Table
 from apexrank.io.encode import Category, Encoder, Number
-from apexrank.io.judging import Judged, default_measures, judge_table, measure
+from apexrank.io.judge import Judged, default_measures, judge_table, measure
 from apexrank.io.table_ranker import Thresholds, fit_table
 from apexrank.metrics.evaluation import FAMILIES
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from apexrank.cli.fit import MODELS, build_estimator
 from apexrank.io import Recipe, Table, rank_table
-from apexrank.io.judging import measure
-from apexrank.io.stream_fit import fit_table_blocks
+from apexrank.io.judge import measure
+from apexrank.io.stream import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
 from tests.metamorphic.engine import FOLDER, SEEDS, Found, Relation, Subject, apexrank, named, renamed
 from tests.metamorphic.threads import with_threads
@@ -348,11 +348,9 @@ def dask_workers() -> dict[str, Any]:
     """Arguments for a fit on Dask workers, which are threads of this process."""
     from distributed import Client
 
-    from apexrank.io.stream_fit import map_spans, span_blocks
-
     client = Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0")
     atexit.register(client.close)
-    return {"source": span_blocks, "mapped": map_spans}
+    return {"dask": True}
 
 
 def evaluate_model(name: str) -> Callable[[Rows], Found]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -117,10 +118,14 @@ class OneLineErrors(Verbs):
             _report(f"stopped by {signal.Signals(stop.number).name}")
             code = 128 + stop.number
         except Exception as error:
-            if os.environ.get("APEXRANK_DEBUG"):
+            refusal = _refusal(error)
+            if os.environ.get("APEXRANK_DEBUG") and not refusal:
                 raise
-            _report(f"unexpected {type(error).__name__}: {error} (APEXRANK_DEBUG=1 shows where)")
-            code = 1
+            code = _report(
+                in_options(refusal)
+                or f"unexpected {type(error).__name__}: {error} (APEXRANK_DEBUG=1 shows where)"
+            )
+            code = code if refusal else 1
         parallel = sys.modules.get("apexrank.parallel")  # not imported, as that would load numba
         if parallel is not None and parallel.has_abandoned_work():
             # Temporary files are gone, and the interpreter would wait for threads whose results nobody wants.
@@ -199,6 +204,18 @@ def _system_error(error: OSError) -> str:
         return f"cannot use {error.filename!r}: {error.strerror}"
     # Code that opens files reports their errors, so this error is about stdout.
     return f"cannot print the result: {str(error.strerror).lower()}" if error.errno in _FULL else str(error)
+
+
+def _refusal(error: Exception) -> str:
+    """Shorten the error by which scikit-learn refuses a parameter or data to one line; "" for any other error."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = "" if frame is None else frame.tb_frame.f_globals.get("__name__", "")
+    if not isinstance(error, ValueError) or not where.startswith("sklearn."):
+        return ""
+    line = str(error).strip().partition("\n")[0].rstrip(".")
+    return re.sub(r"^The '(\w+)' parameter of \w+ (.*)\. Got (.*) instead$", r"`\1` \2, got \3", line)
 
 
 def _report(message: str) -> int:

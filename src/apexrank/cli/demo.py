@@ -48,7 +48,7 @@ def demo(
 ) -> None:
     """Show the effect of the push on synthetic card payments."""
     from apexrank import PNormPush
-    from apexrank.io.judging import judge_table
+    from apexrank.io.judge import judge_table
     from apexrank.metrics import evaluate
 
     names = ("train.csv", "new.csv", "precision.png", "report.html")

@@ -17,7 +17,7 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from apexrank.io.judging import Judged
+    from apexrank.io.judge import Judged
 
 _scored = opt.panel("Lists ranked elsewhere")
 _MANY, _COLUMNS_SHOWN = 100, 10  # fewest rows for a meaningful PSI, and columns of its table
@@ -65,7 +65,7 @@ class Inputs:
         ):
             opt.refuse(wrong, message)
         reading.refuse(of_run, "a TREC run is not a CSV file")
-        from apexrank.io.judging import judge_run, judge_scores, judge_table
+        from apexrank.io.judge import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
             return judge_run(self.source, self.qrels, complete=self.complete)
@@ -80,7 +80,7 @@ class Inputs:
         assert self.test is not None  # checked above
         ranker = opt.load_ranker(self.source, self.groups)
         if self.test.is_dir():
-            from apexrank.io.stream_fit import score_blocks
+            from apexrank.io.stream import score_blocks
 
             reading.refuse(True, opt.FOLDER_IS_UTF8)
             asked = {"target": self.target or ranker.target, "weight": self.weight or ranker.weight}
@@ -154,7 +154,7 @@ def evaluate(
     opt.refuse(output is not None and not each, of_table)
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     out.check_inputs(inputs.source, inputs.test, inputs.qrels)
-    from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures
+    from apexrank.io.judge import ABOVE_ZERO, best_cut, default_measures
     from apexrank.metrics.confidence import check_level
     from apexrank.metrics.evaluation import find_measure
 
@@ -230,7 +230,7 @@ def _report(
     judged: Judged, positives: np.ndarray, names: list[str], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
     """Return the size of the lists, the mean of each measure, and intervals if requested."""
-    from apexrank.io.judging import default_measures, measurable, measure
+    from apexrank.io.judge import default_measures, measurable, measure
 
     report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,10 +18,11 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from apexrank.io.judging import Judged
+    from apexrank.io.judge import Judged
 
 _model = opt.panel("Model")
 _COEFFICIENTS_SHOWN = 8
+_QUERY = re.compile(r"(?i)qid|query([_ ]?id)?")  # names of a column of queries
 # Kinds of drivers: the heading of their names, and the format of their values.
 _DRIVERS = {"coefficients": ("feature", "+.3g"), "effects": ("column", ".3g"), "splits": ("feature", "d")}
 
@@ -161,10 +163,9 @@ def fit(
 
     out.check_file(output, train, *files_of(train))
     out.check_inputs(train)
-    from apexrank.io.calibration import check_one_list
     from apexrank.io.columns import numbers
-    from apexrank.io.judging import measure
-    from apexrank.io.table_ranker import fit_table
+    from apexrank.io.judge import measure
+    from apexrank.io.table_ranker import check_one_list, fit_table
 
     given = opt.given_options(options)
     calibrated, apart = given.pop("calibrate"), given.pop("group_split", None)
@@ -184,7 +185,10 @@ def fit(
         raise InputError(f"the target column of {train} is not known: name it with --target")
     chosen: dict[str, Any] = {"target": target, "scale": columns.scale or model.scale}
     chosen |= {name: getattr(columns, name) or roles.get(name) for name in ("id", "groups")}
-    recipe = io.Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
+    named, queries = columns.arguments(table.names if table else ()) | chosen, None
+    if model.graded and named["groups"] is None:
+        queries = named["groups"] = _query_column(train, table, named)
+    recipe = io.Recipe(graded=model.graded, **named)
     opt.refuse(
         recipe.graded and recipe.positive is not None,
         f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push",
@@ -205,6 +209,9 @@ def fit(
     if calibrated and table is not None:
         with out.working("fitting folds for probabilities"):
             ranker.calibration = io.calibrate(ranker, table, recipe, group_split=apart)
+    if queries is not None:
+        note = f"rows are ranked within each {queries!r}: name another column with --groups, or drop it"
+        judged = judged._replace(notes=(note, *judged.notes))
     measures, undefined = measure(judged, brief=True)
     report = _report(ranker, measures, output, table)
     if measures.get("auc", 1.0) < 0.5 and ranker.positive is not None:
@@ -226,6 +233,15 @@ def fit(
     else:
         out.note(*report["notes"])
         _print(report, ranker, train)
+
+
+def _query_column(train: Path, table: io.Table | None, named: dict[str, Any]) -> str | None:
+    """Column of queries by its name, unless it has another role or is a feature by request."""
+    from apexrank.io.stream import TableBlocks
+
+    names = TableBlocks(train).head().names if table is None else table.names
+    taken = {named["target"], named["id"], named["weight"], *named["features"], *named["drop"]}
+    return next((name for name in names if _QUERY.fullmatch(name) and name not in taken), None)
 
 
 def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
@@ -324,7 +340,7 @@ def _fit_by_engine(
 ) -> tuple[io.TableRanker, Judged]:
     """Fit on a file or folder in passes; unsupported options raise InputError before anything is read."""
     from apexrank.io.read import PARQUET, files_of
-    from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
+    from apexrank.io.stream import fit_table_blocks
     from apexrank.rankers.base import LinearFit
 
     on_dask = options.engine == "dask"
@@ -341,7 +357,7 @@ def _fit_by_engine(
     if not on_dask:
         return fit_table_blocks(train, recipe, estimator)
     with options.cluster():
-        return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
+        return fit_table_blocks(train, recipe, estimator, dask=True)
 
 
 def _report(

@@ -211,7 +211,8 @@ def try_out(estimator: Any, *data: Any, **arguments: Any) -> None:
         try:
             clone(estimator).set_params(**few).fit(*data, **arguments)
         except Exception as error:
-            if isinstance(error, MissingExtraError) or any(f"`{name}`" in str(error) for name in changed):
+            named = any(f"{mark}{name}{mark}" in str(error) for name in changed for mark in "`'")
+            if isinstance(error, MissingExtraError) or named:
                 raise
 
 

@@ -77,7 +77,7 @@ def rank(
     uncalibrated = pair is not None and ranker.calibration is None
     opt.refuse(uncalibrated, "the model gives no probabilities: fit it with --calibrate")
     if new.is_dir():
-        from apexrank.io.stream_fit import score_blocks
+        from apexrank.io.stream import score_blocks
 
         table, scores, notes = score_blocks(ranker, new, id=options.id)
     else:

@@ -15,7 +15,7 @@ from apexrank.export.cards import Card, Losses, check_training, chosen_features
 from apexrank.export.features import Feature, as_table, last_step
 from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
-from apexrank.io.judging import Judged
+from apexrank.io.judge import Judged
 from apexrank.io.table_ranker import TableRanker
 from apexrank.penalties import GroupLasso, Penalty
 from apexrank.validation import check_count, is_missing

@@ -16,7 +16,7 @@ from apexrank.errors import InputError
 from apexrank.export.features import as_table, first_fitted, last_step
 from apexrank.export.sql import to_sql
 from apexrank.io.columns import read_target
-from apexrank.io.judging import ABOVE_ZERO, Judged, measurable
+from apexrank.io.judge import ABOVE_ZERO, Judged, measurable
 from apexrank.io.table_ranker import TableRanker
 from apexrank.metrics.confidence import compare
 from apexrank.metrics.evaluation import find_measure, ranking_scores

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.io.judging import Judged
+from apexrank.io.judge import Judged
 from apexrank.penalties import Penalty
 
 _SCALES = 64  # number of scales at which the coefficients are rounded before single points are changed

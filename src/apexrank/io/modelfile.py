@@ -60,11 +60,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from apexrank import __version__
 from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
-from apexrank.io.calibration import Calibration
 from apexrank.io.drift import Profile
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
 from apexrank.io.prepare import DATE_FORMATS, UNITS
-from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
+from apexrank.io.table_ranker import CERTIFICATE, Calibration, TableRanker, Thresholds
 from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
 from apexrank.rankers.forest import Forest, ForestRanker
 from apexrank.rankers.letor import LetorRanker

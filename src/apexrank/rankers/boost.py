@@ -6,22 +6,21 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from apexrank.errors import InputError
 from apexrank.losses import Loss
 from apexrank.metrics import get_scorer
 from apexrank.objectives import Push
+from apexrank.parameters import above, between, checked, whole
 from apexrank.prices import Price
 from apexrank.problem.design import Matrix, Training, varies
 from apexrank.rankers.base import (
@@ -165,10 +164,10 @@ class PushBoost(BinaryRanker):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "validation_fraction": [None, Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [whole(1)],
+        "learning_rate": [above(0)],
+        "validation_fraction": [None, between(0, 1, closed="neither")],
+        "n_iter_no_change": [whole(1)],
         "scoring": [str, callable],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -196,7 +195,7 @@ class PushBoost(BinaryRanker):
     def _weak_learner(self) -> Any:
         return DecisionTreeClassifier(max_depth=1) if self.estimator is None else self.estimator
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @checked
     def fit(
         self,
         X: ArrayLike,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context, clone
-from sklearn.utils._param_validation import Interval
+from sklearn.base import clone
 
+from apexrank.parameters import between, checked, whole
 from apexrank.problem.design import Matrix
 from apexrank.rankers.base import BinaryRanker, balanced_threshold, checked_rows
 from apexrank.rankers.boost import output_of
@@ -68,9 +68,7 @@ class TwoStagePush(BinaryRanker):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "keep": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
-    }
+    _parameter_constraints: ClassVar[dict] = {"keep": [whole(1), between(0, 1, closed="right")]}
 
     first: Any = None
     second: Any = None
@@ -81,7 +79,7 @@ class TwoStagePush(BinaryRanker):
         tags.input_tags.sparse = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @checked
     def fit(
         self,
         X: ArrayLike,
