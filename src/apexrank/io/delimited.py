@@ -1,26 +1,25 @@
-"""Rows of delimited text as columns of text, with the line of every fault: polars parses, and Python finds the line."""
+"""Rows of delimited text as columns of text, with the line of every row: polars parses, and NumPy counts lines."""
 
 from __future__ import annotations
 
 import codecs
-import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.files import check_is_text, is_utf8, not_utf8, opened, reading
+from apexrank.files import File, check_is_text, is_utf8, not_utf8, opened, reading
 
 _SEPARATORS = ",;\t"
 _FEW_CELLS = 1 << 24
-_LONGEST_FIELD = 1 << 27  # characters; the fast reader accepts fields of any length
+_LONGEST_HEADER = 1 << 27  # characters
 _WRITTEN = [  # numbers with a decimal comma, and with a decimal point; 1.234 may be either
     rf"^\s*[+-]?(?:(?:\d+|{digits})(?:[{mark}]\d*)?|[{mark}]\d+)(?:[eE][+-]?\d+)?\s*$"
     for mark, digits in ((",", r"[1-9]\d{0,2}(?:\.\d{3})+"), (".", r"[1-9]\d{0,2}(?:,\d{3})+"))
@@ -71,10 +70,7 @@ PLAIN = Dialect()
 
 @dataclass(frozen=True)
 class Csv:
-    """Layout of a CSV file, as its first line tells it; polars reads the rows.
-
-    Python's own reader finds the line of a fault, and blank lines, once there are some.
-    """
+    """Layout of a CSV file, as its first line tells it; it keeps the lines of the rows that were read."""
 
     path: Path
     names: list[str]
@@ -83,6 +79,9 @@ class Csv:
     dialect: Dialect = PLAIN
     roles: Mapping[str, str] = field(default_factory=dict)
     guesses: Sequence[str] = ()
+    _lines: list[tuple[int, Sequence[int] | np.ndarray]] = field(
+        default_factory=list, compare=False, repr=False
+    )
 
     @classmethod
     def of_lines(
@@ -96,12 +95,16 @@ class Csv:
         text = _decoded(path, lines, taken)
         top = next((line for line in text if line.strip()), "")
         number = len(taken)
+        while top.count('"') % 2 and len(top) < _LONGEST_HEADER and (more := next(text, "")):
+            top += more
         # commas may be in the numbers of a first row
         marks = [mark for mark in _SEPARATORS if mark != dialect.decimal and mark in top]
         mark = dialect.separator or max(marks or _SEPARATORS, key=top.count)
-        names = next(_records(path, chain([top], text), mark, number), (0, []))[1]
-        if not names:
+        if not top:
             raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
+        names = fields(top, mark)
+        if names is None:
+            raise InputError(f"{path} line {number}: {_QUOTES}")
         start = len(taken) if dialect.header else number - 1
         if taken[-1].endswith(b"\r\r\n"):
             raise InputError(
@@ -132,37 +135,10 @@ class Csv:
         layout = cls(path, names, mark, start + 1, dialect, roles, guesses)
         return layout, taken[start:]
 
-    def frame(self, rows: Iterable[bytes], line: int) -> tuple[pl.DataFrame, list[str]]:
-        """Parse rows that begin in a line of the file into columns of text; also return notes about them."""
-        width, mark = len(self.names), self.separator.encode()
-        head = mark.join(b"%d" % column for column in range(width))
-        text = b"\n".join([head, b"".join(rows)])
-        ends = text.count(b"\n") - 1
-        # polars would fill short and blank lines with cells
-        if ends * width > max(_FEW_CELLS, 4 * len(text)):
-            numbers, _ = self._lines(text, line)
-            if 2 * numbers.count(0) > len(numbers):
-                raise InputError(f"{self.path}: most of its {len(numbers)} lines are blank; remove them")
-        try:
-            frame = pl.read_csv(text, separator=self.separator, infer_schema=False, glob=False)
-        except pl.exceptions.PolarsError as error:
-            raise self._fault(text, line, error) from None
-        frame.columns = self.names
-        separators, is_quoted = text.count(mark) - (width - 1), b'"' in text
-        if is_quoted:
-            inside = frame.select(pl.all().str.count_matches(self.separator, literal=True).sum())
-            separators -= sum(inside.row(0))
-        # polars fills lines with too few separators, and blank ones, with missing values
-        is_ragged = separators != (width - 1) * frame.height
-        is_ragged |= width == 1 and frame[self.names[0]].null_count() > 0
-        lines: Sequence[int] = range(line, line + frame.height)
-        notes: list[str] = []
-        if is_ragged or (is_quoted and ends > frame.height):
-            numbers, notes = self._lines(text, line)
-            if len(numbers) != frame.height:
-                raise self._fault(text, line, ValueError("its rows cannot be counted"))
-            kept = pl.Series(numbers, dtype=pl.Int64) > 0
-            frame, lines = frame.filter(kept), [number for number in numbers if number]
+    def frame(self, rows: Iterable[bytes], line: int, first: int = 0) -> tuple[pl.DataFrame, list[str]]:
+        """Parse rows that begin in a line of the file, after its ``first`` rows, into columns of text and notes."""
+        frame, lines, notes, is_quoted = read_rows(self.path, rows, self.names, self.separator, line)
+        self._lines.append((first, lines))
         if self.dialect.missing:
             is_mark = pl.all().str.strip_chars().is_in(self.dialect.missing)
             frame = frame.with_columns(pl.when(~is_mark).then(pl.all()))
@@ -173,7 +149,7 @@ class Csv:
                 frame = frame.with_columns(self._one_mark(frame[name], lines, notes))
         return frame, notes
 
-    def _one_mark(self, cells: pl.Series, lines: Sequence[int], notes: list[str]) -> pl.Series:
+    def _one_mark(self, cells: pl.Series, lines: Sequence[int] | np.ndarray, notes: list[str]) -> pl.Series:
         """Write the numbers of a column with a decimal point; those of both marks raise InputError.
 
         The point of 1.234 may be a decimal one or separate thousands: the other numbers of the column tell, else the
@@ -206,49 +182,141 @@ class Csv:
         return plain.zip_with(by_comma, cells)
 
     def line_of(self, row: int) -> int:
-        """Return the line of a row of the file, both counted from its first."""
-        with csv_lines(self.path, self.dialect.encoding) as lines:
-            rest = islice(lines, self.first_line - 1, None)
-            numbers = (line for line, fields in self._records(rest, self.first_line) if fields)
-            return next(islice(numbers, row, None), self.first_line + row)
+        """Return the line of a row that was read; both are counted from the first of the file."""
+        first, lines = max(
+            ((first, lines) for first, lines in self._lines if first <= row), key=lambda x: x[0]
+        )
+        return int(lines[row - first])
 
-    def _records(self, lines: Iterable[bytes], line: int) -> Iterator[tuple[int, list[str]]]:
-        # polars takes a carriage return inside a line as part of a value
-        text = (part.decode(errors="replace").replace("\r", "") for part in lines)
-        return _records(self.path, text, self.separator, line)
 
-    def _lines(self, text: bytes, line: int) -> tuple[list[int], list[str]]:
-        """Return the lines of the rows, 0 for a blank line, and a note about values that may be rows between quotes.
+_QUOTES = "the quotes do not match; write a quote inside a quoted value twice"
 
-        A row of another width raises InputError.
-        """
-        width = len(self.names)
-        numbers, long = list[int](), list[tuple[int, str, int]]()
-        for number, fields in self._records(islice(io.BytesIO(text), 1, None), line):
-            if fields and len(fields) != width:
-                has = f"the row has {len(fields)} field{'s' * (len(fields) != 1)}, the header {width}"
-                advice = "fix the line (a value that contains the separator needs quotes)"
-                if width == 1:
-                    advice = "take out the lines above the one with the names of the columns"
-                raise InputError(f"{self.path} line {number}: {has}; {advice}")
-            numbers.append(number if fields else 0)
-            cells = zip(self.names, fields, strict=False)
-            long += [(number, name, value.count("\n") + 1) for name, value in cells if "\n" in value]
-        notes = [
-            f"{self.path} line {number}, column {name!r}: the value has {lines} lines (values with line ends: "
-            f"{len(long):,}); if these are rows, correct the quotes"
-            for number, name, lines in long[:1]
-        ]
-        return numbers, notes
 
-    def _fault(self, text: bytes, line: int, error: Exception) -> InputError:
-        """Make the error for rows that polars cannot parse, with the line of the fault."""
+def fields(record: str, separator: str) -> list[str] | None:
+    """Split a record into its fields; None if its quotes do not match.
+
+    Examples
+    --------
+    >>> fields('a,"b ""c"", d",', ",")
+    ['a', 'b "c", d', '']
+    """
+    try:
+        row = pl.read_csv(record.encode(), separator=separator, has_header=False, infer_schema=False).row(0)
+    except pl.exceptions.PolarsError:
+        return None if record.strip() else [""]
+    return [value or "" for value in row]
+
+
+class Rows(NamedTuple):
+    """Columns of text, the lines at which their rows begin, notes, and whether there are quotes."""
+
+    frame: pl.DataFrame
+    lines: Sequence[int] | np.ndarray
+    notes: list[str]
+    is_quoted: bool
+
+
+def read_rows(
+    path: File, rows: Iterable[bytes], names: Sequence[str], separator: str, line: int, *, quotes: bool = True
+) -> Rows:
+    r"""Parse rows of text that begin in a line of a file.
+
+    Blank lines are no rows, and a row with another number of fields raises InputError. A note tells of values that may be
+    rows between quotes.
+
+    Examples
+    --------
+    >>> found = read_rows("t.csv", [b"1,x\n\n2,\n"], ["a", "b"], ",", 2)
+    >>> found.frame.rows(), found.lines.tolist()
+    ([('1', 'x'), ('2', None)], [2, 4])
+    """
+    width = len(names)
+    # the width of the first line is that of all, so that it must not be blank
+    text = b"".join([separator.join(map(str, range(width))).encode(), b"\n", *rows])
+    n_lines = text.count(b"\n") - text.endswith(b"\n")
+    if n_lines * width > max(_FEW_CELLS, 4 * len(text)):  # polars would fill short and blank lines with cells
+        numbers, _ = _lines_of_rows(path, text, names, separator, line, quotes)
+        if 2 * np.count_nonzero(numbers) < len(numbers):
+            raise InputError(f"{path}: most of its {len(numbers)} lines are blank; remove them")
+    try:
+        mark = '"' if quotes else None
+        frame = pl.read_csv(text, separator=separator, quote_char=mark, infer_schema=False, glob=False)
+    except pl.exceptions.PolarsError as error:
         try:
             text.decode()
         except UnicodeDecodeError as fault:
-            return not_utf8(self.path, line + text.count(b"\n", 0, fault.start) - 1)
-        self._lines(text, line)
-        return InputError(f"cannot read {self.path} as CSV: {first_line(error)}")
+            raise not_utf8(path, line - 1 + text.count(b"\n", 0, fault.start)) from None
+        _lines_of_rows(path, text, names, separator, line, quotes)
+        raise InputError(f"cannot read {path} as CSV: {first_line(error)}") from None
+    frame.columns = list(names)
+    n_separators, is_quoted = text.count(separator.encode()) - width + 1, quotes and b'"' in text
+    if is_quoted:
+        n_separators -= sum(frame.select(pl.all().str.count_matches(separator, literal=True).sum()).row(0))
+    # polars fills lines with too few separators, and blank ones, with missing values
+    is_ragged = n_separators != (width - 1) * frame.height or (
+        width == 1 and frame.to_series().null_count() > 0
+    )
+    if not is_ragged and not (is_quoted and n_lines > frame.height):
+        return Rows(frame, range(line, line + frame.height), [], is_quoted)
+    numbers, notes = _lines_of_rows(path, text, names, separator, line, quotes)
+    if len(numbers) != frame.height:
+        raise InputError(f"cannot read {path} as CSV: its rows cannot be counted")
+    return Rows(frame.filter(numbers > 0), numbers[numbers > 0], notes, is_quoted)
+
+
+def _lines_of_rows(
+    path: File, text: bytes, names: Sequence[str], separator: str, line: int, quotes: bool
+) -> tuple[np.ndarray, list[str]]:
+    """Return the line of each row below a header, 0 for a blank line, and the note of `read_rows`."""
+    content, width = np.frombuffer(text, np.uint8), len(names)
+    feeds, marks = np.flatnonzero(content == ord("\n")), np.flatnonzero(content == ord('"'))
+    feeds, marks = (
+        feeds if text.endswith(b"\n") else np.append(feeds, len(text)),
+        marks if quotes else marks[:0],
+    )
+
+    def is_open(places: np.ndarray) -> np.ndarray:
+        return np.searchsorted(marks, places) % 2 == 1
+
+    separators = np.flatnonzero(content == ord(separator))
+    separators, ends = separators[~is_open(separators)], feeds[~is_open(feeds)]
+    starts = np.append(0, ends + 1)
+    numbers = line - 1 + np.searchsorted(feeds, starts)
+    widths = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
+    size = ends - starts[:-1]
+    is_blank = (size == 0) | ((size == 1) & (content[ends - 1] == ord("\r")))
+    wrong = np.flatnonzero(~is_blank & (widths != width))[:1]
+    stray = _stray_quote(content, marks, separator)
+    if stray is not None and not (len(wrong) and ends[wrong[0]] < stray):
+        raise InputError(f"{path} line {numbers[np.searchsorted(ends, stray)]}: {_QUOTES}")
+    for row in wrong.tolist():
+        has = f"the row has {widths[row]} field{'s' if widths[row] > 1 else ''}, the header {width}"
+        advice = "fix the line (a value that contains the separator needs quotes)"
+        if width == 1:
+            advice = "take out the lines above the one with the names of the columns"
+        raise InputError(f"{path} line {numbers[row]}: {has}; {advice}")
+    notes, inner = [], feeds[is_open(feeds)]
+    if len(inner):
+        rows = np.searchsorted(ends, inner)
+        columns = np.searchsorted(separators, inner) - np.searchsorted(separators, starts[rows])
+        values, counts = np.unique(rows * width + columns, return_counts=True)
+        row, column = divmod(int(values[0]), width)
+        notes = [
+            f"{path} line {numbers[row]}, column {names[column]!r}: the value has {counts[0] + 1} lines (values with "
+            f"line ends: {len(values):,}); if these are rows, correct the quotes"
+        ]
+    return np.where(is_blank, 0, numbers[:-1])[1:], notes
+
+
+def _stray_quote(content: np.ndarray, marks: np.ndarray, separator: str) -> int | None:
+    """Return the position of the first quote that neither encloses a value nor is one of two inside it, if any."""
+    is_closing = np.arange(len(marks)) % 2 == 1
+    # a quote inside a value is a closing and an opening one without anything between
+    is_first = (np.diff(marks, append=-1) == 1) & is_closing
+    beside = np.pad(content, 1, constant_values=ord("\n"))[marks + 2 * is_closing]
+    is_edge = np.isin(beside, np.frombuffer(f"{separator}\n\r".encode(), np.uint8))
+    stray = marks[~(is_edge | is_first | np.roll(is_first, 1))].tolist()
+    return next(iter(stray + marks[-1:].tolist() * (len(marks) % 2)), None)
 
 
 def _separator_notes(path: Path, number: int, names: list[str], mark: str, second: str) -> list[str]:
@@ -295,21 +363,6 @@ def _as_utf8(path: Path, content: bytes, encoding: str) -> bytes:
         ) from None
     check_is_text(path, text)
     return text
-
-
-def _records(path: Path, lines: Iterable[str], separator: str, line: int) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the fields of records and the lines where they begin; one that cannot be split raises an error."""
-    reader, number = csv.reader(lines, delimiter=separator, strict=True), line
-    earlier = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        for fields in reader:
-            yield number, fields
-            number = line + reader.line_num
-    except csv.Error as error:
-        reason = str(error).partition(" - ")[0].replace("unexpected end of data", "no quote closes the field")
-        raise InputError(f"{path} line {number}: {reason}; correct the line") from None
-    finally:
-        csv.field_size_limit(earlier)
 
 
 def first_line(error: BaseException) -> str:

@@ -261,7 +261,7 @@ def _read_csv(path: Path, dialect: Dialect = PLAIN, index: str | None = None) ->
 
 def csv_table(layout: Csv, rows: Iterable[bytes], line: int, first: int = 0) -> Table:
     """Parse rows of a CSV file that begin in a line, after its ``first`` rows."""
-    frame, notes = layout.frame(rows, line)
+    frame, notes = layout.frame(rows, line, first)
     guesses = [*layout.guesses, *notes]
     return Table(frame, str(layout.path), layout, layout.roles, first=first, guesses=guesses)
 
