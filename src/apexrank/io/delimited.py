@@ -217,12 +217,19 @@ class Rows(NamedTuple):
 
 
 def read_rows(
-    path: File, rows: Iterable[bytes], names: Sequence[str], separator: str, line: int, *, quotes: bool = True
+    path: File,
+    rows: Iterable[bytes],
+    names: Sequence[str],
+    separator: str,
+    line: int,
+    *,
+    quotes: bool = True,
+    like: str = "the header",
 ) -> Rows:
     r"""Parse rows of text that begin in a line of a file.
 
-    Blank lines are no rows, and a row with another number of fields raises InputError. A note tells of values that may be
-    rows between quotes.
+    Blank lines are no rows, and a row with another number of fields, not ``like`` the header, raises InputError. A note
+    tells of values that may be rows between quotes.
 
     Examples
     --------
@@ -235,7 +242,7 @@ def read_rows(
     text = b"".join([separator.join(map(str, range(width))).encode(), b"\n", *rows])
     n_lines = text.count(b"\n") - text.endswith(b"\n")
     if n_lines * width > max(_FEW_CELLS, 4 * len(text)):  # polars would fill short and blank lines with cells
-        numbers, _ = _lines_of_rows(path, text, names, separator, line, quotes)
+        numbers, _ = _lines_of_rows(path, text, names, separator, line, quotes, like)
         if 2 * np.count_nonzero(numbers) < len(numbers):
             raise InputError(f"{path}: most of its {len(numbers)} lines are blank; remove them")
     try:
@@ -246,7 +253,7 @@ def read_rows(
             text.decode()
         except UnicodeDecodeError as fault:
             raise not_utf8(path, line - 1 + text.count(b"\n", 0, fault.start)) from None
-        _lines_of_rows(path, text, names, separator, line, quotes)
+        _lines_of_rows(path, text, names, separator, line, quotes, like)
         raise InputError(f"cannot read {path} as CSV: {first_line(error)}") from None
     frame.columns = list(names)
     n_separators, is_quoted = text.count(separator.encode()) - width + 1, quotes and b'"' in text
@@ -258,14 +265,14 @@ def read_rows(
     )
     if not is_ragged and not (is_quoted and n_lines > frame.height):
         return Rows(frame, range(line, line + frame.height), [], is_quoted)
-    numbers, notes = _lines_of_rows(path, text, names, separator, line, quotes)
+    numbers, notes = _lines_of_rows(path, text, names, separator, line, quotes, like)
     if len(numbers) != frame.height:
         raise InputError(f"cannot read {path} as CSV: its rows cannot be counted")
     return Rows(frame.filter(numbers > 0), numbers[numbers > 0], notes, is_quoted)
 
 
 def _lines_of_rows(
-    path: File, text: bytes, names: Sequence[str], separator: str, line: int, quotes: bool
+    path: File, text: bytes, names: Sequence[str], separator: str, line: int, quotes: bool, like: str
 ) -> tuple[np.ndarray, list[str]]:
     """Return the line of each row below a header, 0 for a blank line, and the note of `read_rows`."""
     content, width = np.frombuffer(text, np.uint8), len(names)
@@ -290,8 +297,8 @@ def _lines_of_rows(
     if stray is not None and not (len(wrong) and ends[wrong[0]] < stray):
         raise InputError(f"{path} line {numbers[np.searchsorted(ends, stray)]}: {_QUOTES}")
     for row in wrong.tolist():
-        has = f"the row has {widths[row]} field{'s' if widths[row] > 1 else ''}, the header {width}"
-        advice = "fix the line (a value that contains the separator needs quotes)"
+        has = f"the row has {widths[row]} field{'s' if widths[row] > 1 else ''}, {like} {width}"
+        advice = "fix the line" + " (a value that contains the separator needs quotes)" * quotes
         if width == 1:
             advice = "take out the lines above the one with the names of the columns"
         raise InputError(f"{path} line {numbers[row]}: {has}; {advice}")
@@ -317,6 +324,21 @@ def _stray_quote(content: np.ndarray, marks: np.ndarray, separator: str) -> int 
     is_edge = np.isin(beside, np.frombuffer(f"{separator}\n\r".encode(), np.uint8))
     stray = marks[~(is_edge | is_first | np.roll(is_first, 1))].tolist()
     return next(iter(stray + marks[-1:].tolist() * (len(marks) % 2)), None)
+
+
+def single_blanks(content: bytes) -> bytes:
+    r"""Reduce white space to one blank between fields, so that lines of them can be read as rows.
+
+    Examples
+    --------
+    >>> single_blanks(b" a\t b\r\n\n c  d\n")
+    b'a b\n\nc d\n'
+    """
+    text = content.translate(bytes.maketrans(b"\t\v\f\r", b"    "))
+    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
+        while several in text:
+            text = text.replace(several, one)
+    return text.strip(b" ")
 
 
 def _separator_notes(path: Path, number: int, names: list[str], mark: str, second: str) -> list[str]:

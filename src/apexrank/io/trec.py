@@ -7,7 +7,7 @@ by blanks or tabs, in plain UTF-8 text or gzip.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.files import read_bytes, write_lines
-from apexrank.io.delimited import first_line
+from apexrank.io.delimited import first_line, read_rows, single_blanks
 
 # Characters at which some reader of these files splits, or which it drops, such as a byte order mark.
 _BREAKS_A_LINE = r"[\s\p{Cc}\x{FEFF}]"
@@ -23,7 +23,6 @@ _UNFIT = "is empty or has white space in it, which the format cannot hold; renam
 Rows = pl.DataFrame | Mapping[str, Any] | Sequence[Any]
 
 KEY = ["query", "document"]
-_IDS = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 
 
 class Layout(NamedTuple):
@@ -221,107 +220,76 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
     """
     retrieved = _checked_rows(run, RUN).with_row_index("row")
     judgements = _checked_rows(qrels, QRELS).with_columns(pl.col("relevance").clip(0.0))
-    found = retrieved.join(judgements.select("query"), on="query", how="semi").join(
-        judgements, on=KEY, how="left"
-    )
-    lacking = _not_retrieved(retrieved, judgements, complete)
+    listed = retrieved.join(judgements.select("query"), on="query", how="semi")
+    listed = listed.join(judgements, on=KEY, how="left")
+    # judged documents that count although they were not retrieved, numbered after the rows of the run
+    judgements = judgements.with_row_index("row", offset=retrieved.height)
+    relevant = judgements.filter(pl.col("relevance") > 0).join(retrieved, on=KEY, how="anti")
+    if complete:
+        hopeless = judgements.filter(pl.col("relevance").max().over("query") == 0)
+        lacking = pl.concat([relevant, hopeless.join(retrieved, on="query", how="anti")])
+    else:
+        lacking = relevant.join(retrieved, on="query", how="semi")
     columns = ["row", "query", "document", "score", "relevance"]
-    rows = pl.concat([found.select(columns), lacking.select(columns)])
+    lacking = lacking.with_columns(score=-math.inf)
+    rows = pl.concat([listed.select(columns), lacking.select(columns)])
     if not rows.height:
         raise InputError(
             "no query of the run is judged: the query ids of run and qrels must be written alike"
         )
-    first = pl.col("row").min().over("query").alias("row")
-    ordered = rows.with_columns(first, pl.col("relevance").fill_null(0.0)).sort(
-        "row", "score", "document", descending=[False, True, True]
-    )
-    return ordered.drop("row")
-
-
-def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool) -> pl.DataFrame:
-    """Judged documents that count although they were not retrieved; their rows are numbered after the run's."""
-    numbered = judgements.with_row_index("row", offset=retrieved.height)
-    relevant = numbered.filter(pl.col("relevance") > 0).join(retrieved, on=KEY, how="anti")
-    in_run = retrieved.select("query")
-    if complete:
-        hopeless = numbered.filter(pl.col("relevance").max().over("query") == 0)
-        lacking = pl.concat([relevant, hopeless.join(in_run, on="query", how="anti")])
-    else:
-        lacking = relevant.join(in_run, on="query", how="semi")
-    return lacking.with_columns(pl.lit(-math.inf).alias("score"))
+    rows = rows.with_columns(pl.col("row").min().over("query"), pl.col("relevance").fill_null(0.0))
+    return rows.sort("row", "score", "document", descending=[False, True, True]).drop("row")
 
 
 def _read(path: Path, layout: Layout) -> pl.DataFrame:
-    """Read all columns of a file as text, and the numeric one as numbers; the first fault raises an error."""
-    # a zero byte separates nothing, because no text has one
-    lines = pl.read_csv(b"text\n" + read_bytes(path), separator="\0", quote_char=None, infer_schema=False)
-    lines = lines.with_row_index("line", 1).with_columns(
-        pl.col("text").str.extract_all(r"[^\t\v\f\r ]+").alias("fields")
-    )
-    rows = lines.filter(pl.col("fields").list.len() > 0)
-    if not rows.height:
+    content, other = single_blanks(read_bytes(path)), QRELS if layout is RUN else RUN
+    rest = content.lstrip(b"\n")
+    if not rest:
         raise InputError(f"{path} is empty: a {layout.kind} file has lines of {' '.join(layout.fields)!r}")
-    _check_widths(path, rows, layout)
-    frame = rows.select(
-        "line", *(pl.col("fields").list.get(k).alias(name) for k, name in enumerate(layout.fields))
-    )
-    value = pl.col(layout.value).cast(pl.Float64, strict=False)
-    bad = frame.filter(~value.is_finite().fill_null(False))
-    for line, text in bad.select("line", layout.value).head(1).rows():
-        raise InputError(f"{path} line {line}: {layout.value} {text!r} is not a finite number; correct it")
-    again = frame.filter(~pl.struct(KEY).is_first_distinct())
-    for line, query, document in again.select("line", *KEY).head(1).rows():
-        earlier = frame.filter(query=query, document=document)["line"][0]
+    if (n := len(rest.partition(b"\n")[0].split(b" "))) == len(other.fields):
         raise InputError(
-            f"{path} line {line}: query {query!r} has document {document!r} already in line {earlier}; keep one of them"
+            f"{path} line {1 + len(content) - len(rest)}: has {n} columns like a {other.kind} file, not {layout.kind}: "
+            f"exchange the two files, or read it with read_{other.kind}"
         )
-    return frame.with_columns(value)
+    like = f"a {layout.kind} file"
+    rows = read_rows(path, [content], layout.fields, " ", 1, quotes=False, like=like)
+    return _checked(rows.frame, layout, lambda row: f"{path} line {rows.lines[row]}")
 
 
-def _check_widths(path: Path, rows: pl.DataFrame, layout: Layout) -> None:
-    width, other = len(layout.fields), QRELS if layout is RUN else RUN
-    widths = rows.select("line", pl.col("fields").list.len())
-    for line, n in widths.filter(pl.col("fields") != width).head(1).rows():
-        if line == widths["line"][0] and n == len(other.fields):
-            raise InputError(
-                f"{path} line {line}: has {n} columns like a {other.kind} file, not {layout.kind}: exchange the two "
-                f"files, or read it with read_{other.kind}"
-            )
-        raise InputError(
-            f"{path} line {line}: the row has {n} field{'s' * (n != 1)}, a {layout.kind} file {width} "
-            f"({' '.join(layout.fields)}); fix the line"
-        )
+def _checked(frame: pl.DataFrame, layout: Layout, place: Callable[[int], str]) -> pl.DataFrame:
+    """Refuse the first row with a missing id, a number that is not finite, or the same query and document again."""
+    number = frame[layout.value].cast(pl.Float64, strict=False)
+    again = frame.select(~pl.struct(KEY).is_first_distinct()).to_series()
+    faults = [(frame[name].is_null(), name, "is missing; fill it in") for name in KEY]
+    faults += [
+        (~number.is_finite().fill_null(False), layout.value, "is not a finite number; correct it"),
+        (again, "document", "occurs twice in its query; keep one"),
+    ]
+    for bad, name, message in faults:
+        for row in bad.arg_true().head(1).to_list():
+            raise InputError(f"{place(row)}: {name} {frame[name][row]!r} {message}")
+    return frame.with_columns(number)
 
 
-def _checked_rows(data: Rows, layout: Layout) -> pl.DataFrame:
-    """Query, document and number of each row, each document once per query."""
-    query, document, value = _columns(data, layout).iter_columns()
-    for ids in (query, document):
-        if not (ids.dtype in _IDS or ids.dtype.is_integer()):
-            raise InputError(f"{layout.kind} column {ids.name!r} holds {ids.dtype} values: ids are text")
-        _refuse_row(ids.is_null(), ids, layout.kind, "is missing; fill it in")
-    if not (value.dtype.is_numeric() or value.dtype == pl.Null):
-        raise InputError(f"{layout.kind} column {value.name!r} holds {value.dtype} values, not numbers")
-    number = value.cast(pl.Float64)
-    bad = ~number.is_finite().fill_null(False)
-    _refuse_row(bad, value, layout.kind, "is not a finite number; correct it")
-    frame = pl.DataFrame([query.cast(pl.String), document.cast(pl.String), number])
-    again = ~frame.select(pl.struct(KEY).is_first_distinct()).to_series()
-    _refuse_row(again, document, layout.kind, "occurs twice in its query; keep one")
-    return frame
-
-
-def _columns(data: Any, layout: Layout) -> pl.DataFrame:
-    """The three columns, by name in a frame or mapping, or by position in a sequence."""
+def _checked_rows(data: Any, layout: Layout) -> pl.DataFrame:
+    """Query, document and number of each row, by name in a frame or mapping, or by position in a sequence."""
     names = [*KEY, layout.value]
     try:
         if isinstance(data, list | tuple):
             data = dict(zip(names, data, strict=True))
-        return pl.DataFrame([_series(name, data[name]) for name in names])
+        frame = pl.DataFrame([_series(name, data[name]) for name in names])
     except (KeyError, IndexError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"the {layout.kind} needs columns {', '.join(names)} of one length, each of one kind: {first_line(error)}"
         ) from None
+    for name, kind in frame.schema.items():
+        is_text = kind in (pl.String, pl.Categorical, pl.Enum)
+        fits = is_text or kind.is_integer() if name in KEY else kind.is_numeric()
+        if not (fits or kind == pl.Null):
+            wanted = "ids are text" if name in KEY else "it needs numbers"
+            raise InputError(f"{layout.kind} column {name!r} holds {kind} values: {wanted}")
+    frame = frame.with_columns(pl.col(KEY).cast(pl.String))
+    return _checked(frame, layout, lambda row: f"{layout.kind} row {row + 1}")
 
 
 def _series(name: str, values: Any) -> pl.Series:
@@ -332,21 +300,14 @@ def _series(name: str, values: Any) -> pl.Series:
     return pl.Series(name, values.tolist() if hasattr(values, "tolist") else list(values), strict=name in KEY)
 
 
-def _refuse_row(bad: pl.Series, column: pl.Series, kind: str, message: str) -> None:
-    """Raise InputError for the first bad row, if any."""
-    if bad.any():
-        row = int(bad.to_numpy().argmax())
-        raise InputError(f"{kind} row {row + 1}: {column.name} {column[row]!r} {message}")
-
-
 def _writable(data: Rows, layout: Layout) -> pl.DataFrame:
     """Check that ids contain no white space, at which readers split the lines."""
     frame = _checked_rows(data, layout)
     if not frame.height:
         raise InputError(f"the {layout.kind} has no rows: there is nothing to write")
     for name in KEY:
-        bad = _breaks_a_line(frame[name])
-        _refuse_row(bad, frame[name], layout.kind, _UNFIT)
+        for row in _breaks_a_line(frame[name]).arg_true().head(1).to_list():
+            raise InputError(f"{layout.kind} row {row + 1}: {name} {frame[name][row]!r} {_UNFIT}")
     return frame
 
 
