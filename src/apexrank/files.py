@@ -304,36 +304,7 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
-def numbered_lines(path: File, *, whole: bool = True, checked: bool = True) -> Iterator[tuple[int, bytes]]:
-    r"""Iterate over line numbers, from 1, and lines of a file, without its byte order mark.
-
-    Pass ``whole`` if all lines will be read and kept: a gzip file is then decompressed once in advance, so that a gzip
-    bomb is detected before its lines are parsed one by one, which is ten times slower than decompression.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "notes.txt"
-    ...     _ = path.write_bytes(b"one\ntwo")
-    ...     list(numbered_lines(path))
-    [(1, b'one\n'), (2, b'two')]
-    """
-    number = 0
-    with reading(path):
-        try:
-            with opened(path, streamed=not whole, checked=checked) as file:
-                if whole and isinstance(file.raw, gzip.GzipFile):
-                    while file.read(_STEP):
-                        pass
-                    file.seek(0)
-                for number, line in enumerate(file, 1):
-                    yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        except DAMAGED:
-            raise InputError(f"{path} line {number + 1}: {_DAMAGE}") from None
-
-
-def numbered_blocks(path: File, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+def numbered_blocks(path: File, *, whole: bool = True, checked: bool = True) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over blocks of whole lines, about 1 MB each, with the number of their first line.
 
     Pass ``whole`` if all lines will be kept: the size limit then applies to the whole gzip file, not to each line.
@@ -350,7 +321,7 @@ def numbered_blocks(path: File, *, whole: bool = True) -> Iterator[tuple[int, by
     number = 1
     with reading(path):
         try:
-            with opened(path, streamed=not whole) as file:
+            with opened(path, streamed=not whole, checked=checked) as file:
                 while block := file.read(_STEP) + file.readline():
                     yield number, block.removeprefix(codecs.BOM_UTF8) if number == 1 else block
                     number += block.count(b"\n")

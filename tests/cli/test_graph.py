@@ -600,7 +600,7 @@ def test_a_broken_line_far_down(folder):
         file.write("17 what 3\n")
     Path("out.csv").write_text("as it was\n")
     result = run("graph rank large.txt -o out.csv", code=2)
-    _assert_one_line(result.stdout, result.stderr, "large.txt line 1000001: the line has 3 fields")
+    _assert_one_line(result.stdout, result.stderr, "large.txt line 1000001: the row has 3 fields")
     assert Path("out.csv").read_text() == "as it was\n"
     assert {path.name for path in folder.iterdir()} == {
         "bad.txt",

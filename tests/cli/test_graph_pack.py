@@ -101,4 +101,4 @@ def test_standard_input_is_packed_without_being_held_in_memory(tmp_path):
     assert_same(joined(tmp_path / "out"), as_graph(tmp_path / "a.txt"))
     assert sorted(os.listdir(tmp_path)) == ["a.txt", "out"]
     found = run_cli("-", "-o", str(tmp_path / "out2"), input=content + "7\n")
-    assert "standard input line 101: the line has 1 field" in found.stderr
+    assert "standard input line 101: the row has 1 field" in found.stderr

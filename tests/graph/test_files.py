@@ -232,10 +232,10 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("text", "options", "says"),
         [
-            ("1 2\n3\n", {}, "line 2: the line has 1 field, the first edge 2"),
-            ("1 2\n3 4 5\n", {}, "line 2: the line has 3 fields, the first edge 2"),
-            ("# c\n1 2 9\n\n3 4\n", {}, "line 4: the line has 2 fields, the first edge 3"),
-            ("source,target\n1,2\n3,4,5\n", {}, "line 3: the line has 3 fields, the header 2"),
+            ("1 2\n3\n", {}, "line 2: the row has 1 field, the first edge 2"),
+            ("1 2\n3 4 5\n", {}, "line 2: the row has 3 fields, the first edge 2"),
+            ("# c\n1 2 9\n\n3 4\n", {}, "line 4: the row has 2 fields, the first edge 3"),
+            ("source,target\n1,2\n3,4,5\n", {}, "line 3: the row has 3 fields, the header 2"),
             ("1 2\n3 4\nx 5\n", {}, "line 3: 'x' is not a whole number as the ids before it"),
             ("1,2\n3,\n", {}, "line 2: the target of the edge is missing"),
             ("a,b\n,c\n", {}, "line 2: the source of the edge is missing"),
@@ -324,6 +324,6 @@ def test_a_pipe_is_read_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("a b\nb c\nc\n",))
     writer.start()
-    with pytest.raises(InputError, match=r"pipe line 3: the line has 1 field, the first edge 2"):
+    with pytest.raises(InputError, match=r"pipe line 3: the row has 1 field, the first edge 2"):
         edges_of_file(tmp_path / "pipe")
     writer.join()

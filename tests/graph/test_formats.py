@@ -177,7 +177,7 @@ def test_adjacency_lists_are_named_or_called_so(tmp_path):
     path = written(tmp_path, text)
     assert edges_in(path, format="adjacency") == edges_in(written(tmp_path, text, "a.adjlist")) == links
     assert as_graph(path, format="adjacency").names.tolist() == [1, 2, 3, 4]
-    assert "line 3: the line has 2 fields" in message_of(as_graph, path)
+    assert "line 3: the row has 2 fields" in message_of(as_graph, path)
     names = written(tmp_path, "ann bob 007\n")
     assert edges_in(names, format="adjacency") == [("ann", "007", 1.0), ("ann", "bob", 1.0)]
     assert "has no links" in message_of(as_graph, written(tmp_path, "1,2,3\n"), format="adjacency")
@@ -274,7 +274,7 @@ def test_formats_are_chosen_by_name(tmp_path):
     assert _FORMATS == FORMATS
     path = written(tmp_path, "graph [ x\na b\nc d\n")
     assert "GML" in message_of(as_graph, path)
-    assert "the line has 2 fields, the first edge 3" in message_of(as_graph, path, format="text")
+    assert "the row has 2 fields, the first edge 3" in message_of(as_graph, path, format="text")
     assert "unknown `format` 'xls': use one of text, jsonl" in message_of(as_graph, path, format="xls")
     assert "`format='gml'` is for files" in message_of(as_graph, ([0], [1]), format="gml")
     path = written(tmp_path, WRITERS["graphml"](directed()))
@@ -359,7 +359,7 @@ class TestParts:
 
     def test_standard_input_has_lines(self, monkeypatch):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b\nc\n")))
-        assert message_of(as_graph, Path("-")).startswith("standard input line 2: the line has 1 field")
+        assert message_of(as_graph, Path("-")).startswith("standard input line 2: the row has 1 field")
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
         assert "standard input has no edges" in message_of(as_graph, "-")
 

@@ -161,8 +161,8 @@ def test_keys_of_json_objects_may_come_in_any_order(tmp_path):
 
 WEIGHTED, JSON = "source,target,weight\n" + "1,2,3\n" * 50, '{"source": 1, "target": 2}\n' * 90
 BROKEN = {
-    "short line": ("a.txt", "1 2\n" * 50 + "3\n", "a.txt line 51: the line has 1 field"),
-    "cut off": ("a.csv", WEIGHTED + "3,4", "a.csv line 52: the line has 2 fields"),
+    "short line": ("a.txt", "1 2\n" * 50 + "3\n", "a.txt line 51: the row has 1 field"),
+    "cut off": ("a.csv", WEIGHTED + "3,4", "a.csv line 52: the row has 2 fields"),
     "text for a number": ("a.txt", "1 2\n" * 50 + "3 x\n", "a.txt line 51: 'x' is not a whole number"),
     "padded number": ("a.txt", "1 2\n" * 50 + "3 007\n", "a.txt line 51: '007' is not a whole number"),
     "missing id": ("a.csv", "source,target\n" + "a,b\n" * 50 + "a,\n", "a.csv line 52: the target of"),

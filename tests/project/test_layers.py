@@ -22,11 +22,13 @@ LAYERS = [
         "metrics",
         "datasets",
     },
+    {"tables"},
+    {"graph"},
     {"objectives", "penalties"},
     {"problem"},
     {"solvers"},
     {"rankers", "preprocessing", "integrations", "clicks"},
-    {"plot", "io", "graph"},
+    {"plot", "io"},
     {"networkx"},
     {"aggregation", "export", "distributed"},
     {"comparison"},
@@ -37,8 +39,13 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(set(SRC.rglob("*.py")) - {SRC / "__init__.py"})  # only re-exports
 
 
+TABLES = {"read", "delimited", "write", "columns"}  # of io, which graphs and ballots read as well
+
+
 def named(parts: Sequence[str]) -> str:
     """Layer of a module; the networkx adapter depends on graphs, the others on rankers."""
+    if len(parts) > 1 and parts[0] == "io" and parts[1] in TABLES:
+        return "tables"
     return parts[1] if tuple(parts[:2]) == ("integrations", "networkx") else parts[0]
 
 

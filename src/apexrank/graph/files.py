@@ -1,11 +1,11 @@
 """Readers of edge tables: CSV, tab- or blank-separated lists, JSON lines and Parquet, in one file or several parts.
 
-Text files are read by a fast reader; only if it fails are the lines parsed one by one, to report the first broken one.
+Text files are read by polars into typed columns; only if that fails, or a line is asked for, are they read as text by
+`apexrank.io.delimited`, which names the first broken line.
 """
 
 from __future__ import annotations
 
-import csv
 import glob
 import json
 import re
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +27,10 @@ from apexrank.files import (
     File,
     Stream,
     bounded,
+    check_readable,
     is_gzip,
     not_utf8,
-    numbered_lines,
+    numbered_blocks,
     opened,
     reading,
     unpacked,
@@ -46,11 +47,12 @@ from apexrank.graph.edges import (
 )
 from apexrank.graph.formats import FORMATS, read_foreign, recognise
 from apexrank.kernels.edges import has_padded_number
-from apexrank.validation import check_choice, check_polars_threads, has_polars_threads
+from apexrank.validation import check_choice, check_polars_threads
 
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
-_PADDED = re.compile(r"[+-]?0\d")
-_WHOLE_TEXT = r"^-?(0|[1-9]\d{0,17})$"
+if TYPE_CHECKING:
+    from apexrank.io.delimited import Rows
+
+_WHOLE = r"[+-]?(?:0|[1-9][0-9]{0,17})"
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf)", re.IGNORECASE)
 _LOOKED_AT = 100  # lines that determine the layout of a file
 _LONGEST_RECORD = 1 << 16  # characters of a record with line feeds inside a field
@@ -283,6 +285,7 @@ def assumed(table: EdgeTable, given: Columns) -> str | None:
 
 
 def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
+    check_polars_threads("edges are read")
     layout = _look_at(file, *columns)
     if as_text:
         layout = replace(layout, is_whole=False)
@@ -295,7 +298,7 @@ def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: boo
 
 
 def _text_place(layout: _Layout, row: int) -> str:
-    return f"{layout.path} line {_line_of(layout, row)}"
+    return f"{layout.file} line {_rows(layout).lines[row]}"
 
 
 def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
@@ -329,26 +332,27 @@ def _table_of_frame(
 
 
 def _tables_of_parquet(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
-    from apexrank.io.read import read_table
-    from apexrank.io.stream import parquet_files  # loads polars
+    import polars as pl
+
+    from apexrank.io.read import read_table, reading_parquet
 
     if isinstance(file, Stream) or not str(file).lower().endswith((".parquet", ".pq")):
         raise InputError(f"{file} is a Parquet file: save it under a name that ends in .parquet")
     if size is None:
         frame = read_table(file).frame
-        names, pieces = frame.columns, iter([(0, frame)])
-        at = choose_columns(names, *columns, str(file))
-    else:
-        [found] = parquet_files(Path(file))
-        names = list(found.schema)
-        at = choose_columns(names, *columns, str(file))
-        # an edge is about 16 characters
-        spans = found.spans(max(1, size // 16))
-        needed = [names[i] for i in at if i is not None]
-        pieces = ((span.first, span.read(needed).frame) for span in spans)
-    for first, frame in pieces:
-        if len(frame):
-            yield _table_of_frame(frame, file, names, at, partial(_parquet_place, file, first))
+        at = choose_columns(frame.columns, *columns, str(file))
+        yield _table_of_frame(frame, file, frame.columns, at, partial(_parquet_place, file, 0))
+        return
+    check_readable(Path(file))
+    with reading_parquet(file):
+        lazy, step = pl.scan_parquet(file, glob=False), max(1, size // 16)  # an edge is about 16 characters
+        n, names = lazy.select(pl.len()).collect().item(), lazy.collect_schema().names()
+    at = choose_columns(names, *columns, str(file))
+    needed = [names[i] for i in at if i is not None]
+    for first in range(0, n, step):
+        with reading_parquet(file):
+            frame = lazy.slice(first, step).select(needed).collect()
+        yield _table_of_frame(frame, file, names, at, partial(_parquet_place, file, first))
 
 
 def _parquet_place(file: File, first: int, row: int) -> str:
@@ -429,55 +433,53 @@ def refuse_lost_edge(table: EdgeTable, is_vertex: Callable[[str], bool]) -> None
 class _Layout:
     """Layout of the lines of a text file; ``separator`` None is white space of any length."""
 
-    path: File
+    file: File
     separator: str | None
     regular: str | None  # the single character between fields on all inspected lines
     comment: str | None
     has_header: bool
     names: list[str]
-    first: list[str]  # fields of the first edge
-    begins_blank: bool
     at: tuple[int, int, int | None]  # positions of the source, target and weight columns
     is_whole: bool  # whether ids are whole numbers
+    above: int  # lines above the first edge
     before: int = 0  # lines of the file before this part
     parts: Callable[[], Iterator[_Layout]] | None = None  # all parts of the file, if this is one of them
     dubious: str | None = None  # a comment that looks like an edge
 
 
-def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Layout:
+def _look_at(file: File, source: Column, target: Column, weight: Column) -> _Layout:
     lines: list[tuple[int, str]] = []
-    comment, begins_blank, comments = None, False, list[str]()
-    for number, line in _lines(path):
+    comment, comments = None, list[str]()
+    for number, line in _lines(file):
         if not comment and not lines and line.startswith(("#", "%")):
             comment = line[0]
         if line.strip() and not (comment and line.startswith(comment)):
             lines.append((number, line))
         elif line[1:2].strip():
             comments.append(line)
-        begins_blank |= not lines and not line.strip()
         if len(lines) >= _LOOKED_AT:
             break
     if not lines:
-        raise _NoEdgesError(f"{path} has no edges: write source and target of one edge per line")
+        raise _NoEdgesError(f"{file} has no edges: write source and target of one edge per line")
     number, line = lines[0]
     separator = _separator(line)
-    fields = [fields_of(text, separator) for _, text in lines[:2]]
-    if len(fields[0]) < 2:
+    top, *below = (_fields(text, separator) for _, text in lines[:2])
+    if len(top) < 2:
         raise InputError(
-            f"{path} line {number}: {line.strip()[:40]!r} is not an edge; write source and target"
+            f"{file} line {number}: {line.strip()[:40]!r} is not an edge; write source and target"
         )
     named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
-    has_header = named or _is_header(path, *fields)
+    has_header = named or _is_header(file, top, *below)
     if has_header and len(lines) == 1:
-        raise _NoEdgesError(f"{path} has column names but no edges: write one edge per line")
-    names = fields[0] if has_header else [f"column {i}" for i in range(len(fields[0]))]
-    regular, first = _regular([text for _, text in lines], separator), fields[int(has_header)]
-    at = choose_columns(names, source, target, weight, str(path))
+        raise _NoEdgesError(f"{file} has column names but no edges: write one edge per line")
+    names, first = (top, below[0]) if has_header else ([f"column {i}" for i in range(len(top))], top)
+    at = choose_columns(names, source, target, weight, str(file))
     if has_header and names[at[0]] == names[at[1]]:
-        raise InputError(f"{path} line {number}: two columns are named {names[at[0]]!r}; rename one")
-    dubious = next((text for text in comments if len(fields_of(text, separator)) == len(fields[0])), None)
+        raise InputError(f"{file} line {number}: two columns are named {names[at[0]]!r}; rename one")
+    regular, above = _regular([text for _, text in lines], separator), lines[has_header][0] - 1
     is_whole = len(first) == len(names) and _are_whole([first[i] for i in at[:2]])
-    layout = path, separator, regular, comment, has_header, names, first, begins_blank, at, is_whole
+    dubious = next((text for text in comments if len(_fields(text, separator)) == len(top)), None)
+    layout = file, separator, regular, comment, has_header, names, at, is_whole, above
     return _Layout(*layout, dubious=dubious)
 
 
@@ -487,11 +489,11 @@ def _parts(layout: _Layout, size: int | None) -> Iterator[_Layout]:
         yield layout
         return
     parts = partial(_parts, replace(layout, is_whole=False), size)
-    header = layout.has_header
-    for before, chunk in _chunks(layout.path, size, layout.separator is not None):
-        part = Stream(str(layout.path), chunk)
-        yield replace(layout, path=part, has_header=header, before=before, parts=parts)
-        header = header and not any(_records(replace(layout, path=part, has_header=False)))
+    for before, chunk in _chunks(layout.file, size, layout.separator is not None):
+        above = max(0, layout.above - before)
+        if above < chunk.count(b"\n") + (not chunk.endswith(b"\n")):
+            part = Stream(str(layout.file), chunk)
+            yield replace(layout, file=part, above=above, before=before, parts=parts)
 
 
 def _is_header(path: File, first: list[str], second: list[str] | None = None) -> bool:
@@ -528,28 +530,25 @@ def _are_whole(fields: list[str]) -> bool:
 
 
 def _is_whole(field: str) -> bool:
-    return bool(_WHOLE.fullmatch(field)) and not _PADDED.match(field)
+    return re.fullmatch(_WHOLE, field) is not None
 
 
-def fields_of(line: str, separator: str | None) -> list[str]:
-    """Split a line into stripped fields; ``separator`` None is white space of any length."""
-    if separator is None:
-        return line.split()
-    try:
-        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
-    except csv.Error:  # a line feed inside the line, or a field that is too long to belong to an edge
-        return [field.strip() for field in line.split(separator)]
+def _fields(line: str, separator: str | None) -> list[str]:
+    from apexrank.io.delimited import fields
+
+    found = line.split() if separator is None else fields(line, separator)
+    return [field.strip() for field in (line.split(separator) if found is None else found)]
 
 
-def _lines(path: File) -> Iterator[tuple[int, str]]:
+def _lines(file: File) -> Iterator[tuple[int, str]]:
     """Iterate over numbered lines of plain or gzip text, without line ends."""
     # the format of a stream was checked for the whole stream
-    checked = not isinstance(path, Stream)
-    for number, line in numbered_lines(path, whole=False, checked=checked):
-        try:
-            yield number, line.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise not_utf8(path, number) from None
+    for first, block in numbered_blocks(file, whole=False, checked=not isinstance(file, Stream)):
+        for number, line in enumerate(block.removesuffix(b"\n").split(b"\n"), first):
+            try:
+                yield number, line.decode().rstrip("\r")
+            except UnicodeDecodeError:
+                raise not_utf8(file, number) from None
 
 
 def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
@@ -557,10 +556,6 @@ def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
     import polars as pl
 
     at, columns = layout.at, [f"field {i}" for i in range(len(layout.names))]
-    # the fast reader would treat a blank line before the header as the header
-    odd = len(layout.first) != len(columns) or (layout.has_header and layout.begins_blank)
-    if odd or not has_polars_threads():
-        return None
     try:
         content = _to_scan(layout)
         # the reader would parse 007 as 7: if any field may be such a number, ids are read as text and compared
@@ -581,7 +576,7 @@ def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
                 content,
                 separator=layout.regular or " ",
                 has_header=False,
-                skip_rows=int(layout.has_header),
+                skip_lines=layout.above,
                 comment_prefix=layout.comment,
                 quote_char=None if layout.separator is None else '"',
                 schema=schema,
@@ -598,7 +593,7 @@ def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
     if frame["is_short"].any() or any(frame[name].null_count() for name in chosen):
         return None
     if layout.is_whole and as_text:
-        if not all(frame[end].str.contains(_WHOLE_TEXT).all() for end in ("source", "target")):
+        if not all(frame[end].str.contains(f"^{_WHOLE}$").all() for end in ("source", "target")):
             return None
         frame = frame.with_columns(pl.col("source", "target").str.to_integer())
     return frame["source"], frame["target"], frame["weight"] if "weight" in chosen else None
@@ -613,101 +608,91 @@ def _has_padded_numbers(content: Path | bytes) -> bool:
 
 def _to_scan(layout: _Layout) -> Path | bytes:
     """Return the file for the fast reader, or its text if it must be decompressed or has irregular white space."""
-    if isinstance(layout.path, Path) and not is_gzip(layout.path) and layout.regular:
-        return layout.path
-    content = unpacked(layout.path).removeprefix(BOM_UTF8)
+    from apexrank.io.delimited import single_blanks
+
+    if isinstance(layout.file, Path) and not is_gzip(layout.file) and layout.regular:
+        return layout.file
+    content = unpacked(layout.file).removeprefix(BOM_UTF8)
     return content if layout.regular else single_blanks(content)
 
 
-def single_blanks(content: bytes) -> bytes:
-    r"""Normalise white space to one blank between fields and no blank lines, which polars reads as CSV.
+def _rows(layout: _Layout) -> Rows:
+    """Read all columns as text, with the line of every edge; the first line of another width raises an error."""
+    import polars as pl
 
-    Examples
-    --------
-    >>> single_blanks(b" a\t b\r\n\n c  d\n")
-    b'a b\nc d'
-    """
-    text = content.translate(bytes.maketrans(b"\t\v\f\r", b"    "))
-    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
-        while several in text:
-            text = text.replace(several, one)
-    return text.strip(b" \n")
+    from apexrank.io.delimited import Rows, read_rows, single_blanks
+
+    with reading(layout.file):
+        content = unpacked(layout.file, checked=False).removeprefix(BOM_UTF8)
+    comment = b"" if layout.comment is None else layout.comment.encode() + rb"[^\n]*"
+    content = re.sub(rb"(?m)^(?:%s|[ \t\r]+)$" % comment, b"", content.split(b"\n", layout.above)[-1])
+    if layout.separator is None:
+        content = single_blanks(content)
+    rows = read_rows(
+        layout.file,
+        [content],
+        [str(i) for i in range(len(layout.names))],
+        layout.separator or " ",
+        layout.before + layout.above + 1,
+        quotes=layout.separator is not None,
+        like="the header" if layout.has_header else "the first edge",
+    )
+    frame = rows.frame.select(pl.all().str.strip_chars().replace("", None))
+    kept = ~frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    return Rows(frame.filter(kept), np.asarray(rows.lines)[kept.to_numpy()], rows.notes, rows.is_quoted)
 
 
 def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
-    """Read the same columns line by line: slow, but it reports the first broken line."""
-    used, rows = [i for i in layout.at if i is not None], []
-    for line, fields in _records(layout):
-        if fault := _fault(layout, fields):
-            raise InputError(f"{layout.path} line {line}: {fault}")
-        rows.append([fields[i] for i in used])
-    sources, targets, *weights = map(list, zip(*rows, strict=True)) if rows else ([], [])
+    """Read the same columns as text, to report the first broken line."""
+    import polars as pl
+
+    rows = _rows(layout)
+    sources, targets, weights = (None if i is None else rows.frame.to_series(i) for i in layout.at)
+    numbers = None if weights is None else weights.cast(pl.Float64, strict=False)
+    is_wrong = sources.is_null() | targets.is_null()
+    if numbers is not None:
+        is_wrong |= numbers.is_null()
+    for row in is_wrong.arg_true().head(1):
+        fault = _fault(*(None if column is None else column[row] for column in (sources, targets, weights)))
+        raise InputError(f"{layout.file} line {rows.lines[row]}: {fault}")
     if layout.is_whole:
-        sources, targets = _whole_numbers(layout, sources, targets)
-    return sources, targets, [float(weight) for weight in weights[0]] if weights else None
+        sources, targets = _whole_numbers(layout, rows, sources, targets)
+    return sources, targets, numbers
 
 
-def _fault(layout: _Layout, fields: list[str]) -> str | None:
-    """Describe the error in the fields of an edge and its fix."""
-    i, j, k = layout.at
-    if len(fields) != len(layout.names):
-        like = "the header" if layout.has_header else "the first edge"
-        has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
-        return f"the line has {has}, {like} {len(layout.names)}; correct it"
-    if not fields[i] or not fields[j]:
-        role = "target" if fields[i] else "source"
+def _fault(source: str | None, target: str | None, weight: str | None) -> str:
+    """Describe the error in an edge and its fix."""
+    if source is None or target is None:
+        role = "target" if source else "source"
         return f"the {role} of the edge is missing; fill it in or drop the line"
-    if k is not None and not _NUMBER.fullmatch(fields[k]):
-        if not fields[k]:
-            return "the weight of the edge is missing; fill it in or drop the line"
-        comma = _NUMBER.fullmatch(fields[k].replace(",", ".", 1))
-        return (
-            f"the weight {fields[k]!r} is not a number; {'write a decimal point' if comma else 'correct it'}"
-        )
-    return None
+    if weight is None:
+        return "the weight of the edge is missing; fill it in or drop the line"
+    comma = _NUMBER.fullmatch(weight.replace(",", ".", 1))
+    return f"the weight {weight!r} is not a number; {'write a decimal point' if comma else 'correct it'}"
 
 
-def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> Any:
-    odd = [row for row, ids in enumerate(zip(sources, targets, strict=True)) if not _are_whole(list(ids))]
-    if odd and layout.parts is None and 2 * len(odd) > len(sources):
-        return sources, targets
-    if odd:
+def _whole_numbers(layout: _Layout, rows: Rows, *ends: Any) -> Any:
+    """Convert ids to whole numbers, unless most of a file are text."""
+    odd = [~ids.str.contains(f"^{_WHOLE}$") for ids in ends]
+    is_odd = odd[0] | odd[1]
+    if layout.parts is None and 2 * is_odd.sum() > len(is_odd):
+        return ends
+    for row in is_odd.arg_true().head(1):
         if layout.parts is not None and _are_mostly_text(layout.parts()):
-            raise MostlyTextError(layout.path)
-        text = next(ids[odd[0]] for ids in (sources, targets) if not _is_whole(ids[odd[0]]))
+            raise MostlyTextError(layout.file)
+        text = ends[0 if odd[0][row] else 1][row]
         raise InputError(
-            f"{layout.path} line {_line_of(layout, odd[0])}: {text!r} is not a whole number as the ids before it; "
+            f"{layout.file} line {rows.lines[row]}: {text!r} is not a whole number as the ids before it; "
             "correct it, or give a data frame with ids of text"
         )
-    return tuple(np.fromiter(map(int, ids), np.int64, len(ids)) for ids in (sources, targets))
+    return [ids.str.strip_chars_start("+").str.to_integer().to_numpy() for ids in ends]
 
 
 def _are_mostly_text(parts: Iterator[_Layout]) -> bool:
     """Return whether most edges of a file have an id that is not a whole number."""
-    import polars as pl
-
     balance = 0
     for part in parts:
         sources, targets, _ = _read_fast(part) or _read_carefully(part)
-        ends = (pl.Series(ids, dtype=pl.String).str.contains(_WHOLE_TEXT) for ids in (sources, targets))
-        whole = next(ends) & next(ends)
-        balance += len(whole) - 2 * int(whole.sum())
+        is_whole = sources.str.contains(f"^{_WHOLE}$") & targets.str.contains(f"^{_WHOLE}$")
+        balance += len(is_whole) - 2 * int(is_whole.sum())
     return balance > 0
-
-
-def _records(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over line numbers and fields of the edges, skipping lines of empty fields."""
-    header = layout.has_header
-    for number, line in _lines(layout.path):
-        if layout.comment and line.startswith(layout.comment):
-            continue
-        fields = fields_of(line, layout.separator)
-        if not any(fields):
-            continue
-        if not header:
-            yield layout.before + number, fields
-        header = False
-
-
-def _line_of(layout: _Layout, row: int) -> int:
-    return next(line for index, (line, _) in enumerate(_records(layout)) if index == row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.files import read_text
+from apexrank.files import read_bytes
 from apexrank.graph.base import best_vertices
-from apexrank.graph.files import fields_of
 from apexrank.graph.graph import Graph
 from apexrank.io.columns import numbers
+from apexrank.io.delimited import fields, read_rows
 from apexrank.io.read import read_table
 
 
@@ -70,31 +69,24 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
     ...     read_seeds(path)
     [(3, 'example.org', 2.0)]
     """
-    lines = [(number, line.strip()) for number, line in enumerate(read_text(path).split("\n"), start=1)]
-    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    header = [name.lower() for name in fields_of(lines[0][1], ",")] if lines else []
+    content = re.sub(rb"(?m)^[ \t]*(?:#[^\n]*|\r?)$", b"", read_bytes(path))
+    above, top = next(((n, line) for n, line in enumerate(content.split(b"\n"), 1) if line), (0, b""))
+    header = [name.strip().lower() for name in fields(top.decode(), ",") or []]
     if "vertex" in header:
-        rows = [_seed_of_csv(path, number, line, header) for number, line in lines[1:]]
+        rows = read_rows(path, [content.split(b"\n", above)[-1]], header, ",", above + 1)
+        names = rows.frame["vertex"].fill_null("").str.strip_chars()
     else:
-        rows = [(number, line.strip('"') or line, 1.0) for number, line in lines]
-    if not rows:
+        rows = read_rows(path, [content], ["vertex"], "\0", 1, quotes=False)
+        names = rows.frame["vertex"].str.strip_chars()
+        names = names.str.replace(r'^"*([^"].*?)"*$', "${1}")
+    if not len(names):
         raise InputError(f"{path} names no vertex: write one per line")
-    return rows
-
-
-def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple[int, str, float]:
-    fields = fields_of(line, ",")
-    if len(fields) != len(header):
-        has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
-        raise InputError(f"{path} line {number}: the row has {has}, the header {len(header)}")
-    row = dict(zip(header, fields, strict=True))
-    try:
-        weight = float(row.get("weight", 1.0))
-    except ValueError:
-        weight = math.nan
-    if not 0 <= weight < math.inf:
-        raise InputError(f"{path} line {number}: {row['weight']!r} is not a weight; write a number >= 0")
-    return number, row["vertex"], weight
+    weights = rows.frame["weight"] if "weight" in header else pl.repeat("1", len(names), eager=True)
+    values = weights.str.strip_chars().cast(pl.Float64, strict=False)
+    for row in (~((values >= 0) & values.is_finite()).fill_null(False)).arg_true().head(1):
+        told = f"{weights[row]!r} is not a weight; write a number >= 0"
+        raise InputError(f"{path} line {rows.lines[row]}: {told}")
+    return [*zip(np.asarray(rows.lines).tolist(), names.to_list(), values.to_list(), strict=True)]
 
 
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:

@@ -6,7 +6,7 @@ Neither collection may be redistributed with this package: get the files from Ca
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.utils import Bunch
 
 from apexrank.errors import InputError
-from apexrank.files import numbered_lines
+from apexrank.files import numbered_blocks
 
 _LABELS = {b"spam": 1, b"nonspam": 0, b"normal": 0, b"undecided": -1, b"borderline": -1, b"unknown": -1}
 _WHERE = "get it from the pages of the collection (Carlos Castillo, Web spam detection, datasets)"
@@ -127,6 +127,12 @@ def _one(root: Path, part: str, argument: str) -> Path:
         listed = ", ".join(str(file.relative_to(root)) for file in files)
         raise InputError(f"several files are named *{part}* below {root} ({listed}): choose with {argument}=")
     return files[0]
+
+
+def numbered_lines(file: str | Path) -> Iterator[tuple[int, bytes]]:
+    """Iterate over line numbers, from 1, and lines of a file."""
+    for first, block in numbered_blocks(file):
+        yield from enumerate(block.removesuffix(b"\n").split(b"\n"), first)
 
 
 def _label_files(root: Path) -> list[Path]:
