@@ -58,8 +58,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from apexrank import __version__
-from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
+from apexrank.files import reason_of, write_bytes
 from apexrank.io.drift import Profile
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
 from apexrank.io.prepare import DATE_FORMATS, UNITS
@@ -68,7 +68,6 @@ from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
 from apexrank.rankers.forest import MOST, Forest, ForestRanker
 from apexrank.rankers.letor import LetorRanker
 from apexrank.rankers.trees import TreeRanker
-from apexrank.textfile import reason_of
 
 FORMAT = 5
 OLDEST = 1  # oldest format that can be read
