@@ -138,7 +138,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    from apexrank.atomic import write_bytes
+    from apexrank.files import write_bytes
 
     write_bytes(path, text.encode())
 

@@ -20,9 +20,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.cli.app import _reader_has_left, _stopping_cleanly, app
 from apexrank.errors import InputError
+from apexrank.files import check_writable, replacing, write_bytes
 from apexrank.io import delimited, read_table, write, write_table
 from tests.cli.warm import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
 
@@ -523,13 +523,13 @@ class TestInputs:
         assert_one_line(here(f"rank model.apex {name}"), 2, "its name is not UTF-8 text; rename it")
 
 
-# Places that may write without atomic.py, and the reasons.
+# Places that may write without files.py, and the reasons.
 DIRECT = {
-    "atomic.py": "the one place",
-    "io/write.py": "polars, into the temporary file of atomic.py",
+    "files.py": "the one place",
+    "io/write.py": "polars, into the temporary file of files.py",
     "cli/output.py": "matplotlib, into memory",
-    "graph/shards.py": "into the temporary folder of atomic.py",
-    "graph/pack.py": "scratch files in the temporary folder of atomic.py",
+    "graph/shards.py": "into the temporary folder of files.py",
+    "graph/pack.py": "scratch files in the temporary folder of files.py",
     "graph/files.py": "standard input, into the same scratch folder",
 }
 WRITERS = {

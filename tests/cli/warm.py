@@ -26,7 +26,7 @@ ENVIRONMENT = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")
     "POLARS_MAX_THREADS": "2"
 }
 
-WRITE = ["replacing", "_flush", "_flush_folder", "write_bytes"]  # functions of atomic.py
+WRITE = ["replacing", "_flush", "_flush_folder", "write_bytes"]  # functions of files.py
 FIT = "fit train.csv --target fraud --id case -o model.apex"
 OUTPUTS = {  # every verb that writes, and every way to produce the bytes, by output file; run after FIT
     "fit.apex": "fit train.csv --target fraud --id case -o fit.apex",
@@ -227,7 +227,7 @@ def _redirect(number, name, path):
 class _Trap:
     """Send a signal on the n-th line executed in a file, or in some of its functions."""
 
-    def __init__(self, signal, line=1, file="apexrank/atomic.py", functions=None, halve=False):
+    def __init__(self, signal, line=1, file="apexrank/files.py", functions=None, halve=False):
         self.file, self.functions, self.line = file, functions, line
         self.signal, self.halve = signal, halve
 

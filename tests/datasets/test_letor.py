@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from apexrank import textfile
+from apexrank import files
 from apexrank.datasets import letor, letor_folds, make_letor_example, read_letor, write_letor
 from apexrank.errors import InputError
 
@@ -343,7 +343,7 @@ def test_batches_and_blocks_make_no_difference(tmp_path, monkeypatch, rows, odd)
     lines = [f"{i % 3} qid:{i // 4} 1:{i} {'+3' if odd and i % 2 else 3}:{i / 7!r} # D{i}" for i in range(20)]
     path.write_text("\n# comment\n".join(lines))
     whole = read_letor(path)
-    monkeypatch.setattr(textfile, "_STEP", 50)
+    monkeypatch.setattr(files, "_STEP", 50)
     for parts in ([read_letor(path)], list(letor.letor_batches(path, rows, 3))):
         assert [len(part.target) for part in parts[:-1]] == [rows] * (len(parts) - 1)
         for key in ("data", "target", "groups", "docids"):
@@ -368,7 +368,7 @@ def test_only_the_last_line_can_be_cut_off(tmp_path):
 
 
 def test_width_that_grows(tmp_path, monkeypatch):
-    monkeypatch.setattr(textfile, "_STEP", 1)
+    monkeypatch.setattr(files, "_STEP", 1)
     path = tmp_path / "x.txt"
     path.write_text("0 qid:1\n1 qid:1 2:5\n0 qid:1 4:7 1:2\n0 qid:2 3:1\n")
     expected = [[0, 0, 0, 0], [0, 5, 0, 0], [2, 0, 0, 7], [0, 0, 1, 0]]

@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from apexrank import textfile
+from apexrank import files
 from apexrank.aggregation.ballot_files import check_cells
 from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.datasets import letor, read_letor, read_preflib
 from apexrank.errors import InputError, MissingExtraError
+from apexrank.files import unpacked
 from apexrank.graph.files import edges_of_file
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
@@ -25,7 +26,6 @@ from apexrank.io import load_model, read_qrels, read_run, read_table, stream, wr
 from apexrank.io.columns import read_target, texts
 from apexrank.io.modelfile import pack, unpack
 from apexrank.io.stream import read_blocks
-from apexrank.textfile import unpacked
 from apexrank_papers.data.networks import load_cnr_2000
 from apexrank_papers.data.webspam import load_webspam
 from tests.fuzz import work
@@ -185,7 +185,7 @@ class TestTables:
 
     def test_packed_text_that_is_streamed(self, tmp_path, monkeypatch):
         """Only one line at a time is in memory, never the whole file."""
-        monkeypatch.setitem(textfile._LIMITS, "gzip", (60, 1 << 12))
+        monkeypatch.setitem(files._LIMITS, "gzip", (60, 1 << 12))
         path = tmp_path / "t.csv.gz"
         path.write_bytes(gzip.compress(b"a,b\n" + b"1,0\n" * 400_000))
         refused(read_table, path, path.read_bytes(), "unpacks to more than 0 MB")

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apexrank.cli.output import check_inputs
 from apexrank.errors import InputError
-from apexrank.graph import Graph, as_graph
+from apexrank.graph import Graph
 from apexrank.graph.shards import is_shards, open_shards, save_shards
 
 
@@ -152,7 +151,6 @@ for moment in count():
         break
     save_shards(new, folder)
     assert open_shards(folder).n_edges == 2
-    assert not list(parent.glob(".*.old"))
 """
 
 
@@ -163,28 +161,6 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_graph(tmp_path):
     states = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
     assert set(states) == {(9, 1), (9, 2), (0, 2)}
     assert [edges for _, edges in states] == sorted(edges for _, edges in states)
-
-
-@pytest.mark.parametrize(
-    "opening", [open_shards, is_shards, as_graph, check_inputs], ids=lambda f: f.__name__
-)
-def test_a_folder_whose_writer_was_killed_between_two_renames_is_restored(tmp_path, monkeypatch, opening):
-    folder = tmp_path / "a.shards"
-    save_shards(small(), folder)
-    rename = Path.rename
-
-    def killed(path, target):
-        if Path(target) == folder:
-            raise KeyboardInterrupt
-        return rename(path, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", killed)
-        with pytest.raises(KeyboardInterrupt):
-            save_shards(small(weighted=True), folder)
-    assert not folder.exists()
-    opening(folder)
-    assert_same(joined(folder), small())
 
 
 def test_names_of_other_kinds_are_refused(tmp_path):

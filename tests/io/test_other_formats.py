@@ -17,17 +17,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from apexrank import textfile
+from apexrank import files
 from apexrank.cli.graph_studies import _spam_labels
 from apexrank.cli.options import BallotOptions
 from apexrank.datasets import read_letor
 from apexrank.errors import InputError
+from apexrank.files import HEAD, check_is_text
 from apexrank.graph.files import edges_of_file
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import earlier_scores, seed_weights
 from apexrank.io import load_model, read_qrels, read_run, read_table
 from apexrank.io.stream import read_blocks
-from apexrank.textfile import HEAD, check_is_text
 
 CSV = b"source,target,weight,y\na,b,1,0\nb,c,2,1\nc,a,1,0\n"
 FRAME = pl.read_csv(CSV)
@@ -211,7 +211,7 @@ def test_devices_that_never_end_are_refused(tmp_path, device):
 @pytest.mark.parametrize("name", [name for name in READERS if name != "edges.txt"])
 def test_pipes_that_never_end_are_refused(tmp_path, monkeypatch, name):
     """Their text is valid; only its end is missing. Readers that need a regular file report an error at once."""
-    monkeypatch.setattr(textfile, "MOST_OF_A_PIPE", 1 << 21)
+    monkeypatch.setattr(files, "MOST_OF_A_PIPE", 1 << 21)
     line = (
         b"1 qid:1 1:0.5\n" if name == "rows.txt" else b"q Q0 d 1 2 t\n" if name.endswith("run") else b"a b\n"
     )

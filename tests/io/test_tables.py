@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apexrank import InputError, PNormPush
-from apexrank.atomic import check_writable, replacing, write_bytes
+from apexrank.files import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
 from apexrank.io.columns import feature_columns, is_text, numbers, read_target, texts
 from apexrank.io.encode import MOST_DENSE, Category, Encoder, Number

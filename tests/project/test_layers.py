@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[2] / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [
-    {"errors", "lazy", "parallel", "validation", "parameters", "atomic", "textfile", "progress"},
+    {"errors", "lazy", "parallel", "validation", "parameters", "files", "progress"},
     {"kernels"},
     {
         "losses",

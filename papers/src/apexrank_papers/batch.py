@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import apexrank_papers as papers
-from apexrank.atomic import write_bytes
 from apexrank.cli.output import json_text, note, save_figure, working
 from apexrank.errors import InputError
+from apexrank.files import write_bytes
 from apexrank.io import write_table
 from apexrank_papers import summary
 from apexrank_papers.result import Result

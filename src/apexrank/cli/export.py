@@ -12,10 +12,10 @@ import typer
 
 import apexrank
 from apexrank import io
-from apexrank.atomic import write_bytes
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError, first_of
+from apexrank.files import write_bytes
 
 _CARDS = (".csv", ".parquet", ".md", ".html")
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", **dict.fromkeys(_CARDS, "scorecard")}

@@ -25,8 +25,8 @@ import apexrank
 from apexrank import io
 from apexrank.cli import output as out
 from apexrank.errors import InputError, MissingExtraError, unknown
+from apexrank.files import NotUtf8Error
 from apexrank.progress import listening
-from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile

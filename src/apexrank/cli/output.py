@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.atomic import check_writable, restore_folder, write_bytes
 from apexrank.errors import InputError, MissingExtraError, printable
+from apexrank.files import check_writable, reading, write_bytes
 from apexrank.progress import listening
-from apexrank.textfile import reading
 
 if TYPE_CHECKING:
     import polars as pl
@@ -377,7 +376,6 @@ def check_inputs(*paths: Path | None) -> None:
     for path in paths:
         if path is None or str(path) == "-" or (glob.has_magic(str(path)) and not path.exists()):
             continue  # standard input and patterns are resolved where they are read
-        restore_folder(path)
         with reading(path):
             path.stat()
             if not os.access(path, os.R_OK):

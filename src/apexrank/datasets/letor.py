@@ -24,10 +24,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.utils import Bunch
 
-from apexrank.atomic import write_lines
 from apexrank.errors import InputError
+from apexrank.files import is_utf8, numbered_blocks, write_lines
 from apexrank.kernels.letor import parse_lines
-from apexrank.textfile import is_utf8, numbered_blocks
 from apexrank.validation import check_count, is_missing, segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")

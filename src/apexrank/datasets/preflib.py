@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.textfile import read_text
+from apexrank.files import read_text
 
 Order = tuple[tuple[int, ...], ...]
 

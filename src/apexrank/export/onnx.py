@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import MissingExtraError
 from apexrank.export.features import found
+from apexrank.files import check_writable, write_bytes
 from apexrank.io.table_ranker import TableRanker
 
 if TYPE_CHECKING:

@@ -21,8 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from apexrank import textfile
 from apexrank.errors import InputError, one_line, quoted
+from apexrank.files import (
+    DAMAGED,
+    File,
+    Stream,
+    bounded,
+    is_gzip,
+    not_utf8,
+    numbered_lines,
+    opened,
+    reading,
+    unpacked,
+)
 from apexrank.graph.edges import (
     KNOWN_COLUMNS,
     Column,
@@ -35,13 +46,6 @@ from apexrank.graph.edges import (
 )
 from apexrank.graph.formats import FORMATS, read_foreign, recognise
 from apexrank.kernels.edges import has_padded_number
-from apexrank.textfile import (
-    DAMAGED,
-    File,
-    Stream,
-    reading,
-    unpacked,
-)
 from apexrank.validation import check_choice, check_polars_threads, has_polars_threads
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
@@ -250,7 +254,7 @@ def files_of_edges(path: str | Path, spool: Path | None = None) -> list[Path | S
 
 def _stream(name: str, content: Any, spool: Path | None) -> Stream:
     if spool is None:
-        return Stream(name, textfile.bounded(content, name).read())
+        return Stream(name, bounded(content, name).read())
     with spool.open("wb") as file:
         shutil.copyfileobj(content, file, 1 << 20)
     return Stream(name, spool)
@@ -297,7 +301,7 @@ def _text_place(layout: _Layout, row: int) -> str:
 def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
     """Iterate over chunks of complete lines, about ``size`` bytes each, with the number of lines before each."""
     before = 0
-    with reading(file), textfile.opened(file, streamed=True, checked=False) as content:
+    with reading(file), opened(file, streamed=True, checked=False) as content:
         while chunk := content.read(size):
             rest = content.readline()
             open_quotes = quoted and chunk.count(b'"') % 2
@@ -541,11 +545,11 @@ def _lines(path: File) -> Iterator[tuple[int, str]]:
     """Iterate over numbered lines of plain or gzip text, without line ends."""
     # the format of a stream was checked for the whole stream
     checked = not isinstance(path, Stream)
-    for number, line in textfile.numbered_lines(path, whole=False, checked=checked):
+    for number, line in numbered_lines(path, whole=False, checked=checked):
         try:
             yield number, line.decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            raise textfile.not_utf8(path, number) from None
+            raise not_utf8(path, number) from None
 
 
 def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
@@ -609,10 +613,25 @@ def _has_padded_numbers(content: Path | bytes) -> bool:
 
 def _to_scan(layout: _Layout) -> Path | bytes:
     """Return the file for the fast reader, or its text if it must be decompressed or has irregular white space."""
-    if isinstance(layout.path, Path) and not textfile.is_gzip(layout.path) and layout.regular:
+    if isinstance(layout.path, Path) and not is_gzip(layout.path) and layout.regular:
         return layout.path
     content = unpacked(layout.path).removeprefix(BOM_UTF8)
-    return content if layout.regular else textfile.single_blanks(content)
+    return content if layout.regular else single_blanks(content)
+
+
+def single_blanks(content: bytes) -> bytes:
+    r"""Normalise white space to one blank between fields and no blank lines, which polars reads as CSV.
+
+    Examples
+    --------
+    >>> single_blanks(b" a\t b\r\n\n c  d\n")
+    b'a b\nc d'
+    """
+    text = content.translate(bytes.maketrans(b"\t\v\f\r", b"    "))
+    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
+        while several in text:
+            text = text.replace(several, one)
+    return text.strip(b" \n")
 
 
 def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:

@@ -19,17 +19,7 @@ from scipy import io
 from scipy.sparse import csr_array, load_npz
 
 from apexrank.errors import InputError, MissingExtraError, one_line
-from apexrank.graph.edges import (
-    Column,
-    Edges,
-    edges_of_arrays,
-    edges_of_matrix,
-    edges_of_networkx,
-    object_array,
-    refuse_columns,
-)
-from apexrank.kernels.edges import index_type
-from apexrank.textfile import (
+from apexrank.files import (
     DAMAGED,
     HEAD,
     File,
@@ -40,6 +30,16 @@ from apexrank.textfile import (
     unpacked,
     unpacked_limit,
 )
+from apexrank.graph.edges import (
+    Column,
+    Edges,
+    edges_of_arrays,
+    edges_of_matrix,
+    edges_of_networkx,
+    object_array,
+    refuse_columns,
+)
+from apexrank.kernels.edges import index_type
 
 
 def recognise(file: File) -> str:
@@ -48,11 +48,11 @@ def recognise(file: File) -> str:
     Raises
     ------
     InputError
-        For JSON, HTML and binary files of no supported format; see :func:`apexrank.textfile.check_is_text`.
+        For JSON, HTML and binary files of no supported format; see :func:`apexrank.files.check_is_text`.
 
     Examples
     --------
-    >>> from apexrank.textfile import Stream
+    >>> from apexrank.files import Stream
     >>> recognise(Stream("a", b"*Vertices 2\n")), recognise(Stream("a", b'{"from": 1, "to": 2}\n'))
     ('pajek', 'jsonl')
     >>> recognise(Stream("a.adjlist", b"1 2\n")), recognise(Stream("a", b"1 2\n"))

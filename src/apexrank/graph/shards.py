@@ -19,13 +19,12 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from apexrank.atomic import replacing_folder, restore_folder
 from apexrank.errors import InputError
+from apexrank.files import reading, replacing
 from apexrank.graph.edges import object_array
 from apexrank.graph.graph import Graph, Vertices
 from apexrank.kernels.csr import InLinks, LinkSums
 from apexrank.kernels.edges import Links, add_column_weights, index_type
-from apexrank.textfile import reading
 from apexrank.validation import check_choice
 
 FORMAT, VERSION = "apexrank graph", 1
@@ -284,12 +283,11 @@ def shard_rows(indptr: np.ndarray, links: int) -> Iterator[tuple[int, int]]:
 
 def writing_shards(folder: str | Path) -> AbstractContextManager[Path]:
     """Yield a temporary folder for a `ShardWriter`, which becomes ``folder`` when the block succeeds."""
-    return replacing_folder(folder, is_shards)
+    return replacing(folder, is_shards)
 
 
 def is_shards(folder: str | Path) -> bool:
     """Return whether a path is a folder with a graph in shards."""
-    restore_folder(folder)
     return (Path(folder) / "graph.json").is_file()
 
 
@@ -405,7 +403,6 @@ def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
         size given in ``graph.json``.
     """
     folder = Path(folder)
-    restore_folder(folder)
     path = folder / "graph.json"
     with reading(path):
         if folder.is_dir() and not path.exists():

@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
+from apexrank.files import read_text
 from apexrank.graph.base import best_vertices
 from apexrank.graph.files import fields_of
 from apexrank.graph.graph import Graph
 from apexrank.io.columns import numbers
 from apexrank.io.read import read_table
-from apexrank.textfile import read_text
 
 
 def named_vertex(graph: Graph, text: str) -> Any:

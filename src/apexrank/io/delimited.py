@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.textfile import check_is_text, is_utf8, not_utf8, opened, reading
+from apexrank.files import check_is_text, is_utf8, not_utf8, opened, reading
 
 _SEPARATORS = ",;\t"
 _FEW_CELLS = 1 << 24
@@ -29,7 +29,7 @@ _WRITTEN = [  # numbers with a decimal comma, and with a decimal point; 1.234 ma
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written, as :func:`~apexrank.io.read_table` is told.
+    """Options of :func:`~apexrank.io.read_table` for CSV files.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError, MissingExtraError, near_name, quoted
+from apexrank.files import HEAD, check_is_text, check_readable
 from apexrank.io.delimited import PLAIN, Csv, Dialect, csv_lines, first_line
-from apexrank.textfile import HEAD, check_is_text, check_readable
 from apexrank.validation import check_polars_threads
 
 PARQUET = (".parquet", ".pq")
@@ -83,7 +83,7 @@ class Table:
 
     @property
     def dialect(self) -> Dialect | None:
-        """How a CSV file was said to be written: ``read_table(path, **asdict(dialect))`` reads another one alike."""
+        """Options with which a CSV file was read: ``read_table(path, **asdict(dialect))`` reads another one alike."""
         return None if self.layout is None else self.layout.dialect
 
     @property

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError, quoted
+from apexrank.files import check_readable
 from apexrank.io.columns import (
     TEXT,
     choose_positive,
@@ -50,7 +51,6 @@ from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_modu
 from apexrank.problem.design import of_two_rows
 from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.search import search_blocks
-from apexrank.textfile import check_readable
 
 PIECES = 8  # pieces per block: besides X, at most an eighth of its rows is in memory as columns of the file
 LEAST_ROWS = 4096  # minimum number of rows per piece, because opening a file takes time

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from apexrank.atomic import write_lines
 from apexrank.errors import InputError
+from apexrank.files import read_bytes, write_lines
 from apexrank.io.delimited import first_line
-from apexrank.textfile import read_bytes
 
 # Characters at which some reader of these files splits, or which it drops, such as a byte order mark.
 _BREAKS_A_LINE = r"[\s\p{Cc}\x{FEFF}]"

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from apexrank.atomic import replacing
 from apexrank.errors import InputError
+from apexrank.files import replacing
 from apexrank.io.read import by_suffix
 from apexrank.validation import check_polars_threads
 

@@ -60,8 +60,8 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     True
     """
     from apexrank.aggregation.rank_aggregation import Aggregation
-    from apexrank.atomic import write_bytes
     from apexrank.errors import InputError
+    from apexrank.files import write_bytes
     from apexrank.report.votes.summary import summarise_votes
 
     if isinstance(result, Aggregation):

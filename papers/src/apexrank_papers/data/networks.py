@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 from sklearn.utils import Bunch
 
 from apexrank.errors import InputError
+from apexrank.files import read_text
 from apexrank.graph.formats import read_npz
-from apexrank.textfile import read_text
 from apexrank_papers.data.sources import DATA_VARIABLE, MissingDataError, data_path
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"

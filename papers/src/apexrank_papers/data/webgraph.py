@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from apexrank.errors import InputError
+from apexrank.files import read_text
 from apexrank.kernels.edges import index_type
 from apexrank.kernels.jit import kernel
-from apexrank.textfile import read_text
 
 CODES = ("UNARY", "GAMMA", "DELTA", "ZETA")
 

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.utils import Bunch
 
 from apexrank.errors import InputError
-from apexrank.textfile import numbered_lines
+from apexrank.files import numbered_lines
 
 _LABELS = {b"spam": 1, b"nonspam": 0, b"normal": 0, b"undecided": -1, b"borderline": -1, b"unknown": -1}
 _WHERE = "get it from the pages of the collection (Carlos Castillo, Web spam detection, datasets)"

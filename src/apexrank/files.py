@@ -1,22 +1,34 @@
-"""Reading of plain and gzip text files, with bounded decompression, UTF-8 checks and line numbers in errors.
+"""Files: reading of plain and gzip text, and atomic replacement of a file or a folder.
 
-Every reader of a text format (CSV, LETOR, TREC, PrefLib, host graphs) opens its file here, so that a damaged or
-malicious file raises the same one-line :class:`~apexrank.errors.InputError` everywhere. Use :func:`numbered_lines` for
-formats that are read line by line, and :func:`read_text` or :func:`read_bytes` for those that are read at once.
+Every reader of a text format opens its file by `opened`, so that a damaged or malicious file raises the same one-line
+:class:`~apexrank.errors.InputError` everywhere.
+
+Output goes to a temporary file or folder beside the target, is flushed to disk and then takes the name of the target:
+a file by a rename, a folder by an exchange of the two names in one step (on Linux and macOS; file systems without such
+an exchange need two renames). If the writer is stopped (by an error, a full disk, a signal or a power cut), either the
+old target or the complete new one remains. A new file keeps the mode of the old one but is owned by the user who writes
+it; a read-only file is not replaced. Only a killed process leaves its temporary file behind, hidden and named
+``.NAME.XXXXXXXX.tmp``. It is removed when the same target is written at least a day later; a younger one may belong to
+another writer.
 """
 
 from __future__ import annotations
 
 import codecs
+import ctypes
+import errno
 import gzip
 import io
 import os
 import re
+import secrets
+import shutil
 import stat
 import sys
+import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,6 +69,18 @@ _NO_TABLES = (
 # file can hold gigabytes of equal values. Text of numbers compresses to about a tenth, and with a larger factor a file
 # of 1 MB could need 1 GB of memory.
 _LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28)}
+_STALE = 24 * 3600.0  # seconds
+_CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)  # returned by network file systems that do not support fsync
+_ADVICE = {
+    errno.ENOSPC: "free some space or choose another folder",
+    errno.EDQUOT: "free some space or choose another folder",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+    errno.EROFS: "choose another folder",
+    errno.EACCES: "choose another folder",
+    errno.EPERM: "choose another folder",
+    errno.ENAMETOOLONG: "choose a shorter one",
+    errno.ELOOP: "remove the link or choose another name",
+}
 
 
 @dataclass(frozen=True)
@@ -334,16 +358,176 @@ def numbered_blocks(path: File, *, whole: bool = True) -> Iterator[tuple[int, by
             raise InputError(f"{path} line {number}: {_DAMAGE}") from None
 
 
-def single_blanks(content: bytes) -> bytes:
-    r"""Normalise white space to one blank between fields and no blank lines, which polars reads as CSV.
+def check_writable(path: str | Path) -> Path:
+    """Raise InputError, before any work is done, if ``path`` cannot be written.
+
+    Raises
+    ------
+    InputError
+        When the folder is missing or not writable, or ``path`` is a folder, a device or a read-only file.
+    """
+    path = Path(path)
+    try:
+        folder, mode = os.path.dirname(os.path.realpath(path)), _mode(path)
+        problems = {
+            f"there is no folder {folder!r}; create it first": not stat.S_ISDIR(_mode(folder)),
+            "it is a folder; give a file name": stat.S_ISDIR(mode),
+            "it is not a regular file": mode and not stat.S_ISREG(mode),
+            f"no permission to write in {folder!r}": not os.access(folder, os.W_OK | os.X_OK),
+            "it is read-only; make it writable or choose another name": mode and not os.access(path, os.W_OK),
+        }
+        problem = next((problem for problem, is_there in problems.items() if is_there), None)
+    except (OSError, ValueError) as error:  # a name with a NUL in it is a ValueError
+        problem = _write_failure(error) or str(error)
+    if problem is not None:
+        raise InputError(f"cannot write {str(path)!r}: {problem}")
+    return path
+
+
+def _mode(path: str | Path) -> int:
+    """Return the file mode of a path, or 0 if it does not exist."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def _write_failure(error: Exception) -> str | None:
+    """Describe a failed write and how to fix it; None if ``error`` is not a system error."""
+    # polars reports the system's error number only in its message
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    number = int(found[1]) if found else getattr(error, "errno", None)
+    if number is None:
+        return str(error).lower() if isinstance(error, OSError) else None
+    advice = _ADVICE.get(number)
+    return os.strerror(number).lower() + (f": {advice}" if advice else "")
+
+
+@contextmanager
+def replacing(path: str | Path, is_ours: Callable[[Path], bool] | None = None) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that replaces it when the block succeeds.
+
+    With ``is_ours`` it is a folder, which replaces an existing one only if that is empty or ``is_ours`` returns True
+    for it. If the block fails, the old file or folder is unchanged and the temporary one is removed.
+
+    Raises
+    ------
+    InputError
+        When ``path`` cannot be written, or writing fails, for example on a full disk.
 
     Examples
     --------
-    >>> single_blanks(b" a\t b\r\n\n c  d\n")
-    b'a b\nc d'
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder) / "note.txt"
+    ...     with replacing(target) as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     target.read_text(), len(list(Path(folder).iterdir()))
+    ('whole', 1)
     """
-    text = content.translate(bytes.maketrans(b"\t\v\f\r", b"    "))
-    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
-        while several in text:
-            text = text.replace(several, one)
-    return text.strip(b" \n")
+    # Keep symbolic links: replace the target of the link.
+    target = Path(os.path.realpath(path if is_ours else check_writable(path)))
+    is_old = target.is_dir() if is_ours else target.exists()
+    if is_ours and is_old and any(target.iterdir()) and not is_ours(target):
+        raise InputError(f"cannot write {str(path)!r}: it is a folder with other files; choose another name")
+    if is_ours and not is_old and target.exists():
+        raise InputError(f"cannot write {str(path)!r}: it is a file; choose another name")
+    temporary = _temporary_name(target)
+    try:
+        if is_ours:
+            check_writable(temporary).mkdir()
+        elif is_old:  # the new file must not be readable by more users than the old one
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield temporary
+        for file in temporary.iterdir() if is_ours else [temporary]:
+            _flush(file)
+        if is_ours:
+            _rename_folder(temporary, target)
+        else:
+            if target.exists():
+                shutil.copymode(target, temporary)
+            os.replace(temporary, target)
+        _flush_folder(target.parent)
+    except Exception as error:
+        reason = _write_failure(error)
+        if reason is None or not _is_of(error, temporary, target):
+            raise
+        raise InputError(f"cannot write {str(path)!r}: {reason}") from error
+    finally:
+        _remove(temporary)
+
+
+def _rename_folder(new: Path, target: Path) -> None:
+    """Give a folder the name of another, which may exist and then gets the name of the new one."""
+    try:
+        new.rename(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        names, system = (os.fsencode(new), os.fsencode(target)), ctypes.CDLL(None)
+        if hasattr(system, "renameat2"):  # Linux; the numbers are AT_FDCWD and RENAME_EXCHANGE
+            failed = system.renameat2(-100, names[0], -100, names[1], 2)
+        else:  # macOS; the number is RENAME_SWAP
+            failed = system.renamex_np(*names, 2) if hasattr(system, "renamex_np") else -1
+        if failed:  # such as on NFS
+            old = _temporary_name(target)
+            target.rename(old)
+            new.rename(target)
+            _remove(old)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _is_of(error: Exception, *paths: Path) -> bool:
+    """Return whether an error concerns one of these paths: it names one of them, a file below one, or no file."""
+    name = getattr(error, "filename", None)
+    return name is None or any(Path(os.fsdecode(name)).is_relative_to(path) for path in paths)
+
+
+def _temporary_name(target: Path) -> Path:
+    """Return a new temporary name beside a file or folder, after removing stale temporary files of killed writers."""
+    # short and plain, because not every writer accepts very long names or names that are not text
+    stem = "." + re.sub(r"[^A-Za-z0-9._-]", "_", target.name)[:40]
+    with suppress(OSError, ValueError):
+        for left in target.parent.glob(f"{stem}.{'[0-9a-f]' * 8}.tmp"):
+            if time.time() - left.stat().st_mtime > _STALE:
+                _remove(left)
+    return target.with_name(f"{stem}.{secrets.token_hex(4)}.tmp")
+
+
+def _flush(path: Path) -> None:
+    """Flush a file to disk, so that a power cut after the rename cannot leave an incomplete file."""
+    with path.open("r+b") as file:
+        try:
+            os.fsync(file.fileno())
+        except OSError as error:
+            if error.errno not in _CANNOT_FLUSH:
+                raise
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush a folder's entries to disk, if the system supports it."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` atomically."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write a text file atomically, gzip-compressed if its name ends in ``.gz``."""
+    with replacing(path) as temporary, ExitStack() as stack:
+        file: Any = stack.enter_context(temporary.open("wb"))
+        if Path(path).suffix.lower() == ".gz":
+            # no time stamp and no name in the header, so that equal data give equal bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        file.writelines(lines)
