@@ -4,6 +4,7 @@ import doctest
 import sys
 from collections import Counter
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from tests.figures import same_output
@@ -28,6 +29,20 @@ OPTIONAL = {
 }
 MISSING = [name for name in OPTIONAL if find_spec(name) is None]
 collect_ignore_glob = [path for name in MISSING for path in OPTIONAL[name]]
+
+# Folders of which make test runs nothing. Naming one runs its quicker tests: pytest tests/io -m "not slow".
+LONG = {
+    *("cli", "comparison", "datasets", "export", "fuzz", "integrations", "io", "metamorphic", "mutation"),
+    *("papers", "plot", "report"),
+}
+ROOT = Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Collect no folder of the long tier for ``-m "not slow"``."""
+    quick = config.option.markexpr == "not slow"
+    long = collection_path.name in LONG and collection_path.parent in (ROOT, ROOT / "tests")
+    return True if quick and long else None
 
 
 def pytest_report_header() -> list[str]:

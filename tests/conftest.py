@@ -7,7 +7,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 # The first call of a kernel compiles it, so deadlines would be meaningless. Every machine draws the same examples, make
-# test fewer of them; make explore draws new ones.
+# test fewer of them; the nightly step explore draws new ones.
 settings.register_profile("apexrank", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("explore", deadline=None)

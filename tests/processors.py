@@ -57,7 +57,7 @@ def missing(name: str) -> str | None:
     if name == "skylakex" and "avx512f" not in flags:
         return "this processor has no AVX-512"
     if name == "oldest" and not OLDEST.exists():
-        return f"{OLDEST.parent.parent.name} is not there (make .venv-oldest)"
+        return f"{OLDEST.parent.parent.name} is not there (python -m tests.nightly makes it)"
     return None
 
 

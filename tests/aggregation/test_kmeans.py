@@ -442,14 +442,14 @@ GOOD = np.random.default_rng(19).normal(size=(10, 3))
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_clusters": 0}, "`n_clusters` must be a whole number of at least 1, got 0"),
-        ({"n_clusters": 2.0}, "`n_clusters` must be a whole number"),
+        ({"n_clusters": 0}, "'n_clusters' parameter"),
+        ({"n_clusters": 2.0}, "'n_clusters' parameter"),
         ({"n_clusters": 11}, "n_samples=10 should be >= `n_clusters=11`"),
-        ({"max_iter": 0}, "`max_iter` must be a whole number"),
-        ({"n_init": "many"}, "`n_init` must be a whole number of at least 1 or 'auto', got 'many'"),
-        ({"euclidean": -1}, "`euclidean` must be a finite number of at least 0"),
-        ({"tol": np.nan}, "`tol` must be a finite number of at least 0"),
-        ({"init": "best"}, "unknown `init` 'best'"),
+        ({"max_iter": 0}, "'max_iter' parameter"),
+        ({"n_init": "many"}, "'n_init' parameter"),
+        ({"euclidean": -1}, "'euclidean' parameter"),
+        ({"tol": np.nan}, "'tol' parameter"),
+        ({"init": "best"}, "'init' parameter"),
         ({"init": GOOD[:2]}, r"`init` must be finite scores of shape \(3, 3\), got shape \(2, 3\)"),
         ({"init": np.full((3, 3), np.nan)}, "`init` must be finite scores"),
         ({"init": [["a", "b", "c"]] * 3}, r"`init` must be finite scores of shape \(3, 3\)"),
@@ -460,7 +460,7 @@ GOOD = np.random.default_rng(19).normal(size=(10, 3))
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_bad_parameters(parameters, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(ValueError, match=message):
         LovaszBregmanKMeans(**{"n_clusters": 3, **parameters}).fit(GOOD)
 
 
@@ -470,9 +470,9 @@ def test_bad_data():
         model.fit(GOOD[:, :1])
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.where(GOOD > 1, np.nan, GOOD))
-    with pytest.raises(InputError, match="Sparse"):
+    with pytest.raises((TypeError, ValueError), match="Sparse"):
         model.fit(sparse.csr_array(GOOD))
     with pytest.raises(ValueError, match=r"all rows have weight 0|must contain at least one non-zero"):
         model.fit(GOOD, sample_weight=np.zeros(10))
-    with pytest.raises(InputError, match="has negative values"):
+    with pytest.raises(ValueError, match="egative values"):
         model.fit(GOOD, sample_weight=-np.ones(10))

@@ -464,12 +464,12 @@ BAD = {
     "flat": ({"f": Cardinality("linear")}, "the same gain for all ranks"),
     "sum": ({"f": Sqrt() + Cut(np.ones((3, 3)))}, "learning needs a function of the size"),
     "m": ({"f": Sqrt(), "m": 2}, "`m=` is for a set function given by its name"),
-    "normalize": ({"normalize": "sum"}, "unknown `normalize` 'sum'"),
-    "one of several": ({"normalize": ("borda", "sum")}, "unknown `normalize` 'sum'"),
-    "none of several": ({"normalize": ()}, "`normalize` names no points"),
-    "kind": ({"kind": "orders"}, "unknown `kind` 'orders'"),
-    "missing": ({"missing": "last"}, "unknown `missing` 'last'"),
-    "alpha": ({"alpha": -1}, "`alpha` must be a finite number"),
+    "normalize": ({"normalize": "sum"}, "'normalize' parameter"),
+    "one of several": ({"normalize": ("borda", "sum")}, "`normalize`"),
+    "none of several": ({"normalize": ()}, "`normalize`"),
+    "kind": ({"kind": "orders"}, "'kind' parameter"),
+    "missing": ({"missing": "last"}, "'missing' parameter"),
+    "alpha": ({"alpha": -1}, "'alpha' parameter"),
     "newton": ({"solver": "newton"}, "have no Hessian"),
     "ranks": ({"kind": "ranks"}, "ranks are numbers from 1"),
 }
@@ -478,7 +478,7 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 def test_bad_options(bad):
     options, message = BAD[bad]
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(ValueError, match=message):
         LovaszAggregator(**options).fit([[0.0, 1.0], [1.0, 0.5], [2.0, 1.0]], [0, 1, 2])
 
 

@@ -41,14 +41,10 @@ app(sys.argv[1:])
 VERBS = {
     "fit": "fit t.parquet --target y -o o.apex --model trees --rounds 100000",
     "fit of a linear model": "fit t.parquet --target y -o o.apex -p 64 --tol 1e-300 --max-iter 1000000",
-    "fit --cv": "fit t.parquet --target y -o o.apex --cv --folds 20",
     "compare": "compare t.parquet --target y --save o.apex --report o.html",
     "graph rank": "graph rank edges.txt -o o.csv --method lpq --tol 1e-15 --max-iter 1000000",
-    "graph attack": "graph attack edges.txt --report o.html",
-    "graph consensus": "graph consensus edges.txt others.txt -o o.csv",
     "graph pack": "graph pack edges.txt -o shards",
     "aggregate": "aggregate votes.csv --method kemeny --bootstrap 100000 -o o.csv",
-    "cluster": "cluster votes.csv -k 20 -o o.csv --n-init 5000",
     "reproduce": "reproduce consensus-study --out repeated",
 }
 
@@ -59,9 +55,8 @@ def inputs(tmp_path_factory):
     X = rng.normal(size=(20_000, 20))
     y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=20_000) > 1.5).astype(int)
     pl.DataFrame({**{f"x{j}": X[:, j] for j in range(20)}, "y": y}).write_parquet(folder / "t.parquet")
-    for name in ("edges.txt", "others.txt"):
-        edges = pl.DataFrame(rng.integers(0, 200_000, (1_000_000, 2)))
-        edges.write_csv(folder / name, include_header=False, separator=" ")
+    edges = pl.DataFrame(rng.integers(0, 200_000, (1_000_000, 2)))
+    edges.write_csv(folder / "edges.txt", include_header=False, separator=" ")
     pl.DataFrame(rng.normal(size=(3000, 40)), schema=[f"i{j}" for j in range(40)]).write_csv(
         folder / "votes.csv"
     )

@@ -30,7 +30,7 @@ SLOW = (
 QUICK = {name: command for name, command in OUTPUTS.items() if name not in SLOW}
 # One for each way of writing: our own bytes, and those of polars.
 BOTH_WAYS = {name: OUTPUTS[name] for name in ("model.sql", "rank.csv")}
-KILLED = 200
+KILLED = 60
 pytestmark = pytest.mark.slow
 
 

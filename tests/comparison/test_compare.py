@@ -83,7 +83,7 @@ def test_numbers_in_a_model():
     additive = fits["additive push"]
     assert model_size(fits["logistic regression"]) == 3
     assert model_size(additive) == 3 * additive.n_knots + additive.pairs_[0].values.size
-    assert model_size(fits["boosted trees"]) == len(fits["boosted trees"].forest_.threshold)
+    assert model_size(fits["boosted trees"]) == len(fits["boosted trees"].forest_.value)
     assert model_size(GaussianNB().fit(X, y)) is None
 
 

@@ -58,11 +58,6 @@ class TestRobustPageRank:
         assert {u for u in range(len(A)) if share[u, vertex] > 0.1 * share.max()} <= {x.source for x in found}
         assert ranks.explain(vertex, top=2) == found[:2]
 
-    @pytest.mark.parametrize("cap", [0, -1, 1.5, "much", np.nan])
-    def test_bad_caps(self, cap):
-        with pytest.raises(InputError, match="`cap` must be"):
-            RobustPageRank(cap).fit(([0], [1]))
-
 
 class TestSpamMass:
     @pytest.mark.parametrize("seed", SEEDS)
@@ -112,7 +107,7 @@ def test_local_ranks_of_bad_input():
         ({"seeds": ["a"], "damping": 1}, "damping"),
         ({"seeds": ["a"], "k": 0}, "`k` must be"),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(ValueError, match=message):
             local_ranks(graph, **arguments)
 
 

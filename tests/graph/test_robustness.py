@@ -95,7 +95,7 @@ def test_closed_cycles_are_those_of_networkx():
 def test_pagerank_is_always_the_first_rank(web):
     study = attack_ranks(web, {"in-degree": InDegree()}, attacks=["farm:3"], n_targets=2)
     assert [each.rank for each in study.results] == ["PageRank", "in-degree"]
-    with pytest.raises(InputError, match="damping"):
+    with pytest.raises(ValueError, match="damping"):
         attack_ranks(web, {"PageRank": PageRank(damping=2)}, attacks=["farm:3"])
 
 

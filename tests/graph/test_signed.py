@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.errors import InputError
 from apexrank.graph import (
     FairnessGoodness,
     InDegree,
@@ -88,12 +87,6 @@ def test_a_graph_without_negative_or_any_ratings():
     nothing = FairnessGoodness().fit(np.zeros((3, 3)))
     assert (nothing.scores_.tolist(), nothing.fairness_.tolist()) == ([0, 0, 0], [1, 1, 1])
     assert nothing.converged_
-
-
-@pytest.mark.parametrize("rank", [FairnessGoodness(-1), FairnessGoodness(np.nan), FairnessGoodness("2")])
-def test_bad_smoothing(rank):
-    with pytest.raises(InputError, match="smoothing"):
-        rank.fit(random_ratings(0))
 
 
 def test_too_few_steps_are_told_in_the_norm_of_the_bound():

@@ -174,12 +174,6 @@ MISSING = [
     (AntiTrustRank(), {}, "AntiTrustRank needs distrusted vertices"),
     (DemotedRank(), {"trusted": [0]}, "DemotedRank needs distrusted vertices"),
     (DemotedRank(), {"distrusted": [0]}, "DemotedRank needs trusted vertices"),
-    (
-        AntiTrustRank(direction="up"),
-        {"distrusted": [0]},
-        "unknown `direction` 'up': use one of along, against",
-    ),
-    (DemotedRank(beta=-1), {"trusted": [0], "distrusted": [1]}, "beta"),
     (TrustRank(), {"trusted": [99]}, "99"),
 ]
 

@@ -145,5 +145,5 @@ def test_what_it_cannot_fit_is_refused(queries):
         LetorRanker().fit(X, np.zeros(len(y)), groups=groups)
     with pytest.raises(InputError, match="at most 10,000 rows, got 30,000"):
         LetorRanker(2).fit(np.arange(30_000.0)[:, None], np.arange(30_000) % 3)
-    with pytest.raises(InputError, match="sparse"):
+    with pytest.raises(InputError, match="dense data"):
         LetorRanker().fit(sparse.csr_array(X), y, groups=groups)

@@ -381,7 +381,7 @@ class TestResult:
             ({"ranks": {"PageRank": InDegree()}}, "and none named PageRank"),
             ({"top": 0}, "`top` must be a whole number of at least 1, got 0"),
             ({"suspects": 1.5}, "`suspects` must be a whole number of at least 1"),
-            ({"damping": 1}, "`damping` is the share that follows links"),
+            ({"damping": 1}, "'damping' parameter"),
             ({"spam": ["z"]}, "spam vertex 'z' is not in the graph"),
             ({"spam": ["a", "b"]}, "spam must be some of the vertices"),
             ({"spam": []}, "spam must be some of the vertices"),
@@ -390,7 +390,7 @@ class TestResult:
         ids=str,
     )
     def test_bad_input(self, options, message):
-        with pytest.raises(InputError, match=message.replace("(", r"\(")) as error:
+        with pytest.raises(ValueError, match=message.replace("(", r"\(")) as error:
             compare_ranks((["a", "b"], ["b", "a"]), **options)
         assert "\n" not in str(error.value)
 

@@ -11,9 +11,7 @@ from sklearn.utils import get_tags
 from apexrank.errors import InputError
 from tests.whole.test_estimator_checks import ESTIMATORS, OF_GRAPHS
 
-ONE_OF_EACH = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())
-TABLES = [estimator for estimator in ONE_OF_EACH if estimator not in OF_GRAPHS]
-GRAPHS = [estimator for estimator in ONE_OF_EACH if estimator in OF_GRAPHS]
+TABLES = [estimator for estimator in ESTIMATORS if estimator not in OF_GRAPHS]
 X = np.random.default_rng(0).random((12, 4))
 y = np.arange(12) % 2
 HOLED, ENDLESS = X.copy(), X.copy()
@@ -76,7 +74,7 @@ def test_more_clusters_than_rows(estimator):
     refused(clone(estimator).set_params(**{name: 40}), f"{name}=40.*: lower", X)
 
 
-@named(GRAPHS)
+@named(OF_GRAPHS)
 def test_graphs(estimator):
     refused(estimator, "no vertices: give at least one", np.zeros((0, 0)))
     refused(estimator, "NaN|missing|finite", HOLED[:4])

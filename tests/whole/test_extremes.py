@@ -495,7 +495,7 @@ def test_weights_are_repetitions_and_repeated_rows_are_tied(name):
 def test_an_impossible_p_is_refused_in_one_line(make, p):
     ranker = make(p)
     X, y = table()
-    with pytest.raises(InputError, match=r"^[^\n]*\bp\b[^\n]*$"):
+    with pytest.raises(ValueError, match=r"^[^\n]*\bp\b[^\n]*$"):
         ranker.fit((["a", "b"], ["b", "a"])) if isinstance(ranker, LpqRank) else ranker.fit(X, y)
 
 

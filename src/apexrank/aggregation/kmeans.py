@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,8 +28,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
+from apexrank.parameters import checked, names, number, whole
 from apexrank.submodular import SetFunction
-from apexrank.validation import check_count, check_finite, check_frame, check_weights, own_errors
+from apexrank.validation import check_frame, check_weights, own_errors
 
 RESTARTS = 10  # for n_init="auto": a single start often ends in a poor local minimum
 Init = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]
@@ -114,6 +115,18 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     np.True_
     """
 
+    _parameter_constraints: ClassVar[dict] = {
+        "n_clusters": [whole(1)],
+        "f": [str, SetFunction],
+        "euclidean": [number(0)],
+        "init": [names(("k-means++", "random")), callable, "array-like"],
+        "n_init": [names(("auto",)), whole(1)],
+        "max_iter": [whole(1)],
+        "tol": [number(0)],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
     n_clusters: int = 8
     _: KW_ONLY
     f: str | SetFunction = "sqrt"
@@ -125,20 +138,11 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
+    @checked
     def fit(self, X: ArrayLike, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X; ``sample_weight`` counts as repetitions of rows, y is ignored."""
-        for name in ("n_clusters", "max_iter"):
-            check_count(name, getattr(self, name))
-        for name in ("euclidean", "tol"):
-            check_finite(name, getattr(self, name), 0)
-        if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
-            raise InputError(f"unknown `init` {self.init!r}: use k-means++, random, an array or a callable")
-        if not (isinstance(self.n_init, str) and self.n_init == "auto"):
-            check_count("n_init", self.n_init, otherwise=" or 'auto'")
-        rng, rows = (
-            check_random_state(self.random_state),
-            self._rows(self._checked(X, reset=True), sample_weight),
-        )
+        rng = check_random_state(self.random_state)
+        rows = self._rows(self._checked(X, reset=True), sample_weight)
         if self.n_features_in_ < 2:
             raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
         if (n := len(rows.weight)) < self.n_clusters:
@@ -227,7 +231,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         early = f"not converged after {self.n_iter_} steps: rows still move. Raise `max_iter` or `tol`."
         for doubt, holds in ((few, members < self.n_clusters), (early, not run.converged)):
             if holds:
-                warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+                warnings.warn(doubt, ConvergenceWarning, stacklevel=4)
 
     def _cost(self) -> Cost:
         return Cost(LovaszBregman(self.f), float(self.euclidean))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,13 +20,14 @@ from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks, sort_rows
 from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.swaps import order_likelihood, telling_lists
+from apexrank.parameters import checked, names, number, whole
 from apexrank.penalties import NonNegative, Penalty
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem import Problem
 from apexrank.rankers.base import GradedRanker, validated, validated_weight
 from apexrank.solvers import LBFGS, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
-from apexrank.validation import Segments, check_choice, segment
+from apexrank.validation import Segments, segment
 
 ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
 RankerKind = Literal["scores", "ranks"]
@@ -125,6 +126,20 @@ class LovaszAggregator(GradedRanker):
     1
     """
 
+    _parameter_constraints: ClassVar[dict] = {
+        "f": [str, SetFunction],
+        "m": [None, whole(1)],
+        "normalize": [None, names(ListPoints), list, tuple],
+        "kind": [names(RankerKind)],
+        "missing": [names(Unlisted)],
+        "alpha": [number(0)],
+        "nonnegative": ["boolean"],
+        "max_iter": [whole(1)],
+        "tol": [number(0)],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
     # a document's points depend on its list, so that metadata routing requests groups by default
     __metadata_request__fit: ClassVar[dict] = {"groups": True}
     __metadata_request__predict: ClassVar[dict] = {"groups": True}
@@ -167,6 +182,14 @@ class LovaszAggregator(GradedRanker):
 
     takes_device_arrays = False
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if not self._kinds or any(kind not in (None, *get_args(ListPoints)) for kind in self._kinds):
+            raise InputError(
+                f"`normalize` must name kinds of points, got {self.normalize!r}: give for example 'borda'"
+            )
+
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -245,13 +268,6 @@ class LovaszAggregator(GradedRanker):
         return self.predict(X, groups=groups)
 
     def _reading(self, reset: bool) -> dict[str, Any]:
-        if self.normalize is not None:
-            for kind in self._kinds:
-                check_choice("normalize", kind, ListPoints)
-            if not self._kinds:
-                raise InputError("`normalize` names no points: give at least one kind, such as 'borda'")
-        check_choice("kind", self.kind, RankerKind)
-        check_choice("missing", self.missing, Unlisted)
         finite = True if self.missing == "raise" else "allow-nan"
         return {"accept_sparse": False, "dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
 

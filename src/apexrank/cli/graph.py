@@ -318,10 +318,7 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
         opt.refuse(unlabelled, f"--{option} applies to labels: {add}")
     unsigned = "negative" in options and "signed" not in given
     opt.refuse(unsigned, "--negative applies to negative edges: add --signed, or leave out --negative")
-    if options:
-        tiny = apexrank.graph.as_graph(([0, 1, 1], [1, 0, 2], [1, 2, -1]), signed=True)
-        labels = {name: [number] for number, name in enumerate(_LABELLED) if name in given}
-        opt.try_out(estimator, tiny if "signed" in method.needs else tiny.positive, **labels)
+    estimator._validate_params()
     return estimator
 
 

@@ -107,7 +107,7 @@ def consensus(
     from apexrank.graph.vertex_files import named_vertex, ranking_frame
 
     rank = options.build()
-    opt.try_out(rank, [([0, 1, 1], [1, 0, 2]), ([0, 1, 2], [1, 2, 0])])
+    rank._validate_params()
     prior = None if known.prior is None else _weights(known.prior)
     orders = [_pair(order) for order in known.keep or ()]
     watch = out.Stopwatch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
 from apexrank.graph.graph import Graph, SignedGraph
-from apexrank.graph.power import Fixpoint, Progress, Walk
+from apexrank.graph.power import Fixpoint, Linear, Progress, Walk
 from apexrank.graph.reading import as_graph
-from apexrank.validation import OwnParametersFirst, check_count, check_finite
+from apexrank.parameters import between, checked, number, whole
+from apexrank.validation import check_count
 
 Teleport = ArrayLike | Mapping[Any, float] | Iterable[Any] | None
 
@@ -45,6 +46,15 @@ class GraphRank(BaseEstimator):
     n_features_in_ : int
         Number of vertices; scikit-learn's name for the columns of a square matrix.
     """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "damping": [between(0, 1, closed="left")],
+        "tol": [number(0)],
+        "max_iter": [whole(1)],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "callback": [None, callable],
+    }
 
     def __sklearn_tags__(self):
         """Return scikit-learn tags: of all kinds of graphs it supports square matrices without negative entries."""
@@ -110,7 +120,8 @@ class GraphRank(BaseEstimator):
 class IteratedRank(GraphRank):
     """Base class of ranks that are fixed points of a power iteration.
 
-    A subclass defines the step: ``_walk(graph, teleport)`` returns a :class:`~apexrank.graph.power.Walk`.
+    A subclass may define the step: ``_walk(graph, teleport)`` returns a :class:`~apexrank.graph.power.Walk`, by default
+    that of PageRank.
 
     Attributes
     ----------
@@ -122,7 +133,6 @@ class IteratedRank(GraphRank):
         Whether ``error_bound_`` is within ``tol``, number of steps, and the change ``|r_t − r_{t−1}|₁`` of each.
     """
 
-    __signature__ = OwnParametersFirst()
     error_norm = "L1"  # norm of `error_bound_`
     tol: float = 1e-9
     max_iter: int = 1000
@@ -131,8 +141,9 @@ class IteratedRank(GraphRank):
     callback: Progress | None = None
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
-        raise NotImplementedError
+        return Walk(graph, Linear(), self.damping, teleport)
 
+    @checked
     def fit(self, graph: Any, y: None = None, *, teleport: Teleport = None, start: Any = None) -> Self:
         """Rank the vertices of a graph.
 
@@ -149,7 +160,6 @@ class IteratedRank(GraphRank):
             Initial scores, from an earlier state of the graph; vertices it does not contain start with an equal share.
             The result is the same, after fewer steps; not used at ratio 1 with p > 1.
         """
-        self._check_numbers()
         read = plain_graph(graph)
         self._keep(read, self._rank(read, teleport_vectors(read, teleport), start))
         return self
@@ -185,11 +195,6 @@ class IteratedRank(GraphRank):
         """Return the walk and the ranks that explain a vertex, based on links only, without labels."""
         return self._walk(self.graph_, self._teleport), getattr(self, "ranks_", self.scores_)
 
-    def _check_numbers(self) -> None:
-        check_damping(self.damping)
-        check_finite("tol", self.tol, 0)
-        check_count("max_iter", self.max_iter)
-
     def _keep(self, graph: Graph, answer: Fixpoint, advice: str = "") -> None:
         self.graph_, self.scores_ = graph, answer.scores
         self.n_iter_, self.converged_ = answer.n_iter, answer.converged
@@ -209,7 +214,7 @@ class IteratedRank(GraphRank):
             warnings.warn(
                 f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. {cure}{advice}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _start(self, graph: Graph, teleport: np.ndarray, start: Any = None) -> np.ndarray:
@@ -259,13 +264,6 @@ def best_vertices(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
 
 
-def check_damping(damping: Any) -> None:
-    """Raise InputError unless ``damping`` is at least 0 and below 1."""
-    check_finite("damping", damping, 0)
-    if not damping < 1:
-        raise InputError(f"`damping` is the share that follows links and must be below 1, got {damping!r}")
-
-
 def read_graph(graph: Any) -> Graph | SignedGraph:
     """Read a graph; a matrix with negative entries raises the message that scikit-learn expects of estimators."""
     entries = graph
@@ -302,18 +300,6 @@ def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.
     if weights.ndim > 2 or not weights.size or not weights.any(axis=0).all():
         raise InputError(f"{what} must have a positive weight for at least one vertex")
     return as_shares(weights)
-
-
-def start_of_walks(truncate: int) -> str:
-    """Describe the starting point of a truncated walk.
-
-    Examples
-    --------
-    >>> start_of_walks(0), start_of_walks(2)
-    ('teleport', 'teleport and first 2 steps')
-    """
-    steps = f"{truncate} steps" if truncate > 1 else "step"
-    return f"teleport and first {steps}" if truncate else "teleport"
 
 
 def as_shares(weights: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,15 +22,15 @@ from sklearn.utils import check_random_state
 from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.graph import agreement
-from apexrank.graph.agreement import Agreement, Choice, Consensus, divergence_of_ranks
-from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
+from apexrank.graph.agreement import KINDS, Agreement, Choice, Consensus, divergence_of_ranks
+from apexrank.graph.base import GraphRank, Teleport, teleport_vectors
 from apexrank.graph.edges import Column, Edges
 from apexrank.graph.graph import Graph, build
 from apexrank.graph.layers import Layers, as_layers
 from apexrank.graph.pagerank import PageRank
 from apexrank.graph.power import Anderson, Progress
 from apexrank.kernels.hulls import Hulls, gathered
-from apexrank.validation import check_choice, check_count, check_finite
+from apexrank.parameters import above, between, checked, names, number, whole
 
 Method = Literal["union", "mean", "median", "corroborate", "blend", "fixed-point", "brew"]
 METHODS = get_args(Method)
@@ -171,6 +171,19 @@ class ConsensusRank(GraphRank):
     (True, True)
     """
 
+    _parameter_constraints: ClassVar[dict] = GraphRank._parameter_constraints | {
+        "method": [names(Method)],
+        "half_life": [None, above(0)],
+        "trim": [None, number(1)],
+        "divergence": [names(KINDS), Divergence],
+        "pull": [between(0, np.inf)],
+        "entropy": [between(0, 1)],
+        "temperature": [between(0, np.inf, closed="right")],
+        "beta": [between(0, 1, closed="neither")],
+        "n_restarts": [whole(0)],
+        "random_state": ["random_state"],
+    }
+
     method: Method = "union"
     _: KW_ONLY
     half_life: float | None = None
@@ -194,6 +207,19 @@ class ConsensusRank(GraphRank):
         tags.input_tags.two_d_array = tags.input_tags.pairwise = tags.input_tags.sparse = False
         return tags
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        atom = divergence_of_ranks(self.divergence)
+        if self.entropy == self.pull == 0:
+            raise InputError("`entropy` must be above 0 without a `pull`")
+        if self.method not in ("blend", "fixed-point") and (self.pull != 0 or self.entropy != 1):
+            raise InputError(
+                f"`pull` and `entropy` need `method='blend'` or `method='fixed-point'`, got {self.method!r}"
+            )
+        if self.method == "corroborate" and atom.name != "kl":
+            raise InputError("`method='corroborate'` measures information: leave `divergence='kl'`")
+
+    @checked
     def fit(
         self,
         layers: Any,
@@ -228,7 +254,6 @@ class ConsensusRank(GraphRank):
             constraints: it may follow any distribution over the vertices in them that satisfies them, and belongs to
             no layer in ``layer_weights_``.
         """
-        self._check()
         read = as_layers(layers, label=label)
         bare = read.graphs[0]
         shares = teleport_vectors(bare, teleport)
@@ -269,34 +294,6 @@ class ConsensusRank(GraphRank):
             self._keep(read, problem, answer, corners, order)
         self._warn()
         return self
-
-    def _check(self) -> None:
-        check_choice("method", self.method, Method)
-        atom = divergence_of_ranks(self.divergence)
-        check_damping(self.damping)
-        if not isinstance(self.pull, int | float | np.number) or not self.pull >= 0:
-            raise InputError(f"`pull` must be a number of at least 0, or inf, got {self.pull!r}")
-        check_finite("entropy", self.entropy, 0)
-        if self.entropy > 1 or (self.entropy == 0 and self.pull == 0):
-            raise InputError(
-                f"`entropy` must be from 0 to 1, and above 0 without a pull, got {self.entropy!r}"
-            )
-        if self.method not in ("blend", "fixed-point") and (self.pull != 0 or self.entropy != 1):
-            raise InputError(
-                f"`pull` and `entropy` need `method='blend'` or `method='fixed-point'`, got {self.method!r}"
-            )
-        if self.method == "corroborate" and atom.name != "kl":
-            raise InputError("method 'corroborate' measures information: leave `divergence='kl'`")
-        if not isinstance(self.temperature, int | float | np.number) or not self.temperature > 0:
-            raise InputError(f"`temperature` must be a number above 0, got {self.temperature!r}")
-        if self.trim is not None:
-            check_finite("trim", self.trim, 1)
-        check_finite("beta", self.beta, 0)
-        if not 0 < self.beta < 1:
-            raise InputError(f"`beta` must be between 0 and 1, got {self.beta!r}")
-        check_finite("tol", self.tol, 0)
-        check_count("n_restarts", self.n_restarts, 0)
-        check_count("max_iter", self.max_iter)
 
     def _solve(self, problem: Agreement, order: RankOrder | None, layer_weights: np.ndarray) -> Consensus:
         prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
@@ -397,7 +394,7 @@ class ConsensusRank(GraphRank):
             )
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def _check_fits(atom: Divergence, teleport: np.ndarray) -> None:
@@ -443,9 +440,6 @@ def _layer_weights(layers: Layers, given: Any, half_life: float | None) -> np.nd
     weights = weights / weights.max()
     if half_life is None:
         return weights
-    check_finite("half_life", half_life, 0)
-    if half_life == 0:
-        raise InputError("`half_life` must be above 0: layers it takes to halve a weight")
     # no weight may underflow to 0: a vertex may have no other layer
     return np.maximum(weights * 0.5 ** (np.arange(len(layers))[::-1] / half_life), _LEAST)
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.graph.base import InLink, as_shares, check_damping, plain_graph, seed_vector
+from apexrank.graph.base import InLink, IteratedRank, as_shares, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
 from apexrank.graph.pagerank import PageRank
 from apexrank.graph.power import Fixpoint
@@ -28,7 +28,8 @@ from apexrank.graph.trust import spread
 from apexrank.kernels.csr import NO_WEIGHTS
 from apexrank.kernels.jit import kernel
 from apexrank.parallel import PARTS_A_THREAD, Threads, n_threads
-from apexrank.validation import check_between, check_count, check_finite
+from apexrank.parameters import between, checked
+from apexrank.validation import check_count
 
 _EPS = float(np.finfo(float).eps)
 _VERTICES_A_CALL = 1000  # a kernel call cannot be interrupted, so it processes few vertices
@@ -37,7 +38,7 @@ UNTOUCHED, TOUCHED, WAITING = np.uint8(0), np.uint8(1), np.uint8(2)
 
 
 @dataclass(eq=False, repr=False)
-class RobustPageRank(PageRank):
+class RobustPageRank(IteratedRank):
     """PageRank with capped contributions: ``r_i ∝ Σ_u v_u·min(cap, c(u→i))`` (Andersen et al., 2008).
 
     ``c(u→i)`` is the PageRank of i for a walk that restarts only at u, at most 1. A booster whose only link goes to its
@@ -72,6 +73,10 @@ class RobustPageRank(PageRank):
     ['farm', 'good']
     """
 
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {
+        "cap": [between(0, 1, closed="right")]
+    }
+
     cap: float = 0.01
     _: KW_ONLY
     damping: float = 0.85
@@ -80,9 +85,6 @@ class RobustPageRank(PageRank):
     def _rank(
         self, graph: Graph, teleport: np.ndarray, start: Any = None, tol: float | None = None
     ) -> Fixpoint:
-        check_between("cap", self.cap, 0, 1)
-        if self.cap == 0:
-            raise InputError("`cap` must be above 0: nothing contributes otherwise")
         if teleport.ndim > 1:
             raise InputError("RobustPageRank takes one teleport vector: fit the others separately")
         # capped sums total at least the contributions of vertices to themselves
@@ -124,7 +126,7 @@ class RobustPageRank(PageRank):
 
 
 @dataclass(eq=False, repr=False)
-class SpamMassRank(PageRank):
+class SpamMassRank(IteratedRank):
     """Estimated spam mass: the PageRank that does not come from a trusted core (Gyöngyi et al., 2006).
 
     ``absolute_mass_ = p − p′`` and ``relative_mass_ = 1 − p′/p``, where p is PageRank and p′ the part from walks that
@@ -157,14 +159,18 @@ class SpamMassRank(PageRank):
     ['farm']
     """
 
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {
+        "good_share": [between(0, 1)]
+    }
+
+    damping: float = 0.85
     _: KW_ONLY
     good_share: float = 0.85
     warm_start: bool = field(default=False, init=False)
 
-    def fit(self, graph: Any, y: None = None, *, trusted: Any = None) -> Self:  # type: ignore[override]
+    @checked
+    def fit(self, graph: Any, y: None = None, *, trusted: Any = None) -> Self:
         """Estimate masses from trusted vertices: names, a mapping of names to weights, or one weight per vertex."""
-        self._check_numbers()
-        check_between("good_share", self.good_share, 0, 1)
         if trusted is None:
             raise InputError("SpamMassRank needs trusted vertices: fit(graph, `trusted=[…]`)")
         read = plain_graph(graph)
@@ -245,8 +251,7 @@ def local_ranks(
     (['a', 'b'], 2)
     """
     check_count("k", k)
-    check_damping(damping)
-    check_finite("tol", tol, 0)
+    PageRank(damping, tol=tol)._validate_params()
     if tol == 0:
         raise InputError("`tol` must be above 0: PageRank gives the exact answer")
     read = plain_graph(graph)

@@ -10,8 +10,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -23,7 +22,7 @@ from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, 
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.graph.weak_links import WeakLinksWalk
 from apexrank.kernels.csr import LinkSums
-from apexrank.validation import check_between, check_choice, check_finite
+from apexrank.parameters import above, between, checked, names, number, whole
 
 Propagation = Literal["linear", "same"]
 Negative = Literal["edges", "seeds"]
@@ -41,11 +40,6 @@ class Lpq:
 
     p: float = 2.0
     ratio: float = 1.2
-
-    def __post_init__(self) -> None:
-        if not self.p >= 1:
-            raise InputError(f"`p` must be a number of at least 1, or inf, got {self.p!r}")
-        check_finite("ratio", self.ratio, 1)
 
     @property
     def degree(self) -> float:
@@ -220,6 +214,17 @@ class LpqRank(IteratedRank):
     ['a', 'b', 'hub', 'farm']
     """
 
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {
+        "p": [between(1, math.inf)],
+        "ratio": [number(1)],
+        "teleport": [names(Place)],
+        "trust": [names(Propagation)],
+        "gamma": [between(0, 1, closed="left")],
+        "distrust": [names(Direction)],
+        "neutral": [between(0, 1)],
+        "negative": [names(Negative)],
+    }
+
     p: float = 2.0
     ratio: float = 1.2
     damping: float = 0.85
@@ -231,32 +236,27 @@ class LpqRank(IteratedRank):
     neutral: float = 0.5
     negative: Negative = "edges"
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.ratio == 1 < self.p and self.teleport == "outside":
+            raise InputError("a teleport outside the norm needs `ratio` above 1, for a unique answer")
+        if self.ratio == 1 and self.p == math.inf:
+            raise InputError("`p=inf` with `ratio=1` can cycle forever: set `ratio` above 1")
+
     def _map(self) -> Map:
-        for name, given in (("p", self.p), ("ratio", self.ratio)):
-            if not isinstance(given, Real):
-                raise InputError(f"`{name}` must be a number of at least 1, got {given!r}")
-        if self.p == np.inf and self.ratio == 1:
-            raise InputError("p = inf with ratio 1 can cycle forever: use a ratio above 1")
         return Linear() if self.p == self.ratio == 1 else Lpq(float(self.p), float(self.ratio))
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         map_ = self._map()
-        if self.teleport not in get_args(Place):
-            raise InputError(
-                f"`teleport` must be 'inside' or 'outside' the norm, or 'weak-links', got {self.teleport!r}; "
-                "vertices go to fit"
-            )
         if self.p == 1 and (self.ratio == 1 or self.teleport == "weak-links"):
             return Walk(graph, map_, self.damping, teleport)  # for a sum, inside and outside are the same
         if self.teleport == "weak-links":
             return WeakLinksWalk(graph, map_, self.damping, teleport)
-        outside = self.teleport == "outside"
-        if self.ratio > 1:
-            return Walk(graph, map_, self.damping, teleport, outside=outside)
-        if outside:
-            raise InputError("a teleport outside the norm needs a ratio above 1, for a unique answer")
-        return RatioOneWalk(graph, map_, self.damping, teleport)
+        if self.ratio == 1:
+            return RatioOneWalk(graph, map_, self.damping, teleport)
+        return Walk(graph, map_, self.damping, teleport, outside=self.teleport == "outside")
 
+    @checked
     def fit(
         self,
         graph: Any,
@@ -285,8 +285,6 @@ class LpqRank(IteratedRank):
         start : fitted rank, mapping of names to scores, or array, optional
             As in :meth:`PageRank.fit`.
         """
-        self._check_numbers()
-        self._check_trust()
         read = read_graph(graph)
         positive = read.positive if isinstance(read, SignedGraph) else read
         plus = _seeds(positive, trusted, "trusted")
@@ -307,12 +305,6 @@ class LpqRank(IteratedRank):
             minus = received if minus is None else minus + received
         self._weigh(positive, plus, minus)
         return self
-
-    def _check_trust(self) -> None:
-        check_choice("trust", self.trust, Propagation)
-        check_choice("distrust", self.distrust, Direction)
-        check_choice("negative", self.negative, Negative)
-        check_between("neutral", self.neutral, 0, 1)
 
     def _received(self, graph: SignedGraph) -> np.ndarray:
         """Distrust received through negative edges."""
@@ -355,7 +347,7 @@ class LpqRank(IteratedRank):
             warnings.warn(
                 f"the spread of labels has not converged after {found.n_iter} steps. Raise `max_iter` or `tol`.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return found.scores
 
@@ -379,15 +371,6 @@ class TopMean:
     k: int = 10
     p: float = 1.0
     ratio: float = 1.2
-
-    def __post_init__(self) -> None:
-        Lpq(self.p, self.ratio)
-        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
-            raise InputError(f"`k` must be a whole number of at least 1, got {self.k!r}")
-        if not self.p <= LARGEST_P_OF_MEAN:
-            raise InputError(
-                f"the mean of the strongest links needs p <= {LARGEST_P_OF_MEAN:g}, got {self.p!r}"
-            )
 
     @property
     def degree(self) -> float:
@@ -442,6 +425,11 @@ class TopMeanRank(IteratedRank):
     ['b', 'c', 'a', 'd']
     """
 
+    _parameter_constraints: ClassVar[dict] = LpqRank._parameter_constraints | {
+        "k": [whole(1)],
+        "p": [between(1, LARGEST_P_OF_MEAN)],
+    }
+
     k: int = 10
     p: float = 1.0
     ratio: float = 1.2
@@ -463,12 +451,6 @@ class ConcaveConvex:
     f: Callable[[np.ndarray], np.ndarray]
     g: Callable[[np.ndarray], np.ndarray]
     degree: float = math.nan
-
-    def __post_init__(self) -> None:
-        if not (callable(self.f) and callable(self.g)):
-            raise InputError("`f` and `g` must be functions from arrays to arrays")
-        if not (math.isnan(self.degree) or self.degree > 0):
-            raise InputError(f"`degree` must be above 0, or nan where it is unknown, got {self.degree!r}")
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         def total(flow: np.ndarray) -> np.ndarray:
@@ -508,6 +490,12 @@ class ConcaveConvexRank(IteratedRank):
     >>> ranks.ranking_.tolist(), ranks.error_bound_ < 1e-9
     (['c', 'b', 'a'], True)
     """
+
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {
+        "f": [callable],
+        "g": [callable],
+        "degree": ["nan", above(0)],
+    }
 
     f: Callable[[np.ndarray], np.ndarray] = np.square
     g: Callable[[np.ndarray], np.ndarray] = np.sqrt

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import count, islice
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from apexrank.graph.power import Fixpoint, Progress, Walk, rounding_of
 from apexrank.kernels.csr import NO_WEIGHTS, InLinks
 from apexrank.kernels.edges import column_weights, index_type
 from apexrank.kernels.jit import kernel
-from apexrank.validation import check_count
+from apexrank.parameters import whole
 
 EPS = float(np.finfo(float).eps)
 EXPLAINED_STEPS = 100  # α^100 is 1e-7 at the usual damping, precise enough to display
@@ -193,12 +193,13 @@ class NonBacktrackingRank(IteratedRank):
     ['a', 'b', 'hub']
     """
 
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {"truncate": [whole(0)]}
+
     truncate: int = 2
     _: KW_ONLY
     damping: float = 0.85
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> NonBacktrackingWalk:
-        check_count("truncate", self.truncate, 0)
         return NonBacktrackingWalk(graph, self.damping, teleport, int(self.truncate))
 
 

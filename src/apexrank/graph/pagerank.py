@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.base import (
-    GraphRank,
-    IteratedRank,
-    Teleport,
-    plain_graph,
-    read_graph,
-    start_of_walks,
-    teleport_vectors,
-)
+from apexrank.graph.base import GraphRank, IteratedRank, Teleport, plain_graph, read_graph, teleport_vectors
 from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Linear, Walk, total
-from apexrank.validation import check_between, check_count, check_finite
+from apexrank.parameters import between, checked, number, whole
 
 
 @dataclass(eq=False, repr=False)
@@ -60,9 +52,6 @@ class PageRank(IteratedRank):
 
     damping: float = 0.85
 
-    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
-        return Walk(graph, Linear(), self.damping, teleport)
-
 
 @dataclass(eq=False, repr=False)
 class InDegree(GraphRank):
@@ -82,8 +71,11 @@ class InDegree(GraphRank):
     [0.0, 0.667, 0.333]
     """
 
+    _parameter_constraints: ClassVar[dict] = {"weighted": ["boolean"]}
+
     weighted: bool = True
 
+    @checked
     def fit(self, graph: Any, y: None = None) -> Self:
         """Count the in-links of a graph, any input of :func:`apexrank.graph.as_graph`."""
         read = read_graph(graph)
@@ -194,6 +186,15 @@ class GuardedPageRank(IteratedRank):
     [1, 384]
     """
 
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {
+        "min_links": [number(1)],
+        "truncate": [whole(0)],
+        "early": [
+            between(0, 1, closed="right")
+        ],  # at 0 all vertices that no long walk reaches would be equal
+        "keep": [between(0, 1)],
+    }
+
     min_links: float = 20.0
     _: KW_ONLY
     truncate: int = 2
@@ -201,21 +202,12 @@ class GuardedPageRank(IteratedRank):
     keep: float = 0.9
     damping: float = 0.85
 
-    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
-        return Walk(graph, Linear(), self.damping, teleport)
-
     def _guard(self, graph: Graph, teleport: np.ndarray) -> SpreadWalk:
         return SpreadWalk(graph, self.damping, teleport, self.min_links, int(self.truncate), self.early)
 
+    @checked
     def fit(self, graph: Any, y: None = None, *, teleport: Teleport = None, start: Any = None) -> Self:
         """Rank the vertices of a graph; parameters as in :meth:`PageRank.fit`, with ``start`` for both ranks."""
-        self._check_numbers()
-        check_finite("min_links", self.min_links, 1)
-        check_count("truncate", self.truncate, 0)
-        for name in ("early", "keep"):
-            check_between(name, getattr(self, name), 0, 1)
-        if self.early == 0:
-            raise InputError("`early` must be above 0: vertices that no long walk reaches would all be equal")
         read = plain_graph(graph)
         shares = teleport_vectors(read, teleport)
         plain = self._rank(read, shares, start, tol=self.tol / 8)
@@ -261,4 +253,6 @@ class GuardedPageRank(IteratedRank):
         if not self.limited_[number]:
             return f"PageRank {pagerank:.3g}, which the guard does not limit", "teleport"
         limited = f"PageRank {pagerank:.3g} is limited to {self.limit_:.3g} times that"
-        return f"the guard {guard:.3g} ({limited})", start_of_walks(self.truncate)
+        steps = f"{self.truncate} steps" if self.truncate > 1 else "step"
+        start = f"teleport and first {steps}" if self.truncate else "teleport"
+        return f"the guard {guard:.3g} ({limited})", start

@@ -8,7 +8,7 @@ default repeated ratings are summed. A pair with a positive and a negative link 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +17,7 @@ from apexrank.graph.base import InLink, IteratedRank
 from apexrank.graph.graph import SignedGraph
 from apexrank.graph.power import iterate
 from apexrank.graph.reading import as_graph
-from apexrank.validation import check_count, check_finite
+from apexrank.parameters import checked, number
 
 
 class _Ratings(NamedTuple):
@@ -93,10 +93,11 @@ class FairnessGoodness(IteratedRank):
     (True, 'b')
     """
 
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {"smoothing": [number(0)]}
+
     smoothing: float = 2.0
-    warm_start: bool = field(
-        default=False, init=False
-    )  # every step halves the error, so a warm start saves little
+    # every step halves the error, so a warm start saves little
+    warm_start: bool = field(default=False, init=False)
     error_norm = "maximum norm"
 
     def __sklearn_tags__(self):
@@ -105,11 +106,9 @@ class FairnessGoodness(IteratedRank):
         tags.input_tags.positive_only = False
         return tags
 
-    def fit(self, graph: Any, y: None = None) -> Self:  # type: ignore[override]
+    @checked
+    def fit(self, graph: Any, y: None = None) -> Self:
         """Compute the goodness and fairness of the vertices of a signed graph."""
-        check_finite("smoothing", self.smoothing, 0)
-        check_finite("tol", self.tol, 0)
-        check_count("max_iter", self.max_iter)
         read = as_graph(graph, signed=True)
         ratings = self._ratings = _ratings(read)
         n, made = read.positive.n, np.maximum(ratings.made, 1)

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.graph.base import plain_graph, reached_from, teleport_vectors
+from apexrank.graph.base import IteratedRank, plain_graph, reached_from, teleport_vectors
 from apexrank.graph.graph import Graph
 from apexrank.graph.pagerank import PageRank
 from apexrank.graph.power import Bound, Fixpoint, Linear, Map, Progress, Walk, iterate, l1_bound
-from apexrank.validation import check_choice, check_finite
+from apexrank.parameters import checked, names, number
+from apexrank.validation import check_choice
 
 Direction = Literal["along", "against"]
 
@@ -56,9 +56,9 @@ class TrustRank(PageRank):
     ['a', 'b', 'c', 'x']
     """
 
-    def fit(self, graph: Any, y: None = None, *, trusted: Any = None) -> Self:  # type: ignore[override]
+    @checked
+    def fit(self, graph: Any, y: None = None, *, trusted: Any = None) -> Self:
         """Propagate trust from vertices given by names, a mapping of names to weights, or one weight per vertex."""
-        self._check_numbers()
         if trusted is None:
             raise InputError("TrustRank needs trusted vertices: fit(graph, `trusted=[…]`)")
         read = plain_graph(graph)
@@ -67,7 +67,7 @@ class TrustRank(PageRank):
 
 
 @dataclass(eq=False, repr=False)
-class AntiTrustRank(PageRank):
+class AntiTrustRank(IteratedRank):
     """Distrust propagated from spam to the vertices that link to it (Krishnan and Raj, 2006).
 
     Parameters
@@ -94,12 +94,17 @@ class AntiTrustRank(PageRank):
     ['x', 'a', 'b', 'spam']
     """
 
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {
+        "direction": [names(Direction)]
+    }
+
+    damping: float = 0.85
     direction: Direction = field(default="against", kw_only=True)
     warm_start: bool = field(default=False, init=False)  # negative scores are not valid initial ranks
 
-    def fit(self, graph: Any, y: None = None, *, distrusted: Any = None) -> Self:  # type: ignore[override]
+    @checked
+    def fit(self, graph: Any, y: None = None, *, distrusted: Any = None) -> Self:
         """Propagate distrust from vertices given by names, a mapping of names to weights, or one weight per vertex."""
-        self._check_numbers()
         read = plain_graph(graph)
         answer = self._distrust(read, distrusted, self.tol)
         self._keep(read, answer._replace(scores=0.0 - answer.scores))
@@ -109,7 +114,6 @@ class AntiTrustRank(PageRank):
     def _distrust(self, graph: Graph, distrusted: Any, tol: float) -> Fixpoint:
         if distrusted is None:
             raise InputError(f"{type(self).__name__} needs distrusted vertices: fit(graph, `distrusted=[…]`)")
-        check_choice("direction", self.direction, Direction)
         links = graph if self.direction == "along" else graph.reversed()
         return self._rank(links, self._seed_shares(graph, distrusted, "distrusted"), tol=tol)
 
@@ -149,12 +153,13 @@ class DemotedRank(AntiTrustRank):
     ['c', 'a', 'b', 'spam']
     """
 
+    _parameter_constraints: ClassVar[dict] = AntiTrustRank._parameter_constraints | {"beta": [number(0)]}
+
     beta: float = field(default=1.0, kw_only=True)
 
-    def fit(self, graph: Any, y: None = None, *, trusted: Any = None, distrusted: Any = None) -> Self:  # type: ignore[override]
+    @checked
+    def fit(self, graph: Any, y: None = None, *, trusted: Any = None, distrusted: Any = None) -> Self:
         """Propagate trust and distrust from vertices given as in :meth:`TrustRank.fit`."""
-        self._check_numbers()
-        check_finite("beta", self.beta, 0)
         if trusted is None:
             raise InputError(
                 "DemotedRank needs trusted vertices: fit(graph, `trusted=[…]`, `distrusted=[…]`)"
@@ -211,10 +216,8 @@ def spread(
     >>> spread(graph, np.array([1.0, 0.0, 0.0]), gamma=0.5).scores.tolist()
     [1.0, 0.5, 0.25]
     """
-    if not isinstance(gamma, Real) or not 0 <= gamma < 1:
-        raise InputError(
-            f"`gamma` is the share of trust that passes each link and must be at least 0 and below 1, got {gamma!r}"
-        )
+    if not 0 <= gamma < 1:
+        raise InputError(f"`gamma` must be at least 0 and below 1, got {gamma!r}")
     check_choice("direction", direction, Direction)
     seeds = np.asarray(seeds, dtype=float)
     if seeds.shape != (graph.n,) or not np.isfinite(seeds).all() or (seeds < 0).any():

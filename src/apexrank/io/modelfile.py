@@ -65,8 +65,9 @@ from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, 
 from apexrank.io.prepare import DATE_FORMATS, UNITS
 from apexrank.io.table_ranker import CERTIFICATE, Calibration, TableRanker, Thresholds
 from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
-from apexrank.rankers.forest import Forest, ForestRanker
+from apexrank.rankers.forest import MOST, Forest, ForestRanker
 from apexrank.rankers.letor import LetorRanker
+from apexrank.rankers.trees import TreeRanker
 
 FORMAT = 5
 OLDEST = 1  # oldest format that can be read
@@ -188,6 +189,9 @@ def load_model(path: str | Path) -> TableRanker:
         if header["format"] < 4:
             check_fields(header, {"columns": (list,)})
             header["columns"] = [*map(_newer_column, header["columns"])]
+        if "tree_threshold" in arrays:  # older trees
+            arrays["tree_high"] = arrays.pop("tree_threshold")
+            arrays["tree_low"] = np.full(len(arrays["tree_high"]), -MOST)
         return _build(header, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r} {error}") from None
@@ -549,6 +553,8 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
         estimator.forest_ = _build_forest(arrays)
         if isinstance(estimator, LetorRanker):
             estimator.coef_, estimator.mean_ = arrays["coef"], arrays["mean"]
+        elif isinstance(estimator, TreeRanker):
+            estimator.levels_ = {}  # the encoder's columns are numbers
         return estimator
     estimator.intercept_ = arrays["intercept"] if is_classifier(estimator) else float(arrays["intercept"][0])
     if isinstance(estimator, AdditiveFit):
@@ -563,22 +569,18 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
 
 
 def _build_forest(arrays: dict[str, np.ndarray]) -> Forest:
-    """Trees of a file; children come after their parents, so every row reaches a leaf."""
-    _require(set(_TREES) <= set(arrays), "its trees are not complete")
-    feature, threshold, left, right, value, mean, roots, base = (arrays[name] for name in _TREES)
-    nodes = np.arange(len(feature))
-    same = all(len(array) == len(nodes) > 0 for array in (threshold, left, right, value, mean))
-    _require(same and len(base) == 1, "its trees have arrays of different lengths")
-    whole = all((array == np.floor(array)).all() for array in (feature, left, right, roots))
-    leaf = (left == -1) & (right == -1)
-    below = (left > nodes) & (right > nodes) & (left < len(nodes)) & (right < len(nodes))
-    inside = ((feature >= 0) & (feature < len(arrays["coef"]))).all() and (
-        (roots >= 0) & (roots < len(nodes))
-    ).all()
-    _require(whole and inside and (leaf | below).all(), "its trees do not end in leaves")
-    integers = (array.astype(np.int64) for array in (feature, left, right, roots))
-    feature, left, right, roots = integers
-    return Forest(feature, threshold, left, right, value, mean, roots, float(base[0]))
+    """Trees of a file."""
+    _require(set(_TREES) <= set(arrays) and len(arrays["tree_base"]) == 1, "its trees are not complete")
+    given = [arrays[name] for name in _TREES[:-1]]
+    whole = [name in ("feature", "left", "right", "roots") for name in Forest._fields[:-1]]
+    typed = [array.astype(np.int64) if i else array for array, i in zip(given, whole, strict=True)]
+    _require(all(map(np.array_equal, given, typed)), "a number of its trees is not whole")
+    forest = Forest._make([*typed, float(arrays["tree_base"][0])])
+    try:
+        forest.check(len(arrays["coef"]))
+    except InputError as error:
+        raise broken(str(error)) from None
+    return forest
 
 
 def _build_shapes(arrays: dict[str, np.ndarray]) -> tuple[list[Shape], list[PairShape]]:

@@ -6,24 +6,24 @@ from apexrank.kernels.jit import kernel
 
 
 @kernel()
-def leaf_sums(X, feature, threshold, left, right, value, roots, out):
+def leaf_sums(X, feature, low, high, left, right, value, roots, out):
     """Add the value of each row's leaf in the trees with the given ``roots`` to ``out``; a leaf has ``left`` -1."""
     for i in range(X.shape[0]):
         for root in roots:
             node = root
             while left[node] >= 0:
-                node = left[node] if X[i, feature[node]] <= threshold[node] else right[node]
+                node = left[node] if low[node] <= X[i, feature[node]] <= high[node] else right[node]
             out[i] += value[node]
 
 
 @kernel()
-def path_sums(X, feature, threshold, left, right, mean, roots, out):
+def path_sums(X, feature, low, high, left, right, mean, roots, out):
     """Add the change of the mean at each split on the path to a row's leaf to ``out`` (rows by features)."""
     for i in range(X.shape[0]):
         for root in roots:
             node = root
             while left[node] >= 0:
                 j = feature[node]
-                below = left[node] if X[i, j] <= threshold[node] else right[node]
+                below = left[node] if low[node] <= X[i, j] <= high[node] else right[node]
                 out[i, j] += mean[below] - mean[node]
                 node = below

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from importlib.util import find_spec
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,18 +82,6 @@ class LetorRanker(ForestRanker, GradedScore, BaseEstimator):
     _: KW_ONLY
     random_state: Any = 0
 
-    takes_device_arrays = False
-    _checks: ClassVar[dict[str, Any]] = {
-        "accept_sparse": False,
-        "dtype": np.float64,
-        "ensure_all_finite": "allow-nan",
-    }
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def fit(
         self,
         X: ArrayLike,
@@ -156,10 +144,6 @@ class LetorRanker(ForestRanker, GradedScore, BaseEstimator):
         """Contribution of each feature to a row's score beyond the mean score, rows by features."""
         rows = self._rows(X)
         return self.forest_.contributions(rows) + (rows - self.mean_) * self.coef_
-
-    def _as_numbers(self, X: Any, reset: bool) -> Any:
-        self._refuse_sparse(X)
-        return X
 
     def _rows(self, X: ArrayLike) -> np.ndarray:
         rows = super()._rows(X)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement, Choice, Consensus, Limits
 from apexrank.graph.consensus import Method
+from apexrank.parameters import names
 
+Variant = Literal["double-loop", "single-loop"]
 Solved = tuple[np.ndarray, np.ndarray, float]  # ranks, prices, and how far the ranks moved
 STOP = 0.5  # factor of tol for a loop's own estimate: the final certificate is more accurate
 
@@ -39,19 +40,14 @@ class LoopedConsensusRank(ConsensusRank):
     ['ann', 'bob', 'cy']
     """
 
-    method: Method = "blend"
-    variant: Literal["double-loop", "single-loop"] = field(default="double-loop", kw_only=True)
+    _parameter_constraints: ClassVar[dict] = ConsensusRank._parameter_constraints | {
+        "method": [names(("blend",))],
+        "divergence": [names(("kl", "squared"))],  # others may have more curvature than KL of the weights
+        "variant": [names(Variant)],
+    }
 
-    def _check(self) -> None:
-        super()._check()
-        if self.method != "blend" or self.variant not in LOOPS:
-            raise InputError(
-                f"`variant` must be {' or '.join(LOOPS)} with `method='blend'`, got {self.variant!r}"
-            )
-        if self.divergence not in ("kl", "squared"):  # others may have more curvature than KL of the weights
-            raise InputError(
-                f"the step of a loop is safe only for `divergence` kl and squared, got {self.divergence!r}"
-            )
+    method: Method = "blend"
+    variant: Variant = field(default="double-loop", kw_only=True)
 
     def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
         return problem.prior

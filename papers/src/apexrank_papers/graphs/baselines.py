@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from apexrank.graph import Graph, PageRank, SignedGraph
 from apexrank.graph.base import IteratedRank
 from apexrank.graph.power import Linear, Walk, total
+from apexrank.parameters import whole
 
 
 class TruncatedWalk(Walk):
@@ -45,6 +47,8 @@ class TruncatedPageRank(IteratedRank):
     >>> PageRank().fit(links).ranking_[0], TruncatedPageRank().fit(links).ranking_[:4].tolist()
     ('farm', ['a', 'b', 'hub', 'farm'])
     """
+
+    _parameter_constraints: ClassVar[dict] = IteratedRank._parameter_constraints | {"truncate": [whole(0)]}
 
     truncate: int = 2
     _: KW_ONLY

@@ -13,9 +13,10 @@ followed the ranks of the same iteration the map would not be increasing, so the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import rankdata
@@ -26,6 +27,7 @@ from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Inflow, Walk
 from apexrank.kernels.csr import LinkSums
 from apexrank.metrics import spam_mass, spam_met
+from apexrank.parameters import above, between, names
 from apexrank_papers.graphs.farms import DAMPING, RATIO, TOL, Web, farmed_crawl, labelled_sample
 from apexrank_papers.graphs.spam_labels import spread_labels, weighed
 from apexrank_papers.result import Result, Verdict, claim, question, text_view, tidy
@@ -85,15 +87,18 @@ class RankDependentLpq(LpqRank):
     ([2.0, 2.0, 4.0, 4.0, 4.0], True)
     """
 
+    _parameter_constraints: ClassVar[dict] = LpqRank._parameter_constraints | {
+        "ratio": [above(1)],
+        "teleport": [names(("inside",))],
+        "rest": [between(1, math.inf)],
+        "share": [between(0, 1, closed="neither")],
+    }
+
     _: KW_ONLY
     rest: float = 4.0
     share: float = 0.01
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
-        if not 0 < self.share < 1 or self.ratio == 1 or self.teleport != "inside":
-            raise InputError(
-                "a power for each vertex needs `share` between 0 and 1, `ratio` above 1 and `teleport='inside'`"
-            )
         with Walk(graph, Lpq(self.p, self.ratio), self.damping, teleport) as first:
             scores = first.solve(np.full(graph.n, 1 / graph.n), self.tol, self.max_iter, None).scores
         place = rankdata(-scores, method="min")  # equal vertices have equal powers

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +13,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.margins import checked_relevance
+from apexrank.parameters import above, checked, number, whole
 from apexrank.problem.design import Matrix, pull_back, tied_scores
 from apexrank.rankers.base import checked_rows, validated, validated_weight
-from apexrank.validation import SMALLEST, check_count, check_finite, check_not_huge
+from apexrank.validation import SMALLEST, check_not_huge
 
 
 @dataclass(eq=False, repr=False)
@@ -73,6 +72,13 @@ class Isotron(RegressorMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = {
+        "lipschitz": [None, above(0)],
+        "max_iter": [whole(1)],
+        "tol": [number(0)],
+        "keep_path": ["boolean"],
+    }
+
     lipschitz: float | None = None
     _: KW_ONLY
     max_iter: int = 100
@@ -84,6 +90,7 @@ class Isotron(RegressorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -95,7 +102,7 @@ class Isotron(RegressorMixin, BaseEstimator):
         """Fit on rows X with values y; weights count as repetitions of rows. ``groups`` are not supported."""
         if groups is not None:
             raise InputError("one link is for all rows: leave out groups")
-        slope = self._check_numbers()
+        slope = np.inf if self.lipschitz is None else float(self.lipschitz)
         rows, y = validated(self, X, y, y_numeric=True)
         y = checked_relevance(y)
         weight = validated_weight(1.0 if sample_weight is None else sample_weight, rows)
@@ -130,16 +137,6 @@ class Isotron(RegressorMixin, BaseEstimator):
         if self.keep_path:
             self.coef_path_ = np.array(path)
         return self
-
-    def _check_numbers(self) -> float:
-        """Maximum slope, infinite if not set."""
-        check_finite("tol", self.tol, 0)
-        check_count("max_iter", self.max_iter)
-        if self.lipschitz is None:
-            return math.inf
-        if not isinstance(self.lipschitz, Real) or not 0 < float(self.lipschitz) < math.inf:
-            raise InputError(f"`lipschitz` must be a finite number above 0, or None, got {self.lipschitz!r}")
-        return float(self.lipschitz)
 
     def index(self, X: ArrayLike) -> np.ndarray:
         """Scores ``X·w`` before the link is applied."""

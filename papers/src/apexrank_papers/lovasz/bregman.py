@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -103,6 +104,10 @@ class BregmanKMeans(LovaszBregmanKMeans):
     >>> abs(both.inertia_ - same.inertia_) < 1e-12
     True
     """
+
+    _parameter_constraints: ClassVar[dict] = LovaszBregmanKMeans._parameter_constraints | {
+        "bregman": [str, Divergence]
+    }
 
     f: str | SetFunction = MODULAR
     bregman: str | Divergence = "squared"

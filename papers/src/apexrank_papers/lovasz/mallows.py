@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,8 +24,9 @@ from apexrank.aggregation.kendall_mallows import generator, maximum_likelihood
 from apexrank.aggregation.kmeans import Cost, ScoreVectors, draw_centres
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
+from apexrank.parameters import checked, names, number, whole
 from apexrank.submodular import SetFunction, is_by_size, orders_of
-from apexrank.validation import check_choice, check_count, check_finite, check_frame, own_errors
+from apexrank.validation import check_count, check_frame, own_errors
 from apexrank_papers.lovasz.mallows_density import (
     MAX_STATES,
     AnnealedNormaliser,
@@ -108,6 +109,16 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     0.887
     """
 
+    _parameter_constraints: ClassVar[dict] = {
+        "f": [str, SetFunction],
+        "n_components": [whole(1)],
+        "normaliser": [names(NormaliserMethod)],
+        "n_init": [whole(1)],
+        "max_iter": [whole(1)],
+        "tol": [number(0)],
+        "n_particles": [whole(1)],
+    }
+
     f: str | SetFunction = "sqrt"
     n_components: int = 1
     _: KW_ONLY
@@ -120,12 +131,10 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     n_particles: int = 64
     random_state: Any = None
 
+    @checked
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Fit orders, θ and weights to the scores X (voters × items) in the box; y is ignored."""
         self._box()
-        for name in ("n_components", "n_init", "max_iter", "n_particles"):
-            check_count(name, getattr(self, name))
-        check_finite("tol", self.tol, 0)
         scores = self._checked(X, reset=True)
         k = int(self.n_components)
         if len(scores) < k:
@@ -279,7 +288,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
                     f"stopped at {theta:g}; pass `theta=` to set it"
                 )
         for doubt in doubts:
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=4)
 
 
 def _in_unit_box(scores: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -323,7 +332,6 @@ class Normalisers:
     def __init__(
         self, divergence: LovaszBregman, n: int, method: NormaliserMethod = "auto", n_particles: int = 64
     ) -> None:
-        check_choice("normaliser", method, NormaliserMethod)
         self.divergence, self.n = divergence, n
         self.by_size = is_by_size(divergence.f)
         self._known: dict[bytes, ScoreNormaliser] = {}
