@@ -23,9 +23,9 @@ LAYERS = [
         "datasets",
     },
     {"tables"},
-    {"graph"},
     {"objectives", "penalties"},
     {"problem"},
+    {"graph"},  # shards on Dask use problem.dask
     {"solvers"},
     {"rankers", "preprocessing", "integrations", "clicks"},
     {"plot", "io"},

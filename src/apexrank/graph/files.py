@@ -647,13 +647,14 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     import polars as pl
 
     rows = _rows(layout)
-    sources, targets, weights = (None if i is None else rows.frame.to_series(i) for i in layout.at)
+    columns: list[Any] = [None if i is None else rows.frame.to_series(i) for i in layout.at]
+    sources, targets, weights = columns
     numbers = None if weights is None else weights.cast(pl.Float64, strict=False)
     is_wrong = sources.is_null() | targets.is_null()
     if numbers is not None:
         is_wrong |= numbers.is_null()
     for row in is_wrong.arg_true().head(1):
-        fault = _fault(*(None if column is None else column[row] for column in (sources, targets, weights)))
+        fault = _fault(*(None if column is None else column[row] for column in columns))
         raise InputError(f"{layout.file} line {rows.lines[row]}: {fault}")
     if layout.is_whole:
         sources, targets = _whole_numbers(layout, rows, sources, targets)

@@ -106,9 +106,9 @@ class Csv:
         if names is None:
             raise InputError(f"{path} line {number}: {_QUOTES}")
         start = len(taken) if dialect.header else number - 1
-        if taken[-1].endswith(b"\r\r\n"):
+        if top.endswith("\r\r\n") or ("\r" in top.rstrip("\r\n") and '"' not in top):
             raise InputError(
-                f"{path} line {number} ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
+                f"{path} line {number} has carriage returns before its end: save it with plain line ends"
             )
         guesses, roles = [], {}
         if dialect.separator is None:
