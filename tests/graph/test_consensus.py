@@ -1,7 +1,6 @@
 """ConsensusRank against networkx, dense oracles and its own identities."""
 
 import json
-import pickle
 import warnings
 from contextlib import contextmanager
 from itertools import pairwise
@@ -13,7 +12,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.optimize import LinearConstraint, NonlinearConstraint, linprog, minimize
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import InputError, PageRank, divergences
@@ -349,36 +347,6 @@ def test_the_limit_of_brew(kind, seed):
 # ---------------------------------------------------------------- symmetries
 
 
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("method", ["blend", "fixed-point", "brew", "corroborate"])
-@pytest.mark.parametrize("seed", range(5))
-def test_relabelling_vertices_permutes_the_answer(kind, method, seed):
-    if method == "corroborate" and kind == "squared":
-        with pytest.raises(InputError, match="measures information"):
-            fitted(random_layers(seed), method, divergence=kind)
-        return
-    layers, teleport, damping = random_layers(seed)
-    places = np.random.default_rng(seed).permutation(len(teleport))
-    moved = layers[:, places][:, :, places], teleport[places], damping
-    options = {"divergence": kind, "tol": 1e-10}
-    ours = fitted((layers, teleport, damping), method, **options)
-    theirs = fitted(moved, method, **options)
-    assert theirs.scores_ == pytest.approx(ours.scores_[places], abs=1e-7)
-    assert theirs.disagreement_ == pytest.approx(ours.disagreement_, abs=1e-9)
-
-
-@pytest.mark.parametrize("method", ["blend", "fixed-point", "corroborate"])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_layers_permutes_the_layer_weights(method, seed):
-    layers, teleport, damping = random_layers(seed, m=3)
-    order = [2, 0, 1]
-    ours = fitted((layers, teleport, damping), method, tol=1e-10)
-    theirs = fitted((layers[order], teleport, damping), method, tol=1e-10)
-    assert theirs.layer_weights_ == pytest.approx(ours.layer_weights_[:, order], abs=1e-5)
-    assert theirs.layer_shares_ == pytest.approx(ours.layer_shares_[order], abs=1e-5)
-    assert theirs.scores_ == pytest.approx(ours.scores_, abs=1e-7)
-
-
 # ---------------------------------------------------------------- fitted attributes
 
 
@@ -409,20 +377,6 @@ def test_attributes_agree_with_each_other(method, parameters, seed):
     assert rank.ranking_[0] == np.argmax(rank.scores_)
     assert len(rank.history_) == rank.n_iter_
     assert rank.order_violation_ == 0
-
-
-def test_a_fit_can_be_repeated_cloned_and_pickled():
-    problem = random_layers(1)
-    one, two = (fitted(problem, n_restarts=3, random_state=7) for _ in range(2))
-    assert (one.scores_ == two.scores_).all()
-    assert (one.layer_weights_ == two.layer_weights_).all()
-    again = clone(one)
-    assert again.get_params() == one.get_params()
-    assert not hasattr(again, "scores_")
-    back = pickle.loads(pickle.dumps(one))
-    assert (back.scores_ == one.scores_).all()
-    assert back.ranking_.tolist() == one.ranking_.tolist()
-    assert back.top(2) == one.top(2)
 
 
 @pytest.mark.slow

@@ -33,18 +33,6 @@ def dense_spread(A, seeds, p, ratio, gamma, steps=3000):
     raise AssertionError("the slow iteration has not converged")
 
 
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("direction", ["along", "against"])
-def test_linear_trust_solves_its_equation(seed, direction):
-    A = random_adjacency(seed, weighted=seed % 2 == 1)
-    seeds = (np.arange(len(A)) % 4 == 0).astype(float)
-    turned = A if direction == "along" else A.T
-    expected = np.linalg.solve(np.eye(len(A)) - 0.7 * shares(turned).T, seeds)
-    found = spread(as_graph(sparse_of(A)), seeds, gamma=0.7, direction=direction, tol=1e-13)
-    assert found.scores == pytest.approx(expected, abs=1e-11)
-    assert found.converged
-
-
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(("p", "ratio"), [(1.0, 1.0), (2.0, 1.0), (2.0, 1.2), (4.0, 1.5)])
 def test_bound_on_trust(seed, p, ratio):

@@ -1,11 +1,9 @@
 import json
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar, nnls
 from scipy.special import logsumexp
 
@@ -332,70 +330,6 @@ def test_group_weights_are_repeated_groups(data):
         two = Retarget(relevance[twice], groups=names, divergence=divergence).value_and_grad(theta[twice])
         assert one[0] == pytest.approx(two[0], rel=1e-12)
         np.testing.assert_allclose(one[1], np.bincount(twice, two[1], len(theta)), atol=1e-12)
-
-
-small = st.integers(2, 12).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.integers(0, 3), min_size=n, max_size=n),
-        st.lists(st.integers(0, 2), min_size=n, max_size=n),
-        st.lists(st.floats(-4, 4), min_size=n, max_size=n),
-        st.lists(st.floats(-4, 4), min_size=n, max_size=n),
-        st.permutations(range(n)),
-    )
-)
-
-
-def made(relevance, groups, **options):
-    """The objective, or None if there is nothing to rank, in which case it must raise an error."""
-    if any(len(set(relevance[groups == g])) > 1 for g in groups):
-        return Retarget(relevance, groups=groups, **options)
-    with pytest.raises(InputError, match="no pair to rank"):
-        Retarget(relevance, groups=groups, **options)
-    return None
-
-
-@given(small, st.sampled_from(["squared", *EXPONENTIAL]), st.sampled_from(["hidden", "blocks"]))
-def test_invariances(drawn, divergence, order):
-    relevance, groups, theta, _, permutation = (np.array(part) for part in drawn)
-    options = {"divergence": divergence, "order": order, "joint_convexity": True}
-    objective = made(relevance, groups, **options)
-    if objective is None:
-        return
-    value, grad = objective.value_and_grad(theta)
-    targets = objective.targets(theta).natural
-    assert value >= -1e-12
-    moved = Retarget(relevance[permutation], groups=groups[permutation], **options)
-    other, slopes = moved.value_and_grad(theta[permutation])
-    assert other == pytest.approx(value, rel=1e-9, abs=1e-10)
-    np.testing.assert_allclose(slopes, grad[permutation], atol=1e-9)
-    named = Retarget(relevance, groups=np.array(["z", "a", "m"])[groups], **options)
-    assert named.value_and_grad(theta)[0] == pytest.approx(value, rel=1e-9, abs=1e-10)
-    shift = np.array([3.0, -50.0, 1e3])[groups]
-    other, slopes = objective.value_and_grad(theta + shift)
-    assert other == pytest.approx(value, rel=1e-6, abs=1e-9)
-    np.testing.assert_allclose(slopes, grad, atol=1e-8)
-    higher = Retarget(
-        relevance + 5, groups=groups, **options
-    )  # linear offsets do not depend on the zero of the scale
-    assert higher.value_and_grad(theta)[0] == pytest.approx(value, rel=1e-9, abs=1e-10)
-    for i, j in combinations(range(len(theta)), 2):
-        if groups[i] == groups[j] and relevance[i] != relevance[j]:
-            gap = (targets[i] - targets[j]) * np.sign(relevance[i] - relevance[j])
-            assert gap >= abs(relevance[i] - relevance[j]) - 1e-9
-
-
-@given(
-    small, st.sampled_from(["squared", *EXPONENTIAL]), st.sampled_from(["hidden", "blocks"]), st.floats(0, 1)
-)
-def test_convex_where_it_says_so(drawn, divergence, order, share):
-    relevance, groups, one, two, _ = (np.array(part) for part in drawn)
-    objective = made(relevance, groups, divergence=divergence, order=order, joint_convexity=(3.0, 0.125))
-    if objective is None:
-        return
-    assert objective.is_convex
-    left, right = objective.value_and_grad(one)[0], objective.value_and_grad(two)[0]
-    between = objective.value_and_grad(share * one + (1 - share) * two)[0]
-    assert between <= share * left + (1 - share) * right + 1e-9
 
 
 def least_eigenvalue(objective, scores):
