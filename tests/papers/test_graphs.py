@@ -113,32 +113,6 @@ def test_every_result_is_whole(name, n_axes, results, tmp_path):
     assert plt.get_fignums() == before
 
 
-def test_every_view_fits_a_terminal(results):
-    for name in ("toy-graphs", "linkfarm", "spam-labels"):
-        view = results(name).view
-        widths = [max(len(column), *(len(str(cell)) for cell in view[column])) for column in view.columns]
-        assert sum(widths) + 3 * len(widths) + 1 <= 120, name
-
-
-def test_they_are_registered():
-    assert {"toy-graphs", "linkfarm", "spam-labels", "trust"} <= set(papers.names())
-    assert papers.run("toy-graphs").verdicts == toys.toy_graphs().verdicts
-
-
-def test_names_and_options():
-    names = ["toy-graphs", "linkfarm", "spam-labels", "rank-dependent-p", "trust", "hidden-ratings"]
-    assert [
-        name for module, own in papers.TITLES.items() if module.startswith("graphs.") for name in own
-    ] == names
-    found = {name: papers.get(name) for name in names}
-    assert found["toy-graphs"].options == []
-    assert {"data", "farms", "boosters", "ps", "ratios", "random_state", "n"} <= set(
-        found["linkfarm"].options
-    )
-    assert "data" in found["spam-labels"].options
-    assert found["trust"].options == ["data", "labels", "repeats", "random_state"]
-
-
 # Toy graphs
 
 
@@ -418,11 +392,6 @@ def test_linkfarm_repeats_itself_and_hears_its_seed():
     first, second, other = (linkfarm.linkfarm(**small, random_state=seed).table for seed in (1, 1, 2))
     assert first.equals(second)
     assert not first.equals(other)
-
-
-def test_names_people_write():
-    assert name_of("L_pq", 4.0, 1.05) == "L_4,4.2"
-    assert name_of("PageRank", 1.0, 1.0) == "PageRank"
 
 
 def test_unknown_data_is_refused():

@@ -46,17 +46,6 @@ def words(result):
     return {verdict.row: verdict.word for verdict in result.verdicts}
 
 
-def test_names_and_options():
-    found = [experiment for name, experiment in REGISTRY.items() if name.startswith("link-")]
-    options = {experiment.name: experiment.options for experiment in found}
-    assert options == {
-        "link-recovery": ["n", "d", "draws", "noise", "steps", "random_state"],
-        "link-convergence": ["n", "d", "n_iter", "random_state"],
-        "link-order": ["n", "d", "draws", "noise", "max_iter", "random_state"],
-    }
-    assert all(experiment.title.startswith("Acharyya 2013") for experiment in found)
-
-
 def test_angles_are_right_to_the_smallest():
     u, v = np.array([1.0, 2.0, -1.0]), np.array([0.3, 1.0, 4.0])
     assert angle(u, v) == pytest.approx(np.degrees(np.arccos(u @ v / np.linalg.norm(u) / np.linalg.norm(v))))
