@@ -48,23 +48,6 @@ def direct(atom, x, rows, bounds, start):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
-def test_sequential_parallel_and_direct_agree(atom, seed):
-    x, rows, bounds, inside = problem(atom, seed)
-    results = [
-        bregman_projection(atom, x, rows, bounds, parallel=parallel, max_iter=20_000, natural=False)
-        for parallel in (False, True)
-    ]
-    expected = direct(atom, x, rows, bounds, inside)
-    for result in results:
-        assert result.converged
-        assert result.residual <= 1e-10
-        np.testing.assert_allclose(result.x, expected, atol=2e-6)
-    np.testing.assert_allclose(results[0].x, results[1].x, atol=1e-8)
-
-
-@pytest.mark.slow
 @both
 @pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
 def test_the_certificate_can_be_checked_by_hand(atom, parallel):

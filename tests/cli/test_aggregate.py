@@ -1,7 +1,6 @@
 """``apexrank aggregate``: the library's rankings from tables and PrefLib files, and one-line errors."""
 
 import gzip
-import itertools
 import json
 import shlex
 import sys
@@ -222,23 +221,6 @@ def write_many():
 
 
 class TestMethods:
-    def test_kemeny_is_the_least_of_all_orders(self, folder):
-        rng = np.random.default_rng(5)
-        scores = rng.random((5, 6))
-        pl.DataFrame(scores, schema=list("abcdef")).write_csv("six.csv")
-        wins = (scores[:, :, None] > scores[:, None, :]).sum(axis=0)
-        costs = [
-            sum(wins[b, a] for a, b in itertools.combinations(order, 2))
-            for order in itertools.permutations(range(6))
-        ]
-        found = answer("six.csv --method kemeny")
-        assert (found["cost"], found["bound"], found["optimal"]) == (min(costs), min(costs), True)
-        shown = run("six.csv --method kemeny -o r.csv").stdout
-        assert (
-            f"the order contradicts {min(costs)} preferences of voters between two items; no order has"
-            in shown
-        )
-
     def test_without_a_proof_the_bound_is_shown(self, folder):
         write_many()
         proven, searched = (

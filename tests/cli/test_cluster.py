@@ -52,12 +52,6 @@ def answer(command):
     return json.loads(run(f"{command} --json").stdout)
 
 
-def divergence(x, order):
-    """<x, h_x − h_order> for f = sqrt of the set size, where h holds the gains of an order by item."""
-    gains = np.diff(np.sqrt(np.arange(len(x) + 1)))
-    return np.sort(x)[::-1] @ gains - x[order] @ gains
-
-
 class TestClusters:
     def test_camps_are_found_and_voters_keep_their_names(self, folder):
         result = run("scores.csv -k 2")
@@ -67,20 +61,6 @@ class TestClusters:
         assert table["cluster"].to_list() == [1] * 7 + [2] * 5  # the larger one is the first
         assert "the first column, 'voter', is read as the names of the voters" in result.stderr
         assert result.stderr.count("\n") == 1
-
-    def test_divergences_are_those_of_the_formula(self, folder):
-        found = answer("scores.csv -k 2")
-        rows = np.array([row["divergence"] for row in found["voters_clusters"]])
-        scores = two_camps()
-        for cluster, members in zip(found["clusters"], (slice(0, 7), slice(7, 12)), strict=True):
-            mean = scores[members].mean(axis=0)
-            order = [ITEMS.index(item) for item in cluster["order"]]
-            assert order == np.argsort(-mean).tolist()
-            expected = [divergence(x, order) for x in scores[members]]
-            np.testing.assert_allclose(rows[members], expected, atol=1e-12)
-            assert cluster["divergence"] == pytest.approx(np.mean(expected))
-            assert cluster["voters"] == len(expected)
-        assert found["inertia"] == pytest.approx(rows.sum())
 
     def test_options_reach_the_library(self, folder):
         found = answer("scores.csv -k 3 --f top:2 --euclidean 0.3 --n-init 2 --seed 5 --normalize zscore")

@@ -8,7 +8,7 @@ from apexrank.errors import InputError
 from apexrank.objectives import Push
 from apexrank.objectives.base import log_form, plain_form, root_form
 from apexrank.prices import Custom, Power
-from tests.oracles import log_push_risk, numerical_gradient, push_objective
+from tests.oracles import numerical_gradient, push_objective
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "push.json").read_text())
 REGISTRY = [
@@ -78,14 +78,6 @@ def test_conformance_vectors(vector):
     assert log_risk == pytest.approx(vector["log_value"], rel=1e-12)
     np.testing.assert_allclose(relative[: len(f)], vector["grad_over_value_pos"], rtol=1e-11, atol=1e-14 * p)
     np.testing.assert_allclose(relative[len(f) :], vector["grad_over_value_neg"], rtol=1e-11, atol=1e-14 * p)
-
-
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['loss']}-{v['price']}-{v['p']}-{v['side']}")
-def test_the_oracle_itself_against_the_vectors(vector):
-    log_risk = log_push_risk(
-        vector["pos"], vector["neg"], vector["loss"], vector["price"], vector["p"] or 1, vector["side"]
-    )
-    assert log_risk == pytest.approx(vector["log_value"], rel=1e-12, abs=1e-12)
 
 
 def test_custom_price_equals_the_same_named_price():
