@@ -1,7 +1,6 @@
 """``apexrank export``: options, output and errors."""
 
 import json
-import shlex
 import sqlite3
 from contextlib import closing
 
@@ -9,16 +8,9 @@ import numpy as np
 import onnxruntime
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from apexrank.cli.app import app
 from apexrank.io import load_model, read_table
-
-
-def run(command, code=0):
-    result = CliRunner().invoke(app, shlex.split(command))
-    assert result.exit_code == code, result.output
-    return result
+from tests.cli.running import run
 
 
 @pytest.fixture

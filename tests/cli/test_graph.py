@@ -19,6 +19,7 @@ from apexrank.cli.app import app
 from apexrank.cli.graph import METHODS
 from apexrank.graph import FairnessGoodness, InDegree, as_graph
 from apexrank.graph.vertex_files import read_seeds
+from tests.cli.running import run
 
 # three honest pages in a ring, and a farm of eight boosters
 LINKS = [("hub", "a"), ("a", "b"), ("b", "hub"), *((booster, "farm") for booster in "stuvwxyz")]
@@ -32,12 +33,6 @@ def folder(tmp_path, monkeypatch):
     Path("good.txt").write_text("# checked by hand\n\nhub\n")
     Path("bad.txt").write_text("farm\n")
     return tmp_path
-
-
-def run(command, code=0):
-    result = CliRunner().invoke(app, shlex.split(command))
-    assert result.exit_code == code, result.output
-    return result
 
 
 def ranked(command):
