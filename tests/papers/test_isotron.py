@@ -6,6 +6,7 @@ from scipy import sparse
 from scipy.optimize import lsq_linear
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
+from sklearn.utils._param_validation import InvalidParameterError
 
 from apexrank_papers.link.isotron import Isotron, tied_scores
 
@@ -187,14 +188,16 @@ def test_sparse_and_single_precision_rows():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("lipschitz", value) for value in (0.0, np.inf, "one")),
+        ("lipschitz", 0.0),
+        ("lipschitz", np.inf),
+        ("lipschitz", "one"),
         ("max_iter", 0),
         ("max_iter", 2.5),
         ("tol", -1.0),
     ],
 )
-def test_bad_parameters_are_refused_by_name(name, value):
-    with pytest.raises(ValueError, match=name):
+def test_bad_parameters_are_refused(name, value):
+    with pytest.raises(InvalidParameterError, match=name):
         Isotron(**{name: value}).fit([[0.0], [1.0]], [0.0, 1.0])
 
 
