@@ -42,6 +42,7 @@ from tests.graph.oracles import dense_pagerank, random_adjacency, reach
 
 VECTOR = json.loads((Path(__file__).parent.parent / "vectors" / "consensus.json").read_text())
 BOTH = ("kl", "squared")
+OTHERS = ("itakura-saito", "logistic")
 STATIONARY = [
     pytest.param("blend", {}, id="blend"),
     pytest.param("blend", {"variant": "double-loop"}, id="double-loop"),
@@ -99,7 +100,13 @@ def random_digraph(seed):
     return graph
 
 
-@pytest.mark.parametrize(("method", "parameters"), STATIONARY)
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        *STATIONARY,
+        *((method, {"divergence": kind}) for method in ("blend", "fixed-point") for kind in OTHERS),
+    ],
+)
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("seed", range(2))
 def test_one_layer_or_equal_ones_give_pagerank(method, parameters, copies, seed):
@@ -224,18 +231,9 @@ def test_the_cost_never_rises_where_whole_steps_are_too_long(seed, damping):
 
 
 @pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("seed", range(15))
-def test_nothing_near_is_better(kind, seed):
-    problem = random_layers(seed)
-    rank = fitted(problem, divergence=kind)
-    _, value = free_descent(kind, *problem, rank.layer_weights_)
-    assert rank.objective_ <= value + 1e-8
-
-
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize(("pull", "entropy"), [(1e-4, 1.0), (0.01, 1.0), (0.3, 0.5), (0.1, 0.0)])
+@pytest.mark.parametrize(("pull", "entropy"), [(0.0, 1.0), (1e-4, 1.0), (0.01, 1.0), (0.3, 0.5), (0.1, 0.0)])
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_pull_and_entropy_are_minimised(kind, pull, entropy, seed):
+def test_nothing_near_is_better(kind, pull, entropy, seed):
     problem = layers, teleport, damping = random_layers(seed)
     costs = {"pull": pull, "entropy": entropy, "prior": prior_of(layers, np.arange(1.0, len(layers) + 1))}
     prior = np.arange(1.0, len(layers) + 1)
@@ -342,9 +340,6 @@ def test_the_limit_of_brew(kind, seed):
         left.append(np.abs(off).max())
     assert left[1] < 0.6 * left[0]
     assert left[1] < beta * np.abs(w @ T - w).sum()
-
-
-# ---------------------------------------------------------------- symmetries
 
 
 # ---------------------------------------------------------------- fitted attributes
@@ -491,17 +486,6 @@ def test_teleport_with_zeros(kind, method, seed):
     assert rank.disagreement_ == pytest.approx(disagreement(kind, T), abs=1e-10)
 
 
-def test_vertices_out_of_reach_have_no_rank():
-    chained = nx.DiGraph([("a", "b"), ("b", "a"), ("lost", "a")])
-    other = nx.DiGraph([("a", "c"), ("c", "b"), ("far", "lost")])
-    for method in ("blend", "fixed-point", "brew"):
-        with unconverged():
-            rank = ConsensusRank(method).fit([chained, other], teleport=["a"])
-        scores = dict(zip(rank.names_.tolist(), rank.scores_.tolist(), strict=True))
-        assert max(scores["lost"], scores["far"]) < 1e-12
-        assert min(scores["a"], scores["b"]) > 0.05
-
-
 def test_ranks_that_vanish_are_no_trap():
     """The fixed point approaches w_1 = 0, where logarithms are undefined; V still decreases from there."""
     A = np.array([[0.0, 1, 0], [1, 0, 1], [0, 0, 0]])
@@ -591,17 +575,6 @@ def test_stubborn_orders(seed, shape, restarts):
     rank = fitted(problem, keep=[(a, b)], n_restarts=restarts, random_state=0)
     assert rank.scores_[a] >= rank.scores_[b] - 1e-6 / len(rank.scores_)
     assert rank.first_order_gap_ <= 1e-8
-
-
-def test_an_order_that_no_layer_allows():
-    """With little damping the teleport determines the order."""
-    layers, _, _ = random_layers(0, n=4)
-    with pytest.warns(ConvergenceWarning, match="break an order"):
-        rank = ConsensusRank("blend", damping=0.01).fit(
-            list(layers), teleport=np.array([0.7, 0.1, 0.1, 0.1]), keep=[(1, 0)]
-        )
-    assert rank.order_violation_ > 1
-    assert not rank.converged_
 
 
 def test_an_order_that_holds_anyway_costs_nothing():
@@ -821,18 +794,6 @@ def test_a_vertex_of_trimmed_layers_alone_hands_on_to_the_teleport():
 # ---------------------------------------------------------------- other divergences
 
 
-OTHERS = ("itakura-saito", "logistic")
-
-
-@pytest.mark.parametrize("method", ["blend", "fixed-point"])
-@pytest.mark.parametrize("kind", OTHERS)
-def test_one_layer_is_pagerank_for_every_divergence(kind, method):
-    graph = random_digraph(0)
-    theirs = nx.pagerank(graph, alpha=0.9, tol=1e-15, max_iter=5000)
-    rank = ConsensusRank(method, divergence=kind, damping=0.9).fit([graph, graph])
-    assert dict(zip(rank.names_.tolist(), rank.scores_, strict=True)) == pytest.approx(theirs, abs=1e-8)
-
-
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize("seed", range(6))
 def test_other_divergences_find_the_best_of_a_grid(kind, seed):
@@ -920,15 +881,7 @@ def test_names_and_a_vertex_missing_in_a_layer():
     assert labelled.names_.tolist() == ["ann", "bob", "cy", "dee"]  # eve has no links, so no table knows her
 
 
-def test_dangling_and_isolated_vertices():
-    layers = np.zeros((2, 5, 5))
-    layers[0, 0, [1, 2]] = 1.0
-    layers[1, 0, 3] = 1.0
-    layers[1, 1, 0] = 1.0
-    rank = ConsensusRank("blend").fit(list(layers))
-    T = transitions(layers, rank.layer_weights_, np.full(5, 0.2), 0.85)
-    assert rank.scores_ == pytest.approx(stationary(T), abs=1e-10)
-    assert rank.disagreement_ == pytest.approx(mutual_information(T, stationary(T)), abs=1e-10)
+def test_layers_without_links():
     nothing = ConsensusRank("blend").fit([np.zeros((3, 3))] * 2)
     assert nothing.scores_ == pytest.approx([1 / 3] * 3)
     assert nothing.disagreement_ == pytest.approx(0, abs=1e-12)
