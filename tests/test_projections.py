@@ -64,11 +64,6 @@ def descend(atom, x, constraints, start, weight=1.0):
     return found.x
 
 
-def ordered(n, increasing=True):
-    gaps = np.diff(np.eye(n), axis=0) * (1 if increasing else -1)
-    return {"type": "ineq", "fun": lambda y: gaps @ y, "jac": lambda y: gaps}
-
-
 def sums_to(total, a):
     return {"type": "eq", "fun": lambda y: a @ y - total, "jac": lambda y: a}
 
@@ -104,18 +99,6 @@ def test_points_on_the_boundary_stay_there():
 
 
 # ---------------------------------------------------------------- the simplex
-
-
-@name("increasing", [True, False])
-@name("weighted", [True, False])
-@name("atom", ON_SIMPLEX, ids=ids)
-def test_ordered_simplex_is_the_minimum(atom, weighted, increasing):
-    x, weight = point(atom, 6), np.array([1.0, 2.0, 1.0, 3.0, 0.5]) if weighted else np.ones(N)
-    y = onto_ordered_simplex(atom, x, weight=weight, increasing=increasing, natural=False)
-    constraints = [ordered(N, increasing), sums_to(1, weight), {"type": "ineq", "fun": lambda y: y}]
-    expected = descend(atom, x, constraints, np.full(N, 1 / weight.sum()), weight)
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    np.testing.assert_allclose(weight @ y, 1, rtol=1e-13)
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), st.sampled_from([0.0, 1e8]))

@@ -314,26 +314,6 @@ def test_columns_of_a_table(name):
     )
 
 
-@pytest.mark.slow
-def test_a_network_learns_the_top():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
-    y = torch.from_numpy((X**2).sum(1) > 3.5)
-    X = torch.from_numpy(X).float()
-    torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-    loss, optimiser = PushLoss(p=4), torch.optim.Adam(network.parameters(), lr=0.05)
-    before = loss(network(X), y).item()
-    for _ in range(150):
-        optimiser.zero_grad()
-        value = loss(network(X), y)
-        value.backward()
-        optimiser.step()
-    assert value.item() < before - 1
-    scores = network(X)[:, 0].detach()
-    assert y[scores.topk(20).indices].all()
-
-
 def batch(name, seed=0):
     """Padded scores, targets, weights and mask of six queries; padding holds values that no loss may read."""
     rng = np.random.default_rng(seed)

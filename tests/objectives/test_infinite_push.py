@@ -247,13 +247,6 @@ def test_groups_have_their_own_maximum(wdbc, loss):
     np.testing.assert_allclose(shuffled.coef_, ranker.coef_, atol=1e-3)
 
 
-def test_bottom_mirrors_top():
-    X, y = tiny()
-    bottom = PNormPush(p=np.inf, side="bottom", alpha=0.1).fit(X, y)
-    top = PNormPush(p=np.inf, alpha=0.1).fit(-X, ~y)
-    np.testing.assert_allclose(bottom.coef_, top.coef_, rtol=1e-9)
-
-
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_many_rows(loss):
     rng = np.random.default_rng(0)

@@ -149,21 +149,6 @@ def test_zero_exactly_where_margins_hold(seed, n, stretch):
     assert (value <= 1e-14) == (min(gaps) > 0)
 
 
-def test_weights_are_repetitions(data):
-    y, groups, theta, _ = data
-    count = np.random.default_rng(0).integers(0, 4, len(y))
-    once = UnknownLink(y, groups=groups, sample_weight=count)
-    often = UnknownLink(np.repeat(y, count), groups=np.repeat(groups, count))
-    value, grad = once.value_and_grad(theta)
-    expected, slope = often.value_and_grad(np.repeat(theta, count))
-    assert value == pytest.approx(expected, rel=1e-12)
-    copies = np.repeat(np.arange(len(y)), count)
-    np.testing.assert_allclose(grad, np.bincount(copies, slope, len(y)), atol=1e-12)
-    fitted = once.fitted(theta)
-    np.testing.assert_allclose(fitted[copies], often.fitted(np.repeat(theta, count)), atol=1e-12)
-    assert np.isnan(fitted[count == 0]).all()
-
-
 def test_no_margin_is_the_lovasz_bregman_divergence():
     rng = np.random.default_rng(1)
     y, theta = rng.normal(size=9), rng.normal(size=9)

@@ -90,14 +90,6 @@ def test_custom_price_equals_the_same_named_price():
     np.testing.assert_allclose(theirs[1], ours[1], rtol=1e-12)
 
 
-def test_bottom_is_top_with_classes_swapped_and_scores_negated():
-    scores, positive, _ = random_case(8)
-    bottom = Push(positive, price=Power(3), side="bottom").value_and_grad(scores)
-    top = Push(~positive, price=Power(3), side="top").value_and_grad(-scores)
-    assert bottom[0] == top[0]
-    np.testing.assert_array_equal(bottom[1], -top[1])
-
-
 def test_extremes_are_finite_and_silent():
     rng = np.random.default_rng(0)
     scores = rng.uniform(-1e4, 1e4, 1_000_000)

@@ -298,26 +298,6 @@ def test_no_other_targets_are_nearer(data, divergence, options):
         assert cost[0] >= value - 1e-12
 
 
-@pytest.mark.parametrize("divergence", ["squared", *EXPONENTIAL])
-@pytest.mark.parametrize("order", ["hidden", "blocks"])
-def test_weights_are_repetitions(data, divergence, order):
-    relevance, groups, theta, _ = data
-    times = np.random.default_rng(1).integers(0, 4, len(theta))
-    times[np.flatnonzero(groups == 7)[:3]] = 0
-    again = np.repeat(np.arange(len(theta)), times)
-    for options in ({"normalize": True}, {"reward": 0.4}, {"joint_convexity": True}):
-        options = {"divergence": divergence, "order": order, **options}
-        weighted = Retarget(relevance, groups=groups, sample_weight=times, **options)
-        repeated = Retarget(relevance[again], groups=groups[again], **options)
-        value, grad = weighted.value_and_grad(theta)
-        expected, slopes = repeated.value_and_grad(theta[again])
-        assert value == pytest.approx(expected, rel=1e-12)
-        np.testing.assert_allclose(grad, np.bincount(again, slopes, len(theta)), atol=1e-12)
-        np.testing.assert_allclose(
-            weighted.targets(theta).natural[again], repeated.targets(theta[again]).natural, atol=1e-12
-        )
-
-
 def test_group_weights_are_repeated_groups(data):
     relevance, groups, theta, _ = data
     weight = np.select([groups == 4, groups == 7], [2.0, 0.0], 1.0)

@@ -232,27 +232,20 @@ def test_bad_arguments_of_the_posterior():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "value"),
     [
-        ({"thin": 0}, "`thin` must be a whole number of at least 1, got 0"),
-        ({"thin": 1.5}, "`thin` must be a whole number of at least 1, got 1.5"),
-        ({"burn_in": -50}, "`burn_in` must be a whole number of at least 0, got -50"),
-        ({"burn_in": 2.0}, "`burn_in` must be a whole number of at least 0, got 2.0"),
-        ({"n_chains": 0}, "`n_chains` must be a whole number of at least 1, got 0"),
-        ({"n_samples": 2.5}, "`n_samples` must be a whole number of at least 1, got 2.5"),
-        ({"n_samples": -1}, "`n_samples` must be a whole number of at least 1, got -1"),
-        ({"n_samples": "3"}, "`n_samples` must be a whole number of at least 1, got '3'"),
+        *[("thin", 0), ("thin", 1.5), ("burn_in", -50), ("burn_in", 2.0), ("n_chains", 0)],
+        *[("n_samples", 2.5), ("n_samples", -1), ("n_samples", "3")],
     ],
-    ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
 @pytest.mark.parametrize("f", [Sqrt(), Chain()], ids=["sqrt", "chain"])
-def test_counts_of_draws_are_checked(f, arguments, message):
+def test_counts_of_draws_are_checked(f, name, value):
     posterior = OrderPosterior(X5, f=f)
-    with pytest.raises(InputError, match=message):
-        posterior.metropolis(**{"n_samples": 3, **arguments})
-    if "n_samples" in arguments:
-        with pytest.raises(InputError, match=message):
-            posterior.sample(**arguments)
+    with pytest.raises(InputError, match=name):
+        posterior.metropolis(**{"n_samples": 3, name: value})
+    if name == "n_samples":
+        with pytest.raises(InputError, match=name):
+            posterior.sample(value)
     assert posterior.metropolis(np.int64(3), burn_in=0, thin=1).orders.shape == (3, 5)
 
 
@@ -260,15 +253,6 @@ def planted(theta, order, n_samples, seed=0, f=None):
     atom = Sqrt() if f is None else f
     lattice = BoxNormaliser(atom, len(order), np.asarray(order)).lattice
     return exact_scores(lattice, theta, np.asarray(order), n_samples, generator(seed))
-
-
-@pytest.mark.parametrize("theta", [2.0, 15.0, 120.0])
-def test_theta_is_recovered_within_its_standard_error(theta):
-    order = [4, 1, 0, 5, 2, 3]
-    model = LovaszMallows().fit(planted(theta, order, 3000))
-    assert model.orders_[0, :3].tolist() == order[:3]  # the gains of the last ranks hardly differ
-    assert 0 < model.thetas_se_[0] < 0.2 * theta
-    assert abs(model.thetas_[0] - theta) < 4 * model.thetas_se_[0]
 
 
 @pytest.mark.parametrize("f", ["sqrt", "log", Product(), Chain()], ids=["sqrt", "log", "product", "chain"])
@@ -551,14 +535,6 @@ def test_a_box_is_a_change_of_units(n_components):
     assert model.log_likelihood_ == pytest.approx(model.log_likelihood(stars), rel=1e-9)
     drawn = model.sample(50, random_state=1)
     np.testing.assert_allclose(drawn, 1 + 4 * unit.sample(50, random_state=1), rtol=1e-6)
-
-
-def test_the_density_of_a_box_integrates_to_one():
-    stars = [[1.0, 4.0, 2.0], [2.0, 5.0, 4.5], [3.0, 3.5, 3.0]]
-    model = LovaszMallows(theta=3.0, box=(1, 5)).fit(stars)
-    middle = 1 + 4 * (np.arange(40) + 0.5) / 40
-    cells = np.stack(np.meshgrid(middle, middle, middle), axis=-1).reshape(-1, 3)
-    assert np.exp(model.score_samples(cells)).sum() * 0.1**3 == pytest.approx(1, abs=1e-3)
 
 
 def test_the_posterior_of_a_box_is_that_of_its_units():

@@ -135,18 +135,6 @@ def test_ties_are_means_over_all_tied_orders(name, n):
     np.testing.assert_allclose(f.subgradient(ys[3]), expected[3], rtol=0, atol=1e-12)
 
 
-@each_atom
-@each_n
-def test_monotone_by_definition(name, n):
-    make, value = ATOMS[name]
-    rising = all(value(X | {i}, n) >= value(X, n) - 1e-12 for X in subsets(n) for i in range(n))
-    f = make(n)
-    assert f.is_monotone(n) == rising
-    assert rising or not f.monotone
-    last = [value(set(range(n)), n) - value(set(range(n)) - {j}, n) for j in range(n)]
-    np.testing.assert_allclose(f.last_gains(n), last, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("f", "monotone"),
     [
