@@ -184,6 +184,26 @@ def test_links_invert_gradients(atom, draw):
 @each_divergence
 @few
 @given(draws())
+def test_three_points(atom, draw):
+    x, y, z = points(atom, draw)
+    whole, first, second = atom.divergence(x, z), atom.divergence(x, y), atom.divergence(y, z)
+    turn = (atom.grad(z) - atom.grad(y)) @ (x - y)
+    assert whole == pytest.approx(first + second - turn, rel=1e-10, abs=1e-10 * (first + second + abs(turn)))
+
+
+@each_divergence
+@few
+@given(draws(), st.floats(0, 1))
+def test_divergences_are_convex_in_the_first_argument(atom, draw, share):
+    x, y, z = points(atom, draw)
+    between = atom.divergence(share * x + (1 - share) * y, z)
+    ends = share * atom.divergence(x, z) + (1 - share) * atom.divergence(y, z)
+    assert between <= ends * (1 + 1e-12) + 1e-12
+
+
+@each_divergence
+@few
+@given(draws())
 def test_the_conjugate_is_dual(atom, draw):
     x, y, z = points(atom, draw)
     theta, eta = atom.grad(y), atom.grad(z)

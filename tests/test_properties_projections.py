@@ -256,7 +256,7 @@ def test_every_projection_is_among_the_cases():
     assert public == here | helpers
 
 
-# ---------------------------------------------------------------- feasible, optimal, idempotent
+# ---------------------------------------------------------------- feasible and optimal
 
 
 @each_target
@@ -283,7 +283,7 @@ def test_single_precision_is_read_exactly(name, draw):
     np.testing.assert_array_equal(aim.project(x, natural=False), aim.project(x.astype(float), natural=False))
 
 
-# ---------------------------------------------------------------- symmetries
+# ---------------------------------------------------------------- ends and links
 
 
 def test_no_point_above_one_is_on_the_simplex():
@@ -315,7 +315,16 @@ def test_fits_of_sequences_rise_with_the_input_and_stay_between_its_ends(name, d
     np.testing.assert_allclose(fit(y + shift), v + shift, rtol=1e-15, atol=1e-11)
 
 
-# ---------------------------------------------------------------- weights are repetitions
+@pytest.mark.parametrize("atom", SEPARABLE_ATOMS, ids=lambda a: a.name)
+@few
+@given(draws())
+def test_ordered_fits_rise_with_the_point_and_stay_between_its_ends(atom, draw):
+    low, high = point_of(atom, np.sort(draw.vectors(2), axis=0))
+    y = onto_monotone(atom, low, natural=False)
+    rounding = 1e-12 * (1 + np.abs(low).max())
+    assert low.min() - rounding <= y.min()
+    assert y.max() <= low.max() + rounding
+    assert np.all(onto_monotone(atom, high, natural=False) >= y - 1e-12 * (1 + np.abs(y)))
 
 
 @few

@@ -49,6 +49,7 @@ FUNCTIONS = {
     "custom": (Custom(covered, 5), covered),
     "sum": (0.5 * Cut(D) + 3 * Log(), lambda X: 0.5 * FUNCTIONS["cut"][1](X) + 3 * log(1 + len(X))),
 }
+BY_SIZE = ["sqrt", "log", "top", "product", "indicator"]
 each_f = pytest.mark.parametrize("name", FUNCTIONS)
 ORDERS = [list(s) for s in permutations(range(5))]
 vectors = st.lists(st.integers(-8, 8).map(lambda k: k / 4), min_size=5, max_size=5).map(np.array)  # many ties
@@ -259,6 +260,81 @@ def test_spearman_form_of_ranks_is_half_spearmans_distance():
 
 
 # ── properties ──
+
+
+@each_f
+@few
+@given(x=vectors, z=vectors, s=orders, t=st.sampled_from([0.25, 0.5, 0.9]))
+def test_non_negative_and_convex(name, x, z, s, t):
+    f, value = FUNCTIONS[name]
+    lb = LovaszBregman(f)
+    at_x, at_z, between = lb.divergence([x, z, t * x + (1 - t) * z], s)
+    assert at_x >= 0
+    assert divergence_of(value, x, s) >= -1e-12
+    assert between <= t * at_x + (1 - t) * at_z + 1e-12
+    assert lb.divergence(x, order_of(x)) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("f", [Sqrt(), Log(), Product(), Cut(D + 0.1)], ids=repr)
+def test_zero_only_for_the_order_of_the_scores(f):
+    # the gains of the first three all differ, and in the last every pair has a weight
+    for x in random_scores(5):
+        found = LovaszBregman(f).divergence(x, ORDERS)
+        assert [s for s, d in zip(ORDERS, found, strict=True) if d < 1e-9] == [order_of(x)]
+
+
+@pytest.mark.parametrize("f", [Top(m=2), Indicator(), Chain()], ids=repr)
+def test_equal_gains_leave_other_orders_at_zero(f):
+    found = LovaszBregman(f).divergence(random_scores(1)[0], ORDERS)
+    assert np.sum(found < 1e-9) > 1
+
+
+@each_f
+def test_a_modular_term_changes_nothing(name):
+    f, _ = FUNCTIONS[name]
+    X = random_scores(4)
+    shifted = LovaszBregman(f + Modular([5.0, -3.0, 0.5, 0.0, 2.0]))
+    np.testing.assert_allclose(
+        shifted.divergence(X, ORDERS), LovaszBregman(f).divergence(X, ORDERS), rtol=0, atol=1e-12
+    )
+
+
+@each_f
+def test_linear_in_f(name):
+    f, _ = FUNCTIONS[name]
+    X = random_scores(4)
+    expected = 2 * LovaszBregman(f).divergence(X, ORDERS) + 0.5 * LovaszBregman("log").divergence(X, ORDERS)
+    np.testing.assert_allclose(
+        LovaszBregman(2 * f + 0.5 * Log()).divergence(X, ORDERS), expected, rtol=0, atol=1e-12
+    )
+
+
+@each_f
+def test_linear_separation(name):
+    f, _ = FUNCTIONS[name]
+    X = random_scores(6)
+    found = LovaszBregman(f).divergence(X, ORDERS)
+    h = h_of_all_orders(name)
+    np.testing.assert_allclose(found[:, 1:] - found[:, :1], X @ (h[0] - h[1:]).T, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", BY_SIZE)
+@few
+@given(x=vectors, s=orders, relabel=orders)
+def test_left_invariance(name, x, s, relabel):
+    lb = LovaszBregman(FUNCTIONS[name][0])
+    moved = np.empty(5)
+    moved[relabel] = x  # item i is now called relabel[i]
+    found = lb.divergence(moved, [relabel[i] for i in s])
+    assert found == pytest.approx(lb.divergence(x, s), abs=1e-12)
+
+
+def test_a_cut_is_not_left_invariant():
+    x, relabel = np.array([3.0, 1.0, 4.0, 0.0, 2.0]), [1, 2, 3, 4, 0]
+    moved = np.empty(5)
+    moved[relabel] = x
+    lb = LovaszBregman(Cut(D))
+    assert abs(lb.divergence(moved, relabel) - lb.divergence(x, [0, 1, 2, 3, 4])) > 0.1
 
 
 @each_f

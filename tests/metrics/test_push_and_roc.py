@@ -226,15 +226,6 @@ def test_auc_is_scikit_learns(levels):
 # Properties every measure shares
 
 
-@every_measure
-def test_weights_are_repetitions(measure):
-    y, scores = tied_data(8)
-    weight = np.random.default_rng(8).integers(0, 4, len(y))
-    repeated = measure(np.repeat(y, weight), np.repeat(scores, weight))
-    assert measure(y, scores, sample_weight=weight) == pytest.approx(repeated, rel=1e-13)
-    assert repeated != pytest.approx(measure(y, scores), rel=1e-6)
-
-
 @pytest.mark.parametrize("name", sorted(MEASURES.keys() - {"tpr_at_fpr"}))
 def test_tie_rules_are_tiny_shifts_of_the_positives(name):
     y, scores = tied_data(10)
