@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import get_args
@@ -11,12 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import kendalltau
-from typer.testing import CliRunner
 
 from apexrank.aggregation import ballot_files, bootstrap, rank_aggregation
 from apexrank.aggregation.fusion import Method
 from apexrank.cli import aggregate as verb
-from apexrank.cli.app import app
+from tests.cli.running import of_verb
 
 SCORES = {"ann": [3, 2, 1, 0], "bob": [2, 3, 0.5, 1], "cy": [1, 0, 2, 3], "dee": [3, 1, 2, 0]}
 ORDERS = [(["b", "a", "c", "d"], 4), (["c", "b"], 3), (["a", "c", "b"], 2)]
@@ -42,10 +40,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(command, code=0):
-    result = CliRunner().invoke(app, ["aggregate", *shlex.split(command)])
-    assert result.exit_code == code, result.output
-    return result
+run = of_verb("aggregate")
 
 
 def answer(command):

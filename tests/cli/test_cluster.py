@@ -1,17 +1,15 @@
 """``apexrank cluster``: the library's clusters from tables and PrefLib files, and one-line errors."""
 
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, elbow, silhouette
-from apexrank.cli.app import app
 from apexrank.submodular import set_function
+from tests.cli.running import of_verb
 
 ITEMS = list("abcdef")
 PREFLIB = """# TITLE: drinks
@@ -42,10 +40,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(command, code=0):
-    result = CliRunner().invoke(app, ["cluster", *shlex.split(command)])
-    assert result.exit_code == code, result.output
-    return result
+run = of_verb("cluster")
 
 
 def answer(command):
