@@ -250,9 +250,9 @@ def test_nothing_near_is_better(kind, pull, entropy, seed):
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("variant", ["double-loop", "single-loop"])
 def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
-    """All seeds from 0 to 20; where weights end in a corner that does not bind, the loops are slow and warn."""
+    """All seeds from 0 to 9; where weights end in a corner that does not bind, the loops are slow and warn."""
     converged = 0
-    for seed in range(21):
+    for seed in range(10):
         problem = layers, teleport, damping = random_layers(seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
@@ -270,7 +270,7 @@ def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
         with agreement:
             same_start = blend(agreement, flat, teleport, Limits(1e-8, 1000))
         assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6), seed
-    assert converged >= 10
+    assert converged >= 5
 
 
 @pytest.mark.parametrize("kind", BOTH)
