@@ -116,19 +116,6 @@ def test_verbose_prints_a_line_per_iteration(wdbc, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("p", [1, 4, 64])
-@pytest.mark.parametrize("alpha", [0, 1e-6, 1e-2])
-def test_newton_and_lbfgs_find_the_same_minimum(wdbc, p, alpha):
-    X, positive = wdbc
-    problem = Problem(X, Push(positive, price=Power(p)), alpha)
-    # a gradient of 1e-7 is about the limit of a line search on values in double precision
-    fast, newton = (solver.solve(problem, np.zeros(6)) for solver in (LBFGS(tol=1e-7), Newton(tol=1e-7)))
-    assert fast.converged
-    assert newton.converged
-    assert np.abs(X @ (newton.w - fast.w)).max() <= 1e-6 * np.abs(X @ fast.w).max()
-
-
-@pytest.mark.slow
 def test_newton_solves_stiff_problems():
     # separable with a tiny penalty and unscaled columns: L-BFGS does not converge in 1000 iterations
     X, y = load_breast_cancer(return_X_y=True)
