@@ -240,7 +240,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelEstimator):
     _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
         "strong_convexity": [above(0)],
         "alpha": [number(0)],
-        "output_range": [None, tuple, list],
+        "output_range": [None, "array-like"],
         "link": [names(LINKS)],
         "refine": ["boolean"],
     }

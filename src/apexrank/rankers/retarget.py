@@ -141,7 +141,7 @@ class MonotoneRetargeting(Graded, KernelEstimator):
         "offsets": [names(OFFSETS), "array-like", callable],
         "alpha": [number(0)],
         "reward": [number(0)],
-        "bounds": [None, tuple, list],
+        "bounds": [None, "array-like"],
         "normalize": ["boolean"],
         "joint_convexity": ["boolean", tuple, list],
     }

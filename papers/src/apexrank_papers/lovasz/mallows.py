@@ -118,7 +118,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         "tol": [number(0)],
         "n_particles": [whole(1)],
         "theta": [None, number(0), "array-like"],
-        "box": [tuple, list],
+        "box": ["array-like"],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -134,10 +134,13 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     n_particles: int = 64
     random_state: Any = None
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._box()
+
     @checked
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Fit orders, θ and weights to the scores X (voters × items) in the box; y is ignored."""
-        self._box()
         scores = self._checked(X, reset=True)
         k = int(self.n_components)
         if len(scores) < k:
