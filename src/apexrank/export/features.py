@@ -26,9 +26,9 @@ from sklearn.preprocessing import (
 )
 
 from apexrank.errors import InputError
-from apexrank.io.encode import Category
 from apexrank.io.read import Table
 from apexrank.io.table_ranker import TableRanker
+from apexrank.io.types import Category
 from apexrank.validation import is_missing
 
 _REASONS = {
@@ -229,7 +229,7 @@ def _table_features(model: TableRanker) -> list[Feature]:
         gap = (None,) * column.missing
         if not isinstance(column, Category):
             date = column.name if column.kind == "date" else ""
-            fills = column.fills or (None,) * len(column.parts)
+            fills = column.fill or (None,) * len(column.parts)
             own = [
                 TableColumn(name, index, fill, date=date)
                 for name, fill in zip(column.parts, fills, strict=True)
@@ -244,7 +244,9 @@ def _table_features(model: TableRanker) -> list[Feature]:
             values=(*column.values, *gap),
             as_text=True,
             needs_value=column.required,
-            shares=tuple((value, share) for value, share in zip(levels, column.fill, strict=True) if share),
+            shares=tuple(
+                (value, share) for value, share in zip(levels, column.fill or (), strict=True) if share
+            ),
         )
         features += [Feature(known, value) for value in levels]
     return _scaled(features, model.encoder.center, model.encoder.scale)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, islice, pairwise
+from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from apexrank.errors import InputError, quoted
 from apexrank.files import check_readable
 from apexrank.io.columns import (
     TEXT,
-    choose_positive,
     feature_columns,
     grades,
     group_ids,
@@ -26,15 +25,13 @@ from apexrank.io.columns import (
     numbers,
     refuse_row,
     row_weights,
-    target_counts,
     texts,
     weight_notes,
     word_balance,
 )
 from apexrank.io.delimited import PLAIN, Csv, csv_lines, first_line
-from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
+from apexrank.io.encode import Stats, cell_stats, merge_stats
 from apexrank.io.judge import Judged
-from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
 from apexrank.io.read import (
     PARQUET,
     Table,
@@ -45,7 +42,8 @@ from apexrank.io.read import (
     letor_table,
     reading_parquet,
 )
-from apexrank.io.table_ranker import NO_GROUPS, Recipe, TableRanker
+from apexrank.io.table_ranker import Look, Recipe, TableRanker, encoding_of
+from apexrank.io.types import Column, parse_columns
 from apexrank.problem.blocks import Block, Blocks, block_rows, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
@@ -642,11 +640,7 @@ def fit_table_blocks(
     >>> ranker.positive, int(judged.scores.argmax())
     ('1', 2)
     """
-    scale = recipe.encoder_scale
-    check_encoding(recipe.imputation, scale)
-    searches_grades = hasattr(estimator, "param_grid")
-    if searches_grades and recipe.groups is None:
-        raise InputError(NO_GROUPS)
+    kind, scale = encoding_of(estimator, recipe)
     tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
@@ -654,35 +648,30 @@ def fit_table_blocks(
         tables.note_later_columns(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
-    look = map_tables(tables, _first_look, names, recipe, merge=_merge_looks, dask=dask)
-    facts, counts, without, n, guesses = look
-    positive, notes = None, [*guesses]
-    if n >= MANY_ROWS and _gathers_scores(estimator, recipe):
-        gigabytes = n * BYTES_A_ROW / 1e9
-        notes.append(f"labels and scores of all {n:,} rows were kept in memory: about {gigabytes:.1f} GB")
-    if not recipe.graded:
-        ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-        if not ordered:
-            raise InputError(f"{path} column {recipe.target!r} has no values: name another target")
-        positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
-    if without:
-        notes.append(
-            f"left out: {without:,} of {n:,} rows of {path}, because the target {recipe.target!r} is missing"
+    look = map_tables(tables, Look.at, names, recipe, merge=or_, dask=dask)
+    positive, chosen, notes = look.choose(names, recipe, head.separator, str(path))
+    if look.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
+        gigabytes = look.rows * BYTES_A_ROW / 1e9
+        notes.insert(
+            0, f"labels and scores of all {look.rows:,} rows were kept in memory: about {gigabytes:.1f} GB"
         )
-    prepared = choose_columns(names, facts, recipe, head.separator, str(path))
-    stats = map_tables(tables, _checked_stats, prepared.columns, recipe, merge=merge_stats, dask=dask)
-    encoder = Encoder.of_stats(stats, prepared.columns, recipe.imputation, scale, str(path))
+    stats = map_tables(tables, _stats, chosen.columns, recipe, merge=merge_stats, dask=dask)
+    encoder = kind.learn(stats, chosen.columns, recipe.imputation, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = ranker.block
     blocks = span_blocks(tables) if dask else tables
     if recipe.scale == "query":  # features are scaled within the groups of a block
         check_whole(blocks.map(groups_in))
-    (search_blocks if searches_grades else fit_blocks)(estimator, blocks)
+    (search_blocks if hasattr(estimator, "param_grid") else fit_blocks)(estimator, blocks)
     ranker.estimator = getattr(estimator, "best_estimator_", estimator)
-    judged, mean = _judge(ranker, map_tables(tables, _score, ranker, dask=dask))
+    sums, scores, columns = zip(*map_tables(tables, _score, ranker, dask=dask), strict=True)
     tables.check_unchanged()
-    ranker.learn_from(judged, mean)
-    return ranker, judged._replace(notes=(*notes, *weight_notes(judged.weight), *prepared.notes))
+    y, weight, groups = joined_columns(columns)
+    ranker.mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
+    notes = [*look.guesses, *notes, *weight_notes(weight), *chosen.notes]
+    judged = Judged(y, np.concatenate(scores), groups, positive is None, notes=tuple(notes), weight=weight)
+    ranker.learn_from(judged)
+    return ranker, judged
 
 
 def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
@@ -692,49 +681,21 @@ def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
     return recipe.graded or recipe.groups is not None or not of_two_rows(estimator._objective, 1, 1).streams
 
 
-# facts of columns, counts of the target, number of rows without one, number of all rows, and guesses of the reader
-Look = tuple[dict[str, Facts], Counter[str], int, int, Sequence[str]]
-
-
-def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
-    """Facts of the columns in the rows with a target, and counts of the target values."""
-    counts: Counter[str] = Counter()
-    labelled = table
-    if not recipe.graded:
-        labelled, _ = labelled_rows(table, recipe.target, empty=True)
-        counts.update(target_counts(labelled, recipe.target))
-    weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
-    facts = table_facts(labelled, names, weight) if needs_facts(recipe, table) else {}
-    return facts, counts, len(table) - len(labelled), len(table), table.guesses
-
-
-def _merge_looks(a: Look, b: Look) -> Look:
-    guesses = max(a[4], b[4], key=len)  # a piece has those of the file, and perhaps one about its values
-    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2], a[3] + b[3], guesses
-
-
-def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
+def _stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
     """Statistics of the features; the same pass validates grades and weights."""
     if recipe.graded:
         grades(table, recipe.target)
     else:
         table, _ = labelled_rows(table, recipe.target, empty=True)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    return table_stats(table, columns, recipe.imputation, weight)
+    cells = parse_columns(table, columns, training=True)
+    return cell_stats(cells, columns, recipe.imputation, weight)
 
 
 def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
     X, y, weight, groups = ranker.block(table)
     total = X.sum(axis=0) if weight is None else weight @ X
     return total, ranker.score_rows(table, X), (y, weight, groups)
-
-
-def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
-    """Join the parts into all answers and scores, and the mean row."""
-    sums, scores, columns = zip(*parts, strict=True)
-    y, weight, groups = joined_columns(columns)
-    mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
-    return Judged(y, np.concatenate(scores), groups, ranker.positive is None, weight=weight), mean
 
 
 def score_blocks(

@@ -67,6 +67,7 @@ class TreeRanker(ForestRanker, BinaryRanker):
     True
     """
 
+    takes_columns = True  # those of a table as they are, without imputation and indicators
     levels_: dict[int, Sequence[str]]
 
     def __init__(
