@@ -176,8 +176,14 @@ def test_a_block_is_read_in_pieces(tmp_path):
     frame = claims(20_000)
     frame.write_parquet(tmp_path / "rows.parquet", row_group_size=1000)
     frame.write_csv(tmp_path / "rows.csv")
-    assert [piece.rows for piece in Span("x", 5, 40_000).pieces(8)] == [5000] * 8
-    assert [piece[1:] for piece in Span("x", 5, 5000).pieces(8)] == [(5, 4096), (4101, 904)]
+    for rows, sizes in (
+        (16_000, [4096, 4096, 4096, 4096, 3616]),
+        (40_000, [5000] * 4),
+        (300, [300] * 66 + [200]),
+    ):
+        pieces = TableBlocks(tmp_path / "rows.parquet", rows=rows).pieces
+        assert [piece.rows for piece in pieces] == sizes
+        assert [piece.first for piece in pieces] == [0, *np.cumsum(sizes[:-1])]
     for suffix in ("parquet", "csv"):
         parts = list(read_blocks(tmp_path / f"rows.{suffix}", "fraud", features=["age"], rows=9000))
         assert len(parts) in (2, 3)

@@ -100,9 +100,16 @@ def unlike_training(column: Column, profile: Profile, values: np.ndarray, table:
     name, n = f"column {column.name!r}", len(values)
     counts, notes = profile.counts(values), list[str]()
     share, before, given = counts / max(n, 1), profile.shares, values[~np.isnan(values)]
+    gone = int(counts[-1])
     if column.missing and _is_much(share[-1], before[-1], n):
-        gone = f"{int(counts[-1]):,} of {n:,} values are missing"
-        notes.append(f"{name}: {gone}, {share[-1]:.0%} instead of {before[-1]:.0%} in training")
+        more = f"{share[-1]:.0%} instead of {before[-1]:.0%} in training"
+        notes.append(f"{name}: {gone:,} of {n:,} values are missing, {more}")
+    elif gone and not column.missing and column.kind != "category":
+        filled = (
+            "" if column.fill is None else f": filled with {', '.join(f'{fill:.6g}' for fill in column.fill)}"
+        )
+        gaps = f"{gone:,} missing value{'s' * (gone != 1)}"
+        notes.append(f"{name} has {gaps}, but training had few or none{filled}")
     if len(profile.edges):
         low, high = float(profile.edges[0]), float(profile.edges[-1])
         far = (given < low - (high - low)) | (given > high + (high - low))
@@ -111,12 +118,12 @@ def unlike_training(column: Column, profile: Profile, values: np.ndarray, table:
             notes.append(
                 f"{name}: {int(far.sum()):,} of {n:,} values are far outside the training range {ends}"
             )
-    elif getattr(column, "other", False) and _is_much(share[-2], before[-2], n):
-        rare = texts(table, column.name).filter(pl.Series(values == len(profile.shares) - 2)).unique().sort()
-        notes.append(
-            f"{name}: {int(counts[-2]):,} of {n:,} values are rare or new, {share[-2]:.0%} instead of "
-            f"{before[-2]:.0%} in training: {quoted(rare.to_list(), 3)}"
-        )
+    elif counts[:-1][-1:].any() and (
+        not getattr(column, "other", False) or _is_much(share[-2], before[-2], n)
+    ):
+        rare = texts(table, column.name).filter(pl.Series(values == len(before) - 2)).unique().sort()
+        more = f"{share[-2]:.0%} instead of {before[-2]:.0%}: {quoted(rare.to_list(), 3)}"
+        notes.append(f"{name}: {int(counts[-2]):,} of {n:,} values are new or were rare in training, {more}")
     place = int(counts[:-1].argmax()) if len(counts) > 1 else 0
     alike = len(given) >= _FEW_ROWS and (given == given[0]).all()
     if alike and (counts > 0).sum() == 1 and before[place] ** len(given) < _BY_CHANCE:

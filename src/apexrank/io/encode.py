@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from apexrank.errors import InputError, quoted
-from apexrank.io.columns import texts
+from apexrank.errors import InputError
 from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
 from apexrank.io.read import Table
 from apexrank.io.types import Category, Cells, Column, is_rare, parse_columns
@@ -191,10 +190,13 @@ class TypedColumns:
         return self.transform(parse_columns(table, self.columns))
 
     def transform(self, cells: Cells) -> Any:
-        """Data frame of typed values: numbers, and levels as an enumeration; values without a level are missing."""
+        """Data frame of typed values: numbers, and levels as an enumeration; values without a level are missing.
+
+        It empties the cells, so that rows are not in memory twice.
+        """
         frame = []
         for column in self.columns:
-            values = cells[column.name]
+            values = cells.pop(column.name)
             if isinstance(column, Category):
                 codes = pl.Series(np.where(values < len(column.levels), values, np.nan)).fill_nan(None)
                 levels = pl.Series(column.name, column.levels, pl.Enum(column.levels))
@@ -205,37 +207,9 @@ class TypedColumns:
 
     def notes(self, table: Table) -> list[str]:
         """Return notes about values unlike those of training."""
-        cells, found = parse_columns(table, self.columns), []
-        for column in self.columns:
-            values = cells[column.name]
-            if isinstance(column, Category):
-                names = texts(table, column.name).filter(pl.Series(values == len(column.values)))
-                found += self._unknown(column, names.unique().sort().to_list(), len(names), len(values))
-            else:
-                found += self._gaps(column, int(np.isnan(values).sum()))
-        for column, profile in zip(self.columns, self.profiles, strict=False):
-            found += unlike_training(column, profile, cells[column.name], table)
-        return found
-
-    def _unknown(self, column: Category, names: list[str], count: int, n: int) -> list[str]:
-        """Note about values of a category without a level."""
-        if column.other or not names:
-            return []
-        new = f"values that are new or were rare in training, such as {quoted(names, 3)}"
-        return [f"column {column.name!r}: {count:,} of {n:,} rows have {new}; {self._instead(column)}"]
-
-    def _instead(self, column: Category) -> str:
-        return "they count as missing"
-
-    def _gaps(self, column: Column, count: int) -> list[str]:
-        """Note about missing numbers that training did not have."""
-        if column.missing or not count:
-            return []
-        filled = (
-            "" if column.fill is None else f": filled with {', '.join(f'{fill:.6g}' for fill in column.fill)}"
-        )
-        text = f"column {column.name!r} has {count:,} missing value{'s' * (count != 1)}"
-        return [f"{text}, but training had few or none{filled}"]
+        cells = parse_columns(table, self.columns)
+        known = zip(self.columns, self.profiles, strict=False)
+        return [note for column, p in known for note in unlike_training(column, p, cells[column.name], table)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +231,10 @@ class Linearise(TypedColumns):
 
     center: np.ndarray = field(default_factory=lambda: np.zeros(0))
     scale: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if not (len(self.center) == len(self.scale) == len(self.features) and (self.scale > 0).all()):
+            raise InputError("`center` and `scale` need a number per feature, and scales above 0")
 
     @classmethod
     def fit(
@@ -335,7 +313,7 @@ class Linearise(TypedColumns):
         return len(self.center) > max(MOST_DENSE, 10 * nonzero)
 
     def transform(self, cells: Cells) -> Matrix:
-        """Feature matrix of typed rows, dense or CSR; empties the cells, so that rows are not in memory twice."""
+        """Feature matrix of typed rows, dense or CSR; empties the cells, too."""
         if not self.is_sparse:
             return self._scaled(self._raw(cells), slice(None))
         parts = []
@@ -366,9 +344,6 @@ class Linearise(TypedColumns):
             else:
                 X[:, start : start + part.shape[1]] = part
         return X
-
-    def _instead(self, column: Category) -> str:
-        return "for them the column is set to its average"
 
 
 def _learnt(column: Column, found: Any, impute: str, scale: str) -> tuple[Column, list[tuple[float, float]]]:

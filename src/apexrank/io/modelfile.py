@@ -60,7 +60,7 @@ from apexrank.files import reason_of, write_bytes
 from apexrank.io.drift import Profile
 from apexrank.io.encode import SCALERS, Linearise, TypedColumns
 from apexrank.io.table_ranker import CERTIFICATE, Calibration, TableRanker, Thresholds
-from apexrank.io.types import DATE_FORMATS, UNITS, Category, Column, Date, Number
+from apexrank.io.types import Category, Column, Date, Number
 from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
 from apexrank.rankers.forest import Forest, ForestRanker
 from apexrank.rankers.letor import LetorRanker
@@ -458,16 +458,10 @@ def _build_column(entry: Any) -> Column:
     fill = fields["fill"] or ()
     finite = all(type(value) is float and math.isfinite(value) for value in fill)
     _require(finite, f"the fill value of column {fields['name']!r} is not finite")
-    column: Any = _KINDS[entry["kind"]](**fields)
-    known = isinstance(column, Category)
-    if isinstance(column, Number):
-        known = column.decimal in ("", ".", ",") and column.unit in UNITS
-    elif isinstance(column, Date):
-        known = column.format in DATE_FORMATS
-    width = len(column.features) if isinstance(column, Category) else len(column.parts)
-    fits = column.fill is None or len(column.fill) == width > 0
-    _require(known and fits, f"column {column.name!r} contradicts itself")
-    return column
+    try:
+        return _KINDS[entry["kind"]](**fields)
+    except InputError as error:
+        raise broken(str(error)) from None
 
 
 def _check_strings(values: list[Any]) -> None:

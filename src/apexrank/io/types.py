@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -84,6 +85,18 @@ class Column:
     required: bool = False
     kind: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        """Raise InputError for a format that cannot be, or fill values that are not finite numbers, one per feature."""
+        width = len(self.features if self.kind == "category" else self.parts)
+        finite = self.fill is None or (len(self.fill) == width and all(map(isfinite, self.fill)))
+        if not (finite and self.is_known):
+            raise InputError(f"column {self.name!r} contradicts itself")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the format is one of those that are recognised."""
+        raise NotImplementedError
+
     @property
     def parts(self) -> list[str]:
         """Names of the linear features, without that of missing values."""
@@ -119,6 +132,11 @@ class Number(Column):
     unit: str = ""
     kind: ClassVar[str] = "number"
 
+    @property
+    def is_known(self) -> bool:
+        """Whether decimal mark and unit are among those that are recognised."""
+        return self.decimal in ("", ".", ",") and self.unit in UNITS
+
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
         """Read the numbers."""
         advice = f"one-hot encode the column (`categorical=[{self.name!r}]`), leave it out (`drop=[{self.name!r}]`) or "
@@ -136,6 +154,11 @@ class Date(Column):
 
     format: str = "%Y-%m-%d"
     kind: ClassVar[str] = "date"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the format is among those that are recognised."""
+        return self.format in DATE_FORMATS
 
     @property
     def timed(self) -> bool:
@@ -178,6 +201,11 @@ class Category(Column):
     values: tuple[str, ...] = ()
     other: bool = False
     kind: ClassVar[str] = "category"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the values differ."""
+        return len(set(self.values)) == len(self.values)
 
     @property
     def parts(self) -> list[str]:
@@ -643,9 +671,8 @@ def deciding_columns(
             codes = np.nan_to_num(values, nan=len(column.values) + 1).astype(int)
             with np.errstate(invalid="ignore"):
                 values = np.nan_to_num(np.bincount(codes, positive) / np.bincount(codes, weight))[codes]
-        areas = [
-            _area(np.nan_to_num(values, nan=gap), positive, weight - positive) for gap in (-np.inf, np.inf)
-        ]
+        gaps = (-np.inf, np.inf) if np.isnan(values).any() else (0.0,)
+        areas = [_area(np.nan_to_num(values, nan=gap), positive, weight - positive) for gap in gaps]
         area = max(max(area, 1 - area) for area in areas)
         if area >= DECIDES and _is_sure(area, positive.sum(), weight.sum() - positive.sum()):
             found.append((column.name, area))
