@@ -121,6 +121,8 @@ def test_trees_take_one_column_per_column(rows, tmp_path):
     notes = " ".join(model.check(Table(table)))
     assert "'new'" in notes
     assert "column 'x'" in notes
+    with pytest.raises(InputError, match="leave out `groups`"):
+        TableRanker.fit(rows, recipe(groups="q"), TreeRanker(rounds=5))
 
 
 def test_the_exported_score(rows):

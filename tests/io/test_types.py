@@ -16,7 +16,7 @@ from apexrank import InputError, PNormPush
 from apexrank.export import round_scorecard, to_sql
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.io.delimited import Csv
-from apexrank.io.encode import Linearise
+from apexrank.io.encode import Linearise, cell_stats
 from apexrank.io.read import as_table
 from apexrank.io.stream import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
@@ -27,7 +27,6 @@ from apexrank.io.types import (
     Number,
     choose_columns,
     deciding_columns,
-    merge_facts,
     parse_columns,
     row_groups,
     row_notes,
@@ -223,7 +222,8 @@ class TestKinds:
             "v"
         )
         tables = [Table(pl.DataFrame([times.dt.replace_time_zone(zone), x])) for zone in (None, "UTC")]
-        facts = merge_facts(*(table_facts(table, ["v", "x"]) for table in tables))
+        first, second = (table_facts(table, ["v", "x"], Recipe("y")) for table in tables)
+        facts = {name: first[name] | second[name] for name in first}
         found = choose_columns(["v", "x"], facts, Recipe("y"), None, "folder")
         assert [column.name for column in found.columns] == ["x"]
         assert "time zone" in found.left_out[0][1]
@@ -310,11 +310,11 @@ class TestKinds:
         names = [name for name in frame.columns if name != "y"]
         weight = np.random.default_rng(seed).integers(0, 4, 120).astype(float)
         bounds = [0, *sorted(cuts), 120]
-        parts = [table_facts(Table(frame[a:b]), names, weight[a:b]) for a, b in pairwise(bounds)]
+        parts = [table_facts(Table(frame[a:b]), names, Recipe("y"), weight[a:b]) for a, b in pairwise(bounds)]
         merged = parts[0]
         for part in parts[1:]:
-            merged = merge_facts(merged, part)
-        for name, facts in table_facts(Table(frame), names, weight).items():
+            merged = {name: facts | part[name] for name, facts in merged.items()}
+        for name, facts in table_facts(Table(frame), names, Recipe("y"), weight).items():
             assert merged[name][:-1] == facts[:-1]
             assert merged[name].words.equals(facts.words)
 
@@ -387,7 +387,8 @@ class TestLevels:
         columns = table_columns(data, Recipe("y")).columns
         cells = parse_columns(data, columns)
         rows = np.arange(0, 300, 3)
-        encoder = Linearise.fit(take_rows(cells, rows), columns)
+        stats = cell_stats(take_rows(cells, rows), columns, "median")
+        encoder = Linearise.learn(stats, columns, "median", "standard", "fold")
         expected, X = Linearise.fit_transform(data.take(rows), columns)
         assert encoder.columns == expected.columns
         np.testing.assert_array_equal(encoder.transform(take_rows(cells, rows)), X)

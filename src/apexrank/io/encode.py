@@ -237,22 +237,21 @@ class Linearise(TypedColumns):
             raise InputError("`center` and `scale` need a number per feature, and scales above 0")
 
     @classmethod
-    def fit(
+    def fit_transform(
         cls,
-        cells: Cells,
+        table: Table,
         columns: Sequence[Column],
         *,
         impute: str = "median",
         scale: str = "standard",
         sample_weight: np.ndarray | None = None,
-        source: str = "table",
-    ) -> Linearise:
-        """Learn fill values, levels for missing values and scaling from typed training values.
+    ) -> tuple[TypedColumns, Matrix]:
+        """Learn fill values, levels for missing values and scaling from a training table, and encode it.
 
         Parameters
         ----------
-        cells : dict
-            Typed values of the columns.
+        table : Table
+            The training rows.
         columns : sequence of Number, Category or Date
             Columns to use, in this order.
         impute : {"median", "mean", "none"}
@@ -261,19 +260,11 @@ class Linearise(TypedColumns):
             Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. Indicators are not scaled.
         sample_weight : array, optional
             Weight of each row.
-        source : str
-            Name of the table in error messages.
         """
         check_encoding(impute, scale)
-        return cls.learn(cell_stats(cells, columns, impute, sample_weight), columns, impute, scale, source)
-
-    @classmethod
-    def fit_transform(
-        cls, table: Table, columns: Sequence[Column], **options: Any
-    ) -> tuple[Linearise, Matrix]:
-        """Parse a training table, learn its encoding as in :meth:`fit`, and encode it."""
         cells = parse_columns(table, columns, training=True)
-        encoder = cls.fit(cells, columns, source=table.source, **options)
+        stats = cell_stats(cells, columns, impute, sample_weight)
+        encoder = cls.learn(stats, columns, impute, scale, table.source)
         return encoder, encoder.transform(cells)
 
     @classmethod

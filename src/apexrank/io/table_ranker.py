@@ -20,7 +20,7 @@ from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from apexrank.errors import InputError, quoted
 from apexrank.io.columns import (
@@ -46,9 +46,8 @@ from apexrank.io.types import (
     choose_columns,
     deciding_columns,
     deciding_notes,
-    merge_facts,
     parse_columns,
-    recipe_facts,
+    table_facts,
 )
 from apexrank.kernels.pav import pav
 from apexrank.preprocessing import QueryNormalizer
@@ -92,8 +91,8 @@ class Recipe:
         Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error.
         Otherwise missing values get a separate feature if training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
-        See :meth:`apexrank.io.encode.Linearise.fit`. "query" scales every number to the range 0 to 1 within each group,
-        LETOR's query-level scaling. Trees take columns as they are.
+        See :meth:`apexrank.io.encode.Linearise.fit_transform`. "query" scales every number to the range 0 to 1 within
+        each group, LETOR's query-level scaling. Trees take columns as they are.
     """
 
     target: str
@@ -556,16 +555,16 @@ class Look(NamedTuple):
             labelled, _ = labelled_rows(table, recipe.target, empty=True)
             counts.update(target_counts(labelled, recipe.target))
         weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
-        facts = recipe_facts(labelled, names, recipe, weight)
+        facts = table_facts(labelled, names, recipe, weight)
         return cls(facts, counts, len(table) - len(labelled), len(table), table.guesses)
 
     def __or__(self, other: Look) -> Look:
         """Merge with the rows that follow."""
-        guesses = max(
-            self.guesses, other.guesses, key=len
-        )  # a piece has those of the file, and perhaps its own
-        counts, without = self.counts + other.counts, self.unlabelled + other.unlabelled
-        return Look(merge_facts(self.facts, other.facts), counts, without, self.rows + other.rows, guesses)
+        facts = {name: own | other.facts[name] for name, own in self.facts.items()}
+        # a piece has the guesses about its file, and perhaps one about its values
+        guesses = max(self.guesses, other.guesses, key=len)
+        without, rows = self.unlabelled + other.unlabelled, self.rows + other.rows
+        return Look(facts, self.counts + other.counts, without, rows, guesses)
 
     def choose(
         self, names: Sequence[str], recipe: Recipe, separator: str | None, source: str
@@ -653,6 +652,8 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
     searches = hasattr(estimator, "param_grid")
     if searches and isinstance(folds := getattr(estimator.cv, "n_splits", estimator.cv), int):
         check_folds(folds, y, arguments["groups"])
+    if "groups" in arguments and not (searches or has_fit_parameter(estimator, "groups")):
+        raise InputError(f"{type(estimator).__name__} ranks all rows as one list: leave out `groups`")
     weight = arguments.get("sample_weight")
     searched = getattr(estimator, "estimator", estimator)
     monotone: Any = getattr(searched, "monotonic_cst", None)

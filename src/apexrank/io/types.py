@@ -10,8 +10,8 @@ the target, repeated rows, rows sorted by their target.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -87,15 +87,14 @@ class Column:
 
     def __post_init__(self) -> None:
         """Raise InputError for a format that cannot be, or fill values that are not finite numbers, one per feature."""
-        width = len(self.features if self.kind == "category" else self.parts)
+        width, values = (
+            len(self.features if self.kind == "category" else self.parts),
+            getattr(self, "values", ()),
+        )
         finite = self.fill is None or (len(self.fill) == width and all(map(isfinite, self.fill)))
-        if not (finite and self.is_known):
+        known = all(getattr(self, own.name) in own.metadata["one_of"] for own in fields(self) if own.metadata)
+        if not (finite and known and len(set(values)) == len(values)):
             raise InputError(f"column {self.name!r} contradicts itself")
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the format is one of those that are recognised."""
-        raise NotImplementedError
 
     @property
     def parts(self) -> list[str]:
@@ -128,14 +127,9 @@ class Number(Column):
     a ``unit`` such as $ or %.
     """
 
-    decimal: str = ""
-    unit: str = ""
+    decimal: str = field(default="", metadata={"one_of": ("", ".", ",")})
+    unit: str = field(default="", metadata={"one_of": UNITS})
     kind: ClassVar[str] = "number"
-
-    @property
-    def is_known(self) -> bool:
-        """Whether decimal mark and unit are among those that are recognised."""
-        return self.decimal in ("", ".", ",") and self.unit in UNITS
 
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
         """Read the numbers."""
@@ -152,13 +146,8 @@ class Date(Column):
     the hour if there are times.
     """
 
-    format: str = "%Y-%m-%d"
+    format: str = field(default="%Y-%m-%d", metadata={"one_of": DATE_FORMATS})
     kind: ClassVar[str] = "date"
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the format is among those that are recognised."""
-        return self.format in DATE_FORMATS
 
     @property
     def timed(self) -> bool:
@@ -201,11 +190,6 @@ class Category(Column):
     values: tuple[str, ...] = ()
     other: bool = False
     kind: ClassVar[str] = "category"
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the values differ."""
-        return len(set(self.values)) == len(self.values)
 
     @property
     def parts(self) -> list[str]:
@@ -402,16 +386,14 @@ def _counted(text: pl.Series, weight: np.ndarray) -> pl.DataFrame:
     return words.head(MOST_WORDS)
 
 
-def merge_facts(a: Mapping[str, Facts], b: Mapping[str, Facts]) -> dict[str, Facts]:
-    """Merge the facts of two tables, with the rows of the first before those of the second."""
-    return {name: facts | b[name] for name, facts in a.items()}
-
-
 def table_facts(
-    table: Table, names: Sequence[str], weight: np.ndarray | None = None, categorical: Collection[str] = ()
+    table: Table, names: Sequence[str], recipe: Recipe, weight: np.ndarray | None = None
 ) -> dict[str, Facts]:
-    """Collect the facts of columns of a table."""
-    return {name: Facts.of(table, name, weight, levels=name in categorical) for name in names}
+    """Facts that the choice of columns needs: in LETOR files with grades all columns are numbers."""
+    levels = recipe.categorical or ()
+    if recipe.graded and table.unnamed is not None:
+        names = [name for name in names if name in levels]
+    return {name: Facts.of(table, name, weight, levels=name in levels) for name in names}
 
 
 # ---------------------------------------------------------------- choice of the columns
@@ -448,19 +430,8 @@ def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None
     one-hot encoded: 'shop' (2 values)
     """
     names = recipe.feature_columns(table)
-    return choose_columns(
-        names, recipe_facts(table, names, recipe, weight), recipe, table.separator, table.source
-    )
-
-
-def recipe_facts(
-    table: Table, names: Sequence[str], recipe: Recipe, weight: np.ndarray | None
-) -> dict[str, Facts]:
-    """Facts that the choice of columns needs: in LETOR files with grades all columns are numbers."""
-    categorical = recipe.categorical or ()
-    if recipe.graded and table.unnamed is not None:
-        names = [name for name in names if name in categorical]
-    return table_facts(table, names, weight, categorical)
+    facts = table_facts(table, names, recipe, weight)
+    return choose_columns(names, facts, recipe, table.separator, table.source)
 
 
 def choose_columns(
