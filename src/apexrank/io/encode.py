@@ -137,10 +137,8 @@ def cell_stats(
             codes = np.nan_to_num(values, nan=len(column.values) + 1).astype(np.intp)
             stats[column.name] = np.bincount(codes, weight, len(column.values) + 2).astype(float)
         else:
-            median = impute == "median"
-            stats[column.name] = [
-                NumberStats.of(part, weight, median=median) for part in column.split(values)
-            ]
+            parts = column.split(values)
+            stats[column.name] = [NumberStats.of(part, weight, median=impute == "median") for part in parts]
     return stats
 
 
@@ -343,11 +341,9 @@ def _learnt(column: Column, found: Any, impute: str, scale: str) -> tuple[Column
     Indicators are not scaled: divided by its standard deviation, that of a rare level would be large and hardly
     penalised.
     """
-    gaps, total = (
-        (found[-1], found.sum())
-        if isinstance(column, Category)
-        else (found[0].missing, found[0].missing + found[0].n)
-    )
+    of_levels = isinstance(column, Category)
+    gaps, given = (found[-1], found[:-1].sum()) if of_levels else (found[0].missing, found[0].n)
+    total = gaps + given
     missing = bool(impute != "none" and gaps > 0 and not is_rare(gaps, total))
     if isinstance(column, Category):
         rest = found[-2] + gaps * (not missing)
