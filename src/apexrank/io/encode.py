@@ -30,12 +30,6 @@ MOST_KEPT = 2**17  # values kept for the median of a column that is read in part
 MOST_DENSE = 100  # features that are always a dense matrix
 
 
-def check_encoding(impute: str, scale: str) -> None:
-    """Raise InputError for an unknown imputation or scaling."""
-    check_choice("impute", impute, IMPUTERS)
-    check_choice("scale", scale, SCALERS)
-
-
 class NumberStats(NamedTuple):
     """Mergeable summary of numbers: moments, range, and a sample for the median and the deciles.
 
@@ -259,7 +253,8 @@ class Linearise(TypedColumns):
         sample_weight : array, optional
             Weight of each row.
         """
-        check_encoding(impute, scale)
+        check_choice("impute", impute, IMPUTERS)
+        check_choice("scale", scale, SCALERS)
         cells = parse_columns(table, columns, training=True)
         stats = cell_stats(cells, columns, impute, sample_weight)
         encoder = cls.learn(stats, columns, impute, scale, table.source)

@@ -36,7 +36,7 @@ from apexrank.io.columns import (
     weight_notes,
 )
 from apexrank.io.drift import Profile, psi
-from apexrank.io.encode import SCALERS, Linearise, TypedColumns, cell_stats, check_encoding
+from apexrank.io.encode import IMPUTERS, SCALERS, Linearise, TypedColumns, cell_stats
 from apexrank.io.judge import Judged
 from apexrank.io.read import Table, as_table
 from apexrank.io.types import (
@@ -104,28 +104,21 @@ class Recipe:
     features: Sequence[str] = ()
     drop: Sequence[str] = ()
     categorical: Sequence[str] | None = None
-    impute: str | None = None
+    impute: Any = None
     scale: str = "standard"
 
     def __post_init__(self) -> None:
         for name in ("features", "drop", "categorical"):
             if isinstance(value := getattr(self, name), str):
                 raise InputError(f"`{name}` must be a list of column names: use [{value!r}]")
-
-    @property
-    def encoder_scale(self) -> str:
-        """Scaling of the encoder; scaling within groups is applied after it."""
+        if self.impute is None:
+            object.__setattr__(self, "impute", "none" if self.graded else "median")
+        check_choice("impute", self.impute, IMPUTERS)
         check_choice("scale", self.scale, SCALES)
         if self.scale == "query" and self.groups is None:
             raise InputError(
                 "`scale='query'` scales inside each group: name the column of groups with `groups=`"
             )
-        return "none" if self.scale == "query" else self.scale
-
-    @property
-    def imputation(self) -> str:
-        """Imputation of missing numbers, with the default filled in."""
-        return self.impute or ("none" if self.graded else "median")
 
     def feature_columns(self, table: Table) -> list[str]:
         """Feature columns of the table, in table order."""
@@ -586,12 +579,11 @@ class Look(NamedTuple):
 
 
 def encoding_of(estimator: Any, recipe: Recipe) -> tuple[type[TypedColumns], str]:
-    """The stage of encoding that an estimator takes, and its scaling; raise InputError for unknown options."""
+    """The stage of encoding that an estimator takes, and its scaling; that of groups comes after it."""
     if hasattr(estimator, "param_grid") and recipe.groups is None:
         raise InputError(NO_GROUPS)
-    scale = recipe.encoder_scale
-    check_encoding(recipe.imputation, scale)
-    return TypedColumns if getattr(estimator, "takes_columns", False) else Linearise, scale
+    kind = TypedColumns if getattr(estimator, "takes_columns", False) else Linearise
+    return kind, "none" if recipe.scale == "query" else recipe.scale
 
 
 def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
@@ -607,7 +599,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     names = recipe.feature_columns(table)
     look = Look.at(table, names, recipe)
     positive, chosen, notes = look.choose(names, recipe, table.separator, table.source)
-    columns, impute = chosen.columns, recipe.imputation
+    columns, impute = chosen.columns, recipe.impute
     if not recipe.graded:
         table, _ = labelled_rows(table, recipe.target)
     cells = parse_columns(table, columns, training=True)
