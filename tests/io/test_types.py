@@ -301,7 +301,7 @@ class TestKinds:
         found = table_columns(Table(frame), named)
         assert found.columns == [a, same]
         assert found.left_out == [("row", "counts the rows; `features=['all', 'NAME']` keeps it")]
-        assert (recipe.impute, Recipe("y").impute) == ("none", "median")
+        assert (recipe.imputation, Recipe("y").imputation) == ("none", "median")
 
     @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 120), max_size=4))
     @settings(max_examples=25, deadline=None)

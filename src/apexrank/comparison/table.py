@@ -95,8 +95,8 @@ def compare_table(
     cells = parse_columns(table, chosen.columns, training=True)
 
     def encoder(kind: type[TypedColumns], own: Cells, weights: np.ndarray | None) -> TypedColumns:
-        stats = cell_stats(own, chosen.columns, recipe.impute, weights)
-        return kind.learn(stats, chosen.columns, recipe.impute, scale, table.source)
+        stats = cell_stats(own, chosen.columns, recipe.imputation, weights)
+        return kind.learn(stats, chosen.columns, recipe.imputation, scale, table.source)
 
     whole = encoder(Linearise, cells, weight)
     leaks = deciding_notes(deciding_columns(cells, chosen.columns, y, weight))

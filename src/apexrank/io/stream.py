@@ -613,7 +613,7 @@ def fit_table_blocks(
             0, f"labels and scores of all {look.rows:,} rows were kept in memory: about {gigabytes:.1f} GB"
         )
     stats = map_tables(tables, _stats, chosen.columns, recipe, merge=merge_stats, dask=dask)
-    encoder = kind.learn(stats, chosen.columns, recipe.impute, scale, str(path))
+    encoder = kind.learn(stats, chosen.columns, recipe.imputation, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = ranker.block
     blocks = span_blocks(tables) if dask else tables
@@ -646,7 +646,7 @@ def _stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
         table, _ = labelled_rows(table, recipe.target, empty=True)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     cells = parse_columns(table, columns, training=True)
-    return cell_stats(cells, columns, recipe.impute, weight)
+    return cell_stats(cells, columns, recipe.imputation, weight)
 
 
 def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:

@@ -104,21 +104,24 @@ class Recipe:
     features: Sequence[str] = ()
     drop: Sequence[str] = ()
     categorical: Sequence[str] | None = None
-    impute: Any = None
+    impute: str | None = None
     scale: str = "standard"
 
     def __post_init__(self) -> None:
         for name in ("features", "drop", "categorical"):
             if isinstance(value := getattr(self, name), str):
                 raise InputError(f"`{name}` must be a list of column names: use [{value!r}]")
-        if self.impute is None:
-            object.__setattr__(self, "impute", "none" if self.graded else "median")
-        check_choice("impute", self.impute, IMPUTERS)
+        check_choice("impute", self.imputation, IMPUTERS)
         check_choice("scale", self.scale, SCALES)
         if self.scale == "query" and self.groups is None:
             raise InputError(
                 "`scale='query'` scales inside each group: name the column of groups with `groups=`"
             )
+
+    @property
+    def imputation(self) -> str:
+        """Imputation of missing numbers, with the default filled in."""
+        return self.impute or ("none" if self.graded else "median")
 
     def feature_columns(self, table: Table) -> list[str]:
         """Feature columns of the table, in table order."""
@@ -599,7 +602,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     names = recipe.feature_columns(table)
     look = Look.at(table, names, recipe)
     positive, chosen, notes = look.choose(names, recipe, table.separator, table.source)
-    columns, impute = chosen.columns, recipe.impute
+    columns, impute = chosen.columns, recipe.imputation
     if not recipe.graded:
         table, _ = labelled_rows(table, recipe.target)
     cells = parse_columns(table, columns, training=True)

@@ -465,7 +465,7 @@ def choose_columns(
         if isinstance(found, str):
             left_out.append((name, found))
         else:
-            columns.append(replace(found, required=recipe.impute == "none"))
+            columns.append(replace(found, required=recipe.imputation == "none"))
     if not columns:
         name, reason = left_out[0]
         raise InputError(
