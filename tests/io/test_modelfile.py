@@ -279,7 +279,7 @@ def change_column(**fields):
         (change_entry("training", {"scale": "none", "objective": "inf"}), "'objective' is missing or of the"),
         (change_entry("training", {"scale": "none", "n_iter": 10**30}), "neither text nor a number"),
         (change_entry("estimator", {"class": "PNormPush", "params": {"p": 10**30}}), "neither text nor"),
-        (change_entry("estimator", {"class": "PNormPush", "params": {"alpha": "x"}}), "`alpha` must be"),
+        (change_entry("estimator", {"class": "PNormPush", "params": {"alpha": "x"}}), "'alpha'"),
         (change_entry("estimator", {"class": "PNormPush", "params": {}}), "alpha is not a number"),
         (change_entry("estimator", {"class": "Popen", "params": {}}), "unknown estimator 'Popen'"),
         (change_entry("estimator", {"class": "PNormPush", "params": {"shell": 1}}), "no such parameters"),

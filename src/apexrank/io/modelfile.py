@@ -72,7 +72,7 @@ _MOST_KNOTS = 1 << 16  # maximum number of knots of a feature; rows are coded in
 _MAGIC = b"apexrank model "
 _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
 # Parameters of older files that only affected fitting; estimators may lack them.
-_RETIRED = {"joint_convexity", "max_alternations", "normalize", "reward", "start"}
+_RETIRED = {"joint_convexity", "max_alternations", "normalize", "pos_label", "reward", "start"}
 _REFUSED = {
     "PushBoost": "its rounds are separate estimators, not coefficients",
     "TwoStagePush": "it ranks twice; save its two rankers in separate files",
@@ -517,9 +517,8 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
     )
     _require(getattr(estimator, "alpha", None) != "auto", "its alpha is not a number")
     try:
-        for check in ("_check_numbers", "_penalty"):
-            getattr(estimator, check, lambda: None)()
-    except InputError as error:
+        estimator._validate_params()
+    except ValueError as error:
         raise broken(str(error)) from None
     if is_classifier(estimator):
         estimator.classes_ = np.array([0, 1])
