@@ -225,7 +225,8 @@ def _table_features(model: TableRanker) -> list[Feature]:
             "a model with `scale='query'` cannot be exported: scaling inside a group takes all rows of the group"
         )
     features: list[Feature] = []
-    for index, column in enumerate(model.encoder.columns):
+    encoder: Any = model.encoder
+    for index, column in enumerate(encoder.columns):
         gap = (None,) * column.missing
         if not isinstance(column, Category):
             date = column.name if column.kind == "date" else ""
@@ -249,7 +250,7 @@ def _table_features(model: TableRanker) -> list[Feature]:
             ),
         )
         features += [Feature(known, value) for value in levels]
-    return _scaled(features, model.encoder.center, model.encoder.scale)
+    return _scaled(features, encoder.center, encoder.scale)
 
 
 def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
@@ -265,7 +266,8 @@ def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
 def raw_matrix(model: Any, features: Sequence[Feature], X: Any) -> np.ndarray:
     """Unscaled features u of the rows of X: numbers in the original units, and indicators."""
     if isinstance(model, TableRanker):
-        return model.encoder.raw(as_table(X))
+        encoder: Any = model.encoder
+        return encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return np.column_stack([feature.read(X) for feature in features])

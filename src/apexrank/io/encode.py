@@ -167,6 +167,18 @@ class TypedColumns:
         known = zip(columns, profiles, strict=True)
         return cls(tuple(replace(column, missing=bool(p.shares[-1])) for column, p in known), profiles)
 
+    def check_state(self) -> None:
+        """Raise InputError if a name is there twice, or a profile is not that of its column."""
+        bins = [len(column.values) + 2 if isinstance(column, Category) else 0 for column in self.columns]
+        sizes = [0 if len(profile.edges) else len(profile.shares) for profile in self.profiles]
+        fits = all(size == n or (not n and size == 1) for size, n in zip(sizes, bins, strict=False))
+        if not (
+            fits
+            and len(sizes) in (0, len(bins))
+            and 0 < len(bins) == len({column.name for column in self.columns})
+        ):
+            raise InputError("the profiles or the names are not those of different columns")
+
     @property
     def features(self) -> list[str]:
         """Names of the features, in matrix order."""
@@ -224,9 +236,15 @@ class Linearise(TypedColumns):
     center: np.ndarray = field(default_factory=lambda: np.zeros(0))
     scale: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def __post_init__(self) -> None:
-        if not (len(self.center) == len(self.scale) == len(self.features) and (self.scale > 0).all()):
-            raise InputError("`center` and `scale` need a number per feature, and scales above 0")
+    def check_state(self) -> None:
+        """Raise InputError if the scaling, a fill value or a profile is not that of the columns."""
+        super().check_state()
+        filled = all(
+            column.fill or (column.required and column.kind != "category") for column in self.columns
+        )
+        sized = len(self.center) == len(self.scale) == len(self.features)
+        if not (filled and sized and (self.scale > 0).all()):
+            raise InputError("the fill values or the scaling are not those of the features")
 
     @classmethod
     def fit_transform(

@@ -260,7 +260,7 @@ class TableRanker:
     """
 
     estimator: Any
-    encoder: Any
+    encoder: TypedColumns
     target: str
     positive: str | None
     id: str | None
