@@ -125,6 +125,16 @@ def test_trees_take_one_column_per_column(rows, tmp_path):
         TableRanker.fit(rows, recipe(groups="q"), TreeRanker(rounds=5))
 
 
+def test_trees_take_many_levels_with_any_name():
+    """As many levels as a category has, one of which names a date."""
+    n = 7200
+    words = [f"update {k % 1200}" for k in range(n)]
+    frame = pl.DataFrame({"c": words, "y": [k % 1200 % 2 for k in range(n)]})
+    model = TableRanker.fit(frame, Recipe("y", categorical=["c"]), TreeRanker(rounds=2))
+    assert len(model.encoder.columns[0].levels) == 1001
+    assert model.score(frame)[:n:1200].tolist() == [model.score(frame)[0]] * 6
+
+
 def test_the_exported_score(rows):
     model = TableRanker.fit(rows, recipe(drop=["q", "w", "day"]), PNormPush(alpha=0.01))
     connection = sqlite3.connect(":memory:")

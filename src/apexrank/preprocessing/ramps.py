@@ -145,7 +145,7 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"X has the column {name!r} twice: rename one of them")
-        if "date" in str(original[name].dtype).lower():
+        if "date" in _kind(original[name]):
             raise InputError(f"column {name!r} holds dates: convert them to numbers, such as days or hours")
     for j, name in enumerate(names):
         values = original[name]
@@ -154,7 +154,7 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
         words, place = _distinct(values)
         if levels is None:
             found[j] = tuple(sorted(words[k] for k in np.unique(place[place >= 0])))
-            if len(found[j]) > MOST_LEVELS:
+            if len(found[j]) > MOST_LEVELS and _kind(values) != "enum":  # whose levels were chosen
                 raise InputError(
                     f"column {name!r} has {len(found[j]):,} different texts, more than {MOST_LEVELS}: leave it out, or "
                     "join the rare ones"
@@ -171,7 +171,7 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
 
 def _distinct(values: Any) -> tuple[list[str], np.ndarray]:
     """Words of a column, and the index of that of each row; −1 if it is missing."""
-    if str(values.dtype).startswith("Enum"):  # of polars
+    if _kind(values) == "enum":  # of polars
         words, place = values.dtype.categories.to_list(), values.to_physical().cast(int).fill_null(-1)
         return words, place.to_numpy()
     place = {}
@@ -180,8 +180,13 @@ def _distinct(values: Any) -> tuple[list[str], np.ndarray]:
     return list(place), np.array(codes, dtype=np.intp)
 
 
+def _kind(values: Any) -> str:
+    """Name of a type, without its levels or its unit."""
+    return str(values.dtype).partition("(")[0].lower()
+
+
 def _is_text(values: Any) -> bool:
-    kind = str(values.dtype).lower()
+    kind = _kind(values)
     return kind in ("object", "str", "string", "categorical") or kind.startswith(
         ("category", "string", "enum", "cat")
     )
