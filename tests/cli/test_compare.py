@@ -126,7 +126,7 @@ def test_test_rows_unlike_the_training_rows_are_told(folder):
     assert "note: test rows: column 'shop'" in told
     assert "test rows: " not in run(command.replace("far.csv", "new.csv")).stderr
     strict = f"{command} --categorical shop --strict --save m.apex"
-    assert "error: test rows: column 'shop'" in run(strict, code=2).stderr
+    assert "error: test rows: column 'amount'" in run(strict, code=2).stderr
     assert not Path("m.apex").exists()
     run(strict.replace("far.csv", "new.csv"))
 

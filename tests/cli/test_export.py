@@ -138,10 +138,8 @@ class TestScorecard:
         text = (folder / "new.csv").read_text().replace("Rome", "Paris")
         (folder / "new.csv").write_text(text)
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
-        unknown = (
-            "40 of 100 rows have values that are new or were rare in training, such as 'Paris'; for them"
-        )
-        assert f"note: column 'city': {unknown}" in result.stderr
+        assert "note: column 'city': 40 of 100 values" in result.stderr
+        assert "'Paris'" in result.stderr
 
     def test_fractional_weights_of_groups(self, folder):
         frame = pl.read_csv("train.csv")

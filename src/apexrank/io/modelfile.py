@@ -2,7 +2,7 @@
 
 A file consists of
 
-1. the line ``apexrank model 5``, whose number is the version of the format;
+1. the line ``apexrank model 6``, whose number is the version of the format;
 2. the line ``sha256 HEX``, the checksum of every byte after this line;
 3. the line ``header N``, then N bytes of JSON (UTF-8) and a newline;
 4. the arrays that the header lists under ``arrays`` (name, dtype, shape), one after another: raw, little-endian,
@@ -14,7 +14,7 @@ The header holds
 * ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers`, ``TreeRanker`` or
   ``LetorRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign per feature;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
-  :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
+  :class:`~apexrank.io.types.Number`, :class:`~apexrank.io.types.Category` or :class:`~apexrank.io.types.Date`, such
   as ``fill`` (the imputed value), ``missing`` (whether missing values have a feature), and the ``values`` of a
   category;
 * ``target``, ``positive``, ``id``, ``groups``, ``weight``, ``ignored``: the roles of the other columns of the training
@@ -40,9 +40,6 @@ those of the first feature, then of the second, and ``pair_values`` is the grid 
 ``profile_shares`` of its :class:`~apexrank.io.drift.Profile`; without these arrays there are no profiles.
 
 JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
-
-Older formats can also be read: 1, without ``weight``; 2, without a link and with unweighted counts; 3, whose columns
-were plain numbers and categories without levels for rare and missing values; and 4, without profiles.
 """
 
 from __future__ import annotations
@@ -61,16 +58,14 @@ from apexrank import __version__
 from apexrank.errors import InputError
 from apexrank.files import reason_of, write_bytes
 from apexrank.io.drift import Profile
-from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
-from apexrank.io.prepare import DATE_FORMATS, UNITS
+from apexrank.io.encode import SCALERS, Linearise, TypedColumns
 from apexrank.io.table_ranker import CERTIFICATE, Calibration, TableRanker, Thresholds
+from apexrank.io.types import Category, Column, Date, Number
 from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
-from apexrank.rankers.forest import MOST, Forest, ForestRanker
+from apexrank.rankers.forest import Forest, ForestRanker
 from apexrank.rankers.letor import LetorRanker
-from apexrank.rankers.trees import TreeRanker
 
-FORMAT = 5
-OLDEST = 1  # oldest format that can be read
+FORMAT = 6
 MAX_BYTES = 1 << 30
 _MOST_KNOTS = 1 << 16  # maximum number of knots of a feature; rows are coded in two bytes
 
@@ -106,22 +101,18 @@ _HEADER: Fields = {
     "negatives": (int, float),
 }
 _ESTIMATOR: Fields = {"class": _TEXT, "params": (dict,)}
-_COLUMN: dict[str, Fields] = {
-    "number": {
-        "name": _TEXT,
-        "fill": (float, type(None)),
-        "missing": (bool,),
-        "decimal": _TEXT,
-        "unit": _TEXT,
-    },
-    "category": {
-        "name": _TEXT,
-        "values": (list,),
-        "fill": (list,),
-        **dict.fromkeys(("missing", "other", "required"), (bool,)),
-    },
-    "date": {"name": _TEXT, "format": _TEXT, "fill": (list, type(None)), "missing": (bool,)},
+_FILLED: Fields = {
+    "name": _TEXT,
+    "fill": (list, type(None)),
+    "missing": (bool,),
+    "required": (bool,),
 }
+_COLUMN: dict[str, Fields] = {
+    "number": {**_FILLED, "decimal": _TEXT, "unit": _TEXT},
+    "category": {**_FILLED, "values": (list,), "other": (bool,)},
+    "date": {**_FILLED, "format": _TEXT},
+}
+_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Date)}
 _SUMMARY: Fields = {  # of the training rows, and the certificate
     **dict.fromkeys(("rows", "positives"), (int, type(None))),
     **{name.rstrip("_"): (int, float, bool, type(None)) for name in CERTIFICATE},
@@ -180,18 +171,6 @@ def load_model(path: str | Path) -> TableRanker:
     """
     try:
         header, arrays = unpack(_read(Path(path)))
-        if header["format"] < 2:
-            header["weight"] = None
-        if header["format"] < 3:
-            arrays |= {"knots": np.zeros(0), "values": np.zeros(0)}
-            if "counts" in arrays:
-                arrays["counts"] = arrays["counts"].astype(np.float64)
-        if header["format"] < 4:
-            check_fields(header, {"columns": (list,)})
-            header["columns"] = [*map(_newer_column, header["columns"])]
-        if "tree_threshold" in arrays:  # older trees
-            arrays["tree_high"] = arrays.pop("tree_threshold")
-            arrays["tree_low"] = np.full(len(arrays["tree_high"]), -MOST)
         return _build(header, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r} {error}") from None
@@ -255,10 +234,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not magic.startswith(_MAGIC):
         raise ModelFileError("is not an apexrank model file: make one with 'apexrank fit'")
     version = _number(magic.removeprefix(_MAGIC))
-    if not OLDEST <= version <= FORMAT:
-        raise ModelFileError(
-            f"has format {version}, but this apexrank reads formats {OLDEST} to {FORMAT}: upgrade apexrank"
-        )
+    if version != FORMAT:
+        remedy = "upgrade apexrank" if version > FORMAT else "fit the model again"
+        raise ModelFileError(f"has format {version}, but this apexrank reads format {FORMAT}: {remedy}")
     checksum, _, body = rest.partition(b"\n")
     if checksum != b"sha256 " + hashlib.sha256(body).hexdigest().encode():
         raise ModelFileError(
@@ -316,8 +294,8 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     arrays = {
         "coef": np.ravel(estimator.coef_) if has_coef else np.zeros(len(model.mean)),
         "intercept": np.ravel(getattr(estimator, "intercept_", 0.0)),
-        "center": model.encoder.center,
-        "scale": model.encoder.scale,
+        "center": getattr(model.encoder, "center", np.zeros(len(model.mean))),
+        "scale": getattr(model.encoder, "scale", np.ones(len(model.mean))),
         "mean": getattr(estimator, "mean_", model.mean),
         "counts": thresholds.counts,
         "scores": thresholds.scores,
@@ -396,13 +374,24 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
     check_fields(header, _HEADER)
     columns = tuple(map(_build_column, header["columns"]))
     _check_distinct([column.name for column in columns])
-    _check_arrays(sum(len(column.features) for column in columns), arrays)
+    estimated = _estimator_class(header["estimator"].get("class"))
+    typed = getattr(estimated, "takes_columns", False)
+    widths = [1 if typed else len(column.features) for column in columns]
+    filled = typed or all(
+        column.fill or (column.required and column.kind != "category") for column in columns
+    )
+    _require(filled, "a column of a linear model has no fill value")
+    _check_arrays(sum(widths), arrays)
     _check_strings(header["ignored"])
     training = header["training"]
     _require(all(map(_is_plain, training.values())), "a value is neither text nor a number")
     check_fields(dict.fromkeys(_SUMMARY) | training, {"scale": _TEXT, **_SUMMARY})
     _require(training["scale"] in (*SCALERS, "query"), f"unknown scale {training['scale']!r}")
     estimator = _build_estimator(header["estimator"], training, arrays)
+    if typed:
+        estimator.feature_names_in_ = np.array([column.name for column in columns], dtype=object)
+        levels = {j: column.levels for j, column in enumerate(columns) if isinstance(column, Category)}
+        estimator.levels_ = {j: tuple(sorted(names)) for j, names in levels.items()}
     graded = header["positive"] is None
     _require(graded != is_classifier(estimator), "its estimator does not fit its target")
     thresholds = Thresholds(arrays["counts"], arrays["scores"], header["negatives"])
@@ -410,7 +399,9 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
     profiles = _build_profiles(arrays, columns)
     return TableRanker(
         estimator=estimator,
-        encoder=Encoder(columns, arrays["center"], arrays["scale"], profiles[:-1]),
+        encoder=TypedColumns(columns, profiles[:-1])
+        if typed
+        else Linearise(columns, profiles[:-1], arrays["center"], arrays["scale"]),
         mean=arrays["mean"],
         thresholds=None if graded else thresholds,
         training=training,
@@ -464,30 +455,13 @@ def _build_column(entry: Any) -> Column:
     if fields.get("values"):
         _check_strings(entry["values"])
         _check_distinct(entry["values"])
-    fill = fields["fill"] if isinstance(fields["fill"], tuple) else [fields["fill"] or 0.0]
+    fill = fields["fill"] or ()
     finite = all(type(value) is float and math.isfinite(value) for value in fill)
     _require(finite, f"the fill value of column {fields['name']!r} is not finite")
-    column: Any = KINDS[entry["kind"]](**fields)
-    known = isinstance(column, Category)
-    if isinstance(column, Number):
-        known = column.decimal in ("", ".", ",") and column.unit in UNITS
-    elif isinstance(column, Date):
-        known = column.format in DATE_FORMATS
-    width = len(column.features) if isinstance(column, Category) else len(column.parts)
-    fits = isinstance(column, Number) or column.fill is None or len(column.fill) == width > 0
-    _require(known and fits, f"column {column.name!r} contradicts itself")
-    return column
-
-
-def _newer_column(entry: Any) -> Any:
-    """Convert a column of an older file to current fields: missing and unknown categories had features of 0."""
-    if not isinstance(entry, dict):
-        return entry
-    if entry.get("kind") == "category":
-        check_fields(entry, {"fill": (bool,), "values": (list,)})
-        empty = [0.0] * len(entry["values"])
-        return {**entry, "fill": empty, "missing": False, "other": False, "required": not entry["fill"]}
-    return {**entry, "missing": False, "decimal": "", "unit": ""}
+    try:
+        return _KINDS[entry["kind"]](**fields)
+    except InputError as error:
+        raise broken(str(error)) from None
 
 
 def _check_strings(values: list[Any]) -> None:
@@ -552,8 +526,6 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
         estimator.forest_ = _build_forest(arrays)
         if isinstance(estimator, LetorRanker):
             estimator.coef_, estimator.mean_ = arrays["coef"], arrays["mean"]
-        elif isinstance(estimator, TreeRanker):
-            estimator.levels_ = {}  # the encoder's columns are numbers
         return estimator
     estimator.intercept_ = arrays["intercept"] if is_classifier(estimator) else float(arrays["intercept"][0])
     if isinstance(estimator, AdditiveFit):
