@@ -8,9 +8,10 @@ import pytest
 from scipy.sparse import issparse
 from sklearn.base import clone
 
+import apexrank
 from apexrank import InputError, PNormPush
 from apexrank.export import to_sql
-from apexrank.io import Recipe, Table, TableRanker, encode, load_model, rank_table, save_model
+from apexrank.io import Recipe, Table, TableRanker, encode, rank_table
 from apexrank.io.table_ranker import fit_table
 from apexrank.rankers import (
     AdditivePush,
@@ -81,8 +82,10 @@ def test_linear_rankers_agree_with_dense_matrices(rows, monkeypatch, tmp_path, e
         parts = (model.features(some).toarray() - model.mean) * model.coef
         expected = np.add.reduceat(parts, model.encoder.starts, axis=1)
         np.testing.assert_allclose(model.contributions(some), expected, rtol=1e-9, atol=1e-12)
-    save_model(tmp_path / "model.apex", model)
-    ranked = [rank_table(m, rows, top=5, explain=True) for m in (model, load_model(tmp_path / "model.apex"))]
+    apexrank.save(model, tmp_path / "model.apex")
+    ranked = [
+        rank_table(m, rows, top=5, explain=True) for m in (model, apexrank.load(tmp_path / "model.apex"))
+    ]
     assert ranked[0].equals(ranked[1])
 
 

@@ -74,6 +74,18 @@ class _Measured:
         """Whether a missing value is an error."""
         return self.fills is None
 
+    def check_state(self) -> None:
+        """Raise InputError if the column contradicts itself."""
+        fills = self.fills
+        if fills is not None and not (len(fills) == len(self.parts) and np.isfinite(fills).all()):
+            raise InputError(f"column {self.name!r} has fill values that do not fit its parts")
+        if (self.missing and fills is None) or not self._is_known():
+            raise InputError(f"column {self.name!r} contradicts itself")
+
+    def _is_known(self) -> bool:
+        """Whether the format of the values is one that is read."""
+        raise NotImplementedError
+
     @property
     def features(self) -> list[str]:
         """Names of the features of this column."""
@@ -160,6 +172,11 @@ class Number(_Measured):
         advice = f"; {advice} or correct it" if training else "; correct it"
         return numbers(table, self.name, advice, marks=True, decimal=self.decimal, unit=self.unit)[:, None]
 
+    def _is_known(self) -> bool:
+        from apexrank.io.prepare import UNITS  # which imports this module
+
+        return self.decimal in ("", ".", ",") and self.unit in UNITS
+
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Number:
         return replace(self, fill=None if fills is None else fills[0], missing=missing)
 
@@ -205,6 +222,11 @@ class Date(_Measured):
         parts += [when.hour() + when.minute() / 60] if self.timed else []
         return np.column_stack([part.cast(pl.Float64).fill_null(np.nan).to_numpy() for part in parts])
 
+    def _is_known(self) -> bool:
+        from apexrank.io.prepare import DATE_FORMATS  # which imports this module
+
+        return self.format in DATE_FORMATS
+
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Date:
         return replace(self, fill=fills, missing=missing)
 
@@ -230,6 +252,16 @@ class Category:
         """Names of the features of this column."""
         known = [f"{self.name}={value}" for value in self.values]
         return [*known, *[f"{self.name} other"] * self.other, *[f"{self.name} missing"] * self.missing]
+
+    def check_state(self) -> None:
+        """Raise InputError if the column contradicts itself."""
+        width = len(self.features)
+        if not (
+            len(set(self.values)) == len(self.values)
+            and len(self.fill) == width > 0
+            and np.isfinite(self.fill).all()
+        ):
+            raise InputError(f"column {self.name!r} contradicts itself")
 
     def parse(self, table: Table, *, training: bool = False) -> pl.Series:
         """Read the column as text; missing values are null."""
@@ -458,6 +490,11 @@ def table_stats(
     return {column.name: column.stats(cells[column.name], weight, impute) for column in columns}
 
 
+def _is_profile_of(size: int, width: int) -> bool:
+    """Whether a profile without edges has a bin for each value of a category, or one of a column without numbers."""
+    return size == width if width else size in (0, 1)
+
+
 @dataclass(frozen=True)
 class Encoder:
     """Columns, and the centre and scale of their features.
@@ -543,6 +580,18 @@ class Encoder:
                 )
         center, spread = np.reshape(units, (-1, 2)).T.copy()
         return cls(tuple(made), center, spread, tuple(profiles))
+
+    def check_state(self) -> None:
+        """Raise InputError if the scaling or the profiles are not those of the columns."""
+        names, n_features = [column.name for column in self.columns], len(self.features)
+        if not 0 < len(names) == len(set(names)):
+            raise InputError("the columns of an Encoder are none, or have one name twice")
+        if not (len(self.scale) == n_features and (self.scale > 0).all()):
+            raise InputError(f"the scaling is not that of {n_features} features")
+        widths = [len(column.values) + 2 if isinstance(column, Category) else 0 for column in self.columns]
+        sizes = [len(profile.shares) if not len(profile.edges) else 0 for profile in self.profiles]
+        if self.profiles and not (len(sizes) == len(widths) and all(map(_is_profile_of, sizes, widths))):
+            raise InputError("the profiles are not those of the columns")
 
     @property
     def features(self) -> list[str]:
