@@ -452,6 +452,8 @@ FILES = {
     "ranks.csv": "rank,vertex,score\n1,hub,0.5\n2,hub,0.5\n",
     "others.csv": "rank,vertex,score\n1,nobody,0.5\n",
     "scores.csv": "rank,vertex,score\n1,hub,high\n",
+    "columns.csv": "vertex,vertex\nhub,a\n",
+    "nameless.csv": ",weight\nhub,1\n",
     "out.csv": "as it was\n",
 }
 RANK = "graph rank edges.csv"
@@ -489,6 +491,8 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --trusted latin.txt", "latin.txt line 1: this is not UTF-8 text"),
         (f"{RANK} --trusted weights.csv", "weights.csv line 2: '-1' is not a weight"),
         (f"{RANK} --trusted words.csv", "words.csv line 2: 'much' is not a weight"),
+        (f"{RANK} --trusted columns.csv", "columns.csv line 1: two columns have the same name"),
+        (f"{RANK} --trusted nameless.csv", "nameless.csv line 1: trusted vertex ',weight'"),
         (f"{RANK} --trusted wide.csv", "wide.csv line 2: the row has 3 fields, the header 2"),
         (f"{RANK} --trusted twice.csv", "twice.csv line 3: 'hub' has another weight further up"),
         (f"{RANK} --trusted good.txt --distrusted good.txt", "'hub' is both trusted and distrusted"),

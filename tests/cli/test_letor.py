@@ -160,10 +160,7 @@ def test_models_of_two_classes_read_letor_files_too(folder):
             "fit train.txt --model push",
             "but this ranker learns from two classes: use one of grades (fit --model retarget), or name the",
         ),
-        (
-            "aggregate train.txt --judged train.txt --kind orders",
-            "unknown --kind 'orders': use one of scores, ranks",
-        ),
+        ("aggregate train.txt --judged train.txt --kind orders", "--kind"),
         ("fit train.txt --model retarget -p 3", "--model retarget has no -p"),
         ("fit train.txt --model retarget --bounds 1", "--bounds takes two numbers such as 0,5"),
         ("fit train.txt --model retarget --bounds 3,1", "--bounds must be two numbers in order"),

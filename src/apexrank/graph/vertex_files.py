@@ -73,6 +73,8 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
     above, top = next(((n, line) for n, line in enumerate(content.split(b"\n"), 1) if line), (0, b""))
     header = [name.strip().lower() for name in fields(top.decode(), ",") or []]
     if "vertex" in header:
+        if len({*header}) < len(header):
+            raise InputError(f"{path} line {above}: two columns have the same name; rename one")
         rows = read_rows(path, [content.split(b"\n", above)[-1]], header, ",", above + 1)
         names = rows.frame["vertex"].fill_null("").str.strip_chars()
     else:
@@ -81,7 +83,9 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
         names = names.str.replace(r'^"*([^"].*?)"*$', "${1}")
     if not len(names):
         raise InputError(f"{path} names no vertex: write one per line")
-    weights = rows.frame["weight"] if "weight" in header else pl.repeat("1", len(names), eager=True)
+    weights = (
+        rows.frame["weight"] if "weight" in rows.frame.columns else pl.repeat("1", len(names), eager=True)
+    )
     values = weights.str.strip_chars().cast(pl.Float64, strict=False)
     for row in (~((values >= 0) & values.is_finite()).fill_null(False)).arg_true().head(1):
         told = f"{weights[row]!r} is not a weight; write a number >= 0"
