@@ -21,7 +21,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils.metadata_routing import MetadataRequest
 
 from apexrank.errors import InputError
 
@@ -99,19 +98,10 @@ CLASSES: dict[str, dict[str, str]] = {
     "sklearn.impute": {"SimpleImputer": "n_features_in_ statistics_ indicator_ _fit_dtype _fill_dtype"},
 }
 # Attributes that need others, in every class or in one.
-_NEEDS = {
-    "dual_coef_": "X_fit_ kernel_",
-    "QueryNormalizer.offset_": "scale_",
-    "QueryNormalizer.scale_": "offset_",
-}
+_NEEDS = {"dual_coef_": "X_fit_ kernel_", "offset_": "scale_", "QueryNormalizer.scale_": "offset_"}
 
 # Attributes of scalers that are None without the parameter.
-_SCALED = [
-    ("mean_", "with_mean"),
-    ("scale_", "with_std"),
-    ("scale_", "with_scaling"),
-    ("center_", "with_centering"),
-]
+_SCALED = {"with_mean": "mean_", "with_std": "scale_", "with_scaling": "scale_", "with_centering": "center_"}
 
 ATTRIBUTES: dict[str, Any] = {
     name: hint
@@ -175,7 +165,6 @@ ATTRIBUTES: dict[str, Any] = {
         "categories_": "list d distinct *",
         "_n_features_outs": list[int],
         "_sklearn_output_config": dict[str, str],
-        "_metadata_request": MetadataRequest,
         "Pipeline.steps": list[tuple[str, Any]],
         "OneHotEncoder.dtype": type,
         "SimpleImputer.missing_values": float,
@@ -237,9 +226,9 @@ def fields_of(kind: Any) -> Sequence[str]:
 
 
 def state_of(estimator: BaseEstimator) -> dict[str, Any]:
-    """Attributes of an estimator that are not parameters."""
-    kind: Any = type(estimator)
-    return {name: value for name, value in vars(estimator).items() if name not in fields_of(kind)}
+    """Attributes of an estimator that are neither parameters nor requests of metadata, which are about ``fit``."""
+    known = {*fields_of(type(estimator)), "_metadata_request"}  # type: ignore[arg-type]
+    return {name: value for name, value in vars(estimator).items() if name not in known}
 
 
 def is_fitted(model: Any) -> bool:
@@ -290,12 +279,10 @@ def _check_fitted(estimator: BaseEstimator) -> None:
             raise InputError(f"`{name}` of a {kind} {_WRONG}")
         sizes |= {"d": state[name]} if name == "n_features_in_" else {}
         sizes |= {"v": state[name].n} if name == "graph_" else {}
-    for name, parameter in _SCALED:
+    for parameter, name in _SCALED.items():
         if getattr(estimator, parameter, False) and state[name] is None:
             raise InputError(f"a {kind} has no `{name}`")
-    if kind == "OneHotEncoder" and state["_n_features_outs"] != [
-        len(values) for values in state["categories_"]
-    ]:
+    if kind == "OneHotEncoder" and state["_n_features_outs"] != [*map(len, state["categories_"])]:
         raise InputError("`_n_features_outs` of an OneHotEncoder are not the numbers of its categories")
 
 

@@ -32,13 +32,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
-from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank import __version__
 from apexrank.errors import InputError
-from apexrank.files import reading, write_bytes
+from apexrank.files import reading, replacing
 from apexrank.io.fitted import check, class_of, fields_of, is_fitted, name_of, state_of
 from apexrank.io.table_ranker import TableRanker
 
@@ -49,35 +48,27 @@ _OLD = b"apexrank model "  # start of the files of versions 0.1 and 0.2
 _DTYPES = {np.dtype(kind).str for kind in "?bhilqBHILQefd"}
 _TEXT = np.dtype("U").str[:2]  # of any width
 _HEADER = re.compile(  # what np.save writes
-    rb"\x93NUMPY\x01\0..{'descr': '(.{3,12})', 'fortran_order': (True|False), 'shape': \(([0-9, ]{,99})\), } *\n",
+    rb"\x93NUMPY\x01\0..{'descr': '([<|][a-zA-Z][0-9]{1,9})', "
+    rb"'fortran_order': (True|False), 'shape': \(([0-9, ]{,99})\), } *\n",
     re.DOTALL,
 )
-_NUMPY = {
-    **{
-        name: getattr(np, name)
-        for name in ("float32", "float64", "int64", "sqrt", "square", "log1p", "exp", "cbrt")
-    },
-    **{f"dtype {name}": np.dtype(name) for name in ("float32", "float64", "int64", "object")},
+_FUNCTIONS = ("float32", "float64", "int64", "sqrt", "square", "log1p", "exp", "cbrt")
+_KINDS = ("float32", "float64", "int64", "object")
+_NUMPY = {name: getattr(np, name) for name in _FUNCTIONS} | {
+    f"dtype {name}": np.dtype(name) for name in _KINDS
 }
-_REQUESTS, _METHODS = (
-    "_metadata_request",
-    ("fit", "partial_fit", "predict", "score", "transform"),
-)  # of routing
 _FLOATS = {name: float(name) for name in ("inf", "-inf", "nan")}
 _CSR = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
 # what a broken or hostile file can make the readers below raise
 _ERRORS = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
+    ArithmeticError,
     AttributeError,
-    OverflowError,
-    RecursionError,
-    NotImplementedError,
-    RuntimeError,
     EOFError,
+    LookupError,
     MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
 )
 
 
@@ -127,13 +118,11 @@ def save(model: Any, path: str | Path) -> None:
     tree = {"format": FORMAT, "apexrank": __version__, "model": _encode(model, arrays)}
     files = {_TREE: json.dumps(tree, ensure_ascii=False, allow_nan=False).encode()}
     files |= {f"{i}.npy": _npy(array) for i, array in enumerate(arrays)}
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name)  # of 1980, so that equal models give equal bytes
             entry.create_system = 3
             archive.writestr(entry, content)
-    write_bytes(path, packed.getvalue())
 
 
 def load(path: str | Path) -> Any:
@@ -220,10 +209,7 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str = "the model") -> A
         what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {kind.__name__}"
         raise InputError(f"a model file cannot hold {what}, which is {where}")
     fields = {name: getattr(value, name) for name in fields_of(kind)}
-    if isinstance(value, BaseEstimator):
-        fields |= state_of(value)
-        if requests := fields.get(_REQUESTS):
-            fields[_REQUESTS] = {name: getattr(requests, name).requests for name in _METHODS}
+    fields |= state_of(value) if isinstance(value, BaseEstimator) else {}
     tree = {name: _encode(fields[name], arrays, f"`{name}` of a {kind.__name__}") for name in sorted(fields)}
     check(value)
     return {public: tree}
@@ -264,8 +250,7 @@ def _object(public: str, fields: dict[str, Any]) -> Any:
     kind = class_of(public)
     if kind is None:
         raise ValueError(f"unknown class {public!r}")
-    missing = [name for name in fields_of(kind) if name not in fields]
-    if missing:
+    if missing := [name for name in fields_of(kind) if name not in fields]:
         raise ValueError(f"a {kind.__name__} has no `{missing[0]}`")
     taken = {name: fields.pop(name) for name in fields_of(kind)}
     value = kind(**taken)
@@ -273,10 +258,6 @@ def _object(public: str, fields: dict[str, Any]) -> Any:
         if isinstance(part, np.ndarray) and part.dtype != getattr(value, name).dtype:
             raise ValueError(f"`{name}` of a {kind.__name__} is an array of {part.dtype}")
     if issubclass(kind, BaseEstimator):
-        with config_context(enable_metadata_routing=True):
-            for method, requests in fields.pop(_REQUESTS, {}).items():
-                if requests and method in _METHODS:
-                    getattr(value, f"set_{method}_request")(**requests)
         vars(value).update(fields)
     elif fields:
         raise ValueError(f"a {kind.__name__} has no field `{min(fields)}`")
