@@ -8,6 +8,8 @@ from them, or a cosine. On these simulated queries, where the true score is line
 within noise, and scaling the features within each query matters more than the choice of loss.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 
 from apexrank import ListwiseRanker, MonotoneRetargeting, datasets, metrics
@@ -24,7 +26,7 @@ print(f"{len(set(test.groups))} new queries with {len(test.target)} documents")
 
 # %%
 # All rankers are linear, with a small penalty. The cosine is not convex, so no duality gap can certify it.
-rankers = {
+rankers: dict[str, Any] = {
     "retargeting": MonotoneRetargeting(alpha=5e-3),
     "ListNet": ListwiseRanker("listnet", alpha=5e-3),
     "cosine": ListwiseRanker("rank_cosine", alpha=5e-3),

@@ -12,9 +12,28 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
-__all__ = ["HasMethods", "InvalidParameterError", "above", "between", "checked", "names", "number", "whole"]
+from apexrank.validation import Registry
+
+__all__ = [
+    "HasMethods",
+    "InvalidParameterError",
+    "above",
+    "atom",
+    "between",
+    "checked",
+    "names",
+    "number",
+    "validate_parameter_constraints",
+    "whole",
+]
 
 checked = _fit_context(prefer_skip_nested_validation=False)
 
@@ -56,3 +75,15 @@ def names(choices: Any) -> StrOptions:
     """
     options: Iterable[str] = get_args(choices) or choices
     return StrOptions(dict.fromkeys(options).keys())  # in this order; a set would have any
+
+
+def atom(registry: Registry[Any]) -> list[Any]:
+    """Return the constraints of an atom: its name, or an instance.
+
+    Examples
+    --------
+    >>> from apexrank.prices import PRICES
+    >>> print(*atom(PRICES))
+    a str among {'power', 'identity', 'exponential', 'log1p'} <class 'apexrank.prices.Price'>
+    """
+    return [names(name for name in registry.members if name not in registry.unlisted), registry.base]

@@ -426,8 +426,6 @@ def elastic_net(alpha: float, l1_ratio: float) -> Penalty:
     >>> elastic_net(0.1, 0.0), elastic_net(0.1, 1.0)
     (Ridge(alpha=0.1), Lasso(alpha=0.1))
     """
-    check_finite("alpha", alpha, 0)
-    check_between("l1_ratio", l1_ratio, 0, 1)
     if l1_ratio * alpha == 0:
         return Ridge(alpha)
     return Lasso(alpha) if l1_ratio == 1 else ElasticNet(alpha, l1_ratio)

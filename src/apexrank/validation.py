@@ -1,13 +1,11 @@
-"""Shared argument validation: numbers, weights, group ids, scikit-learn's errors, names of atoms, forked processes."""
+"""Shared argument validation: numbers, weights, group ids, names of atoms, forked processes."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from math import inf
 from numbers import Integral, Real
 from pathlib import Path
@@ -19,28 +17,6 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError, unknown
 
 Atom = TypeVar("Atom")
-
-
-class OwnParametersFirst:
-    """Descriptor for the signature of a dataclass that lists its own keywords before inherited ones.
-
-    Examples
-    --------
-    >>> from apexrank import IRPush
-    >>> list(inspect.signature(IRPush).parameters)
-    ['alpha', 'solver', 'max_iter', 'tol', 'warm_start', 'verbose', 'pos_label']
-    """
-
-    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
-        depth = {
-            name: level
-            for level, cls in reversed([*enumerate(owner.__mro__)])
-            for name in inspect.get_annotations(cls)
-        }
-        _, *parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters.sort(key=lambda each: (each.kind, depth[each.name] if each.kind == keyword else 0))
-        return inspect.Signature(parameters)
 
 
 def check_finite(name: str, value: Any, lowest: float) -> None:
@@ -127,95 +103,6 @@ def check_folds(folds: int, y: ArrayLike, groups: ArrayLike | None) -> None:
         raise InputError(
             f"{folds} folds need at least {folds} {what}, got {most}: give more rows, or lower `cv`"
         )
-
-
-# (pattern of a message of scikit-learn or NumPy, our message); the checks of scikit-learn expect the phrases kept here
-_MESSAGES = (
-    (
-        r"Input X contains NaN",
-        r"Input X contains NaN: drop those rows or fill the gaps, for example with scikit-learn's SimpleImputer",
-    ),
-    (r"Input (\w+) contains NaN", r"Input \1 contains NaN: fill or drop those rows"),
-    (
-        r"Input (\w+) contains infinity.*",
-        r"Input \1 contains infinity or a number too large for its type: correct or drop those rows",
-    ),
-    (
-        r"Found input variables with inconsistent numbers of samples: \[(\d+), (\d+)\]",
-        r"X has \1 rows, but y has \2 values: give one value for each row",
-    ),
-    (
-        r"Found input variables with inconsistent numbers of samples: \[(.*)\]",
-        r"X, y, `sample_weight` and `groups` differ in length (\1): give one value for each row",
-    ),
-    (
-        r"(Unknown label type: [\w-]+).*",
-        r"\1: y must have two labels of one type; graded relevance needs another ranker, such as MonotoneRetargeting",
-    ),
-    (r"(.*dense data is required).*", r"\1: give X.toarray()"),
-    (
-        r"Negative values in data passed to (`?sample_weight`?).*",
-        r"`sample_weight` has negative values: a weight counts repetitions of a row, so it must be at least 0",
-    ),
-    (
-        r"sample_weight.shape == \((.*)\), expected \((\d+),\)!",
-        r"`sample_weight` needs one weight for each of the \2 rows of X, got shape (\1)",
-    ),
-    (
-        r"(Expected 2D array, got 1D array instead)",
-        r"\1. Reshape your data: X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row",
-    ),
-    (
-        r".*inhomogeneous shape.*",
-        r"the rows of X differ in length: give every row the same number of values",
-    ),
-    (
-        r"(Found array with 0 (?:sample|feature).*)",
-        r"\1: X needs at least one row and one column",
-    ),
-    (r"(Found array with dim \d+).*", r"\1: X needs two dimensions, rows and columns"),
-    (r"Complex data not supported", r"Complex data not supported: X must hold real numbers"),
-    (r"(y should be a 1d array, .*)", r"\1: give one value for each row of X"),
-    (
-        r"(X has \d+ features, but \w+ is expecting \d+ features as input)",
-        r"\1: give the columns that fit had",
-    ),
-    (
-        r"(could not convert string to float.*)",
-        r"text in place of a number (\1): encode columns of text, for example with scikit-learn's OneHotEncoder, or "
-        r"fit an apexrank.io.TableRanker, which does",
-    ),
-)
-
-
-@contextmanager
-def own_errors() -> Iterator[None]:
-    """Turn an error of scikit-learn or NumPy about the data into an InputError of one line; also works as a decorator.
-
-    The message about column names stays as it is: it lists the names, one per line.
-
-    Examples
-    --------
-    >>> with own_errors():
-    ...     raise ValueError("Found input variables with inconsistent numbers of samples: [12, 7]")
-    Traceback (most recent call last):
-    apexrank.errors.InputError: X has 12 rows, but y has 7 values: give one value for each row
-    """
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        message = str(error).strip()
-        sparse_error = "dense data is required" in message  # the only TypeError about data rather than types
-        if type(error) is not ValueError and not sparse_error:  # subclasses are ours, or say what they mean
-            raise
-        if message.startswith("The feature names should match"):
-            raise
-        line = message.partition("\n")[0].rstrip(".:")
-        for pattern, own in _MESSAGES:
-            if found := re.fullmatch(pattern, line):
-                line = found.expand(own)
-                break
-        raise InputError(line) from None
 
 
 # squares of numbers beyond these, and sums of the squares, overflow or underflow

@@ -503,10 +503,10 @@ TRAIN = "--target fraud --id case --categorical city"
             "unknown --model 'forest': use one of push, additive, logistic, trees",
         ),
         (f"fit good.csv {TRAIN} --model ir -p 3", "--model ir has no -p"),
-        (f"fit good.csv {TRAIN} --price gold", "unknown --price 'gold'"),
+        (f"fit good.csv {TRAIN} --price gold", "--price must be"),
         (
             f"fit good.csv {TRAIN} --loss gold",
-            "unknown --loss 'gold': use one of exponential, logistic, hinge, squared_hinge\n",
+            "--loss must be a str among {'exponential', 'logistic', 'hinge', 'squared_hinge'}, got 'gold'\n",
         ),
         (
             "fit good.csv --target fraud --id fraud",
@@ -516,7 +516,7 @@ TRAIN = "--target fraud --id case --categorical city"
             "fit good.csv --target fraud --weight fraud",
             "column 'fraud' is the target: it cannot be the weight",
         ),
-        (f"fit good.csv {TRAIN} --side left", "unknown --side 'left'"),
+        (f"fit good.csv {TRAIN} --side left", "--side must be"),
         (f"fit good.csv {TRAIN} --scale robust", "unknown --scale 'robust'"),
         (f"fit good.csv {TRAIN} --impute zero", "unknown --impute 'zero'"),
         (f"fit good.csv {TRAIN} --cv -p 3", "--cv chooses p"),

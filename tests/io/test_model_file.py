@@ -522,10 +522,14 @@ def test_arrays_that_are_none_are_refused(file, array):
         (("p",), DELETED, "`p`"),
         (("alpha",), -1, "alpha"),
         (("alpha",), "x", "alpha"),
+        (("p",), [1], "'p'"),
+        (("l1_ratio",), 7.0, "l1_ratio"),
+        (("loss",), "hings", "loss"),
+        (("solver",), 3, "solver"),
         (("price",), {"apexrank.prices.Power": {"p": -1.0}}, "p"),
         (("price",), {"apexrank.prices.Custom": {"g": 1, "dg": 1}}, "Custom"),
     ],
-    ids=range(26),
+    ids=range(30),
 )
 def test_edited_estimators_are_refused(file, path, value, named):
     tree, arrays = unpack(file.read_bytes())
@@ -612,7 +616,7 @@ def forms_of(array):
         yield from (-array - 1, array + np.iinfo(array.dtype).max // 2)
 
 
-QUICK = ("PNormPush", "TreeRanker", "LpqRank", "PNormPush with a scaler")
+QUICK = ("PNormPush", "TreeRanker", "LpqRank", "MonotoneRetargeting, kernel", "PNormPush with a scaler")
 
 
 def attempts(name, tmp_path, files):

@@ -36,7 +36,6 @@ class Arrays:
     grades: np.ndarray
     groups: np.ndarray
     weight: np.ndarray | None
-    pos_label: Any = None
     container: str = "C order"
     columns: tuple[int, ...] = (0, 1, 2)
     pickled: bool = False
@@ -83,8 +82,6 @@ def fit_estimator(estimator: Any, target: str, grouped: bool) -> Callable[[Array
 
     def run(case: Arrays) -> Found:
         model = clone(estimator)
-        if case.pos_label is not None:
-            model.set_params(pos_label=case.pos_label)
         order = list(case.columns)
         given: dict[str, Any] = {"sample_weight": case.weight} if case.weight is not None else {}
         given |= {"groups": case.groups} if grouped else {}
@@ -208,8 +205,8 @@ def _relabel(case: Arrays, rng: np.random.Generator) -> Arrays:
 
 
 def _rename_labels(case: Arrays, rng: np.random.Generator) -> Arrays:
-    labels = [("bad", "good"), ("good", "bad"), (2, 1), (False, True), (-1, 1), (2.0, 1.0)][rng.integers(6)]
-    return case.but(y=np.array(labels)[case.y], pos_label=labels[1])
+    labels = [("no", "yes"), ("ham", "spam"), (1, 2), (False, True), (-1, 1), (1.0, 2.0)][rng.integers(6)]
+    return case.but(y=np.array(labels)[case.y])
 
 
 _ORDER = {

@@ -326,7 +326,6 @@ def test_bad_input_is_refused_in_one_line():
         (lambda: PNormPush().fit(rows, y), "y must be a Dask array"),
         (lambda: PNormPush().fit(rows, labels[:-1]), "1200 rows, y has 1199"),
         (lambda: PNormPush().fit(rows[:, 0], labels), "two dimensions"),
-        (lambda: PNormPush(solver="simplex").fit(rows, labels), "unknown `solver`"),
         (lambda: PNormPush().fit(frame[["a"]], frame["y"]), "does not hold numbers"),
         (lambda: PNormPush().fit(rows[rows[:, 0] > 0], labels), "of another column"),
         (

@@ -286,22 +286,6 @@ def test_measures_take_scores_of_a_tensor(data):
         assert measure(torch.from_numpy(y), scores) == pytest.approx(measure(y, host), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"side": "left"}, "unknown `side` 'left'"),
-        ({"p": 0.5}, "`p` must be"),
-        ({"alpha": -1.0}, "`alpha` must be"),
-    ],
-    ids=["side", "p", "alpha"],
-)
-def test_bad_parameters_are_refused_by_name(data, options, words):
-    X, y, _ = data
-    with pytest.raises(InputError, match=words) as caught:
-        fitted(torch.from_numpy(X), y, **options)
-    assert "\n" not in str(caught.value)
-
-
 def test_faults_of_the_data_are_refused(data):
     X, y, _ = data
     tensor, hole = torch.from_numpy(X), torch.from_numpy(X).clone()
@@ -507,9 +491,3 @@ def test_there_is_no_kernel_for_small_wide_or_foreign_matrices():
     X, y = torch.zeros(10, 3), torch.zeros(10, dtype=torch.bool)
     assert triton_rows.fused_rows(X, y, None) is None
     assert isinstance(DeviceDesign(torch.eye(2), torch.tensor([True, False])).rows, DeviceRows)
-
-
-def test_an_unknown_solver_is_called_unknown():
-    X, y = torch.zeros((4, 2), dtype=torch.float64), torch.tensor([0, 1, 0, 1])
-    with pytest.raises(InputError, match="unknown `solver` 'q'"):
-        PNormPush(solver="q").fit(X, y)

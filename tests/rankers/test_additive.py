@@ -276,7 +276,7 @@ def test_sparse_rows_and_blocks_are_refused(rng):
     from apexrank.problem import ArrayBlocks
 
     X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
-    with pytest.raises(InputError, match="Sparse data was passed"):
+    with pytest.raises(TypeError, match="Sparse"):
         AdditivePush().fit(sparse.csr_array(X), y)
     with pytest.raises(InputError, match="needs its rows in memory"):
         AdditivePush().fit(ArrayBlocks(X, y), None)

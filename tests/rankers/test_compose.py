@@ -178,8 +178,6 @@ def test_a_larger_alpha_means_the_same_on_more_rows():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "lambdarank"}, "unknown `objective` 'lambdarank': use one of push"),
-        ({"penalty": 0.1}, "`penalty` must be one of apexrank.penalties"),
         ({"penalty": Lasso(-1.0)}, "`alpha` must be a finite number"),
         ({"penalty": Lasso(0.1), "solver": "coordinate"}, "solver 'coordinate' cannot fit an L1 penalty"),
         ({"penalty": NonNegative(), "solver": CoordinateDescent()}, "cannot fit bounds on the coefficients"),

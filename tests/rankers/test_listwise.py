@@ -251,8 +251,6 @@ def test_not_converging_is_said(data, loss):
 @pytest.mark.parametrize(
     ("options", "y", "message"),
     [
-        ({"loss": "lambdarank"}, [0, 1, 2], "unknown `loss`"),
-        ({"divergence": "kl"}, [0, 1, 2], "unknown `divergence`"),
         ({"loss": "ndcg_consistent"}, [0, -1, 2], "Negative values"),
         ({"loss": "ndcg_consistent"}, [0, 1, 2000], "smaller grades"),
         ({"loss": "pointwise", "divergence": "i-divergence"}, [0, -1, 2], "must not be negative"),
@@ -262,7 +260,6 @@ def test_not_converging_is_said(data, loss):
             [0, 1, 2],
             "needs a Hessian, which this objective does not have",
         ),
-        ({"alpha": -1}, [0, 1, 2], "`alpha` must be"),
         ({}, [0, np.nan, 2], "NaN"),
         ({}, None, "requires y"),
     ],

@@ -72,12 +72,10 @@ def test_weights_of_pairs_matter(graded):
     ("options", "arguments", "message"),
     [
         ({}, {}, "give relevance y, pairs, or a truth function"),
-        ({"p": 0.5}, {"y": [0, 1]}, "`p` must be a finite number of at least 1"),
         ({"loss": "hinge", "price": "log1p"}, {"y": [0, 1]}, "not convex"),
         ({}, {"y": [1, 1]}, "no pair to rank"),
         ({}, {"pairs": ([0], [7])}, "rows are 0 to 1"),
         ({}, {"pairs": ([0], [1]), "sample_weight": [1, 1]}, "third array"),
-        ({"alpha": -1}, {"y": [0, 1]}, "`alpha` must be"),
     ],
 )
 def test_bad_input(options, arguments, message):

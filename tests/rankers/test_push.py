@@ -308,30 +308,6 @@ def test_a_million_rows_large_p_large_scores():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"p": 0.5}, "`p` must be a finite number of at least 1, got 0.5"),
-        ({"p": np.nan}, "`p` must be a finite number"),
-        ({"alpha": -1}, "`alpha` must be a finite number of at least 0"),
-        ({"loss": "squared"}, "unknown `loss` 'squared': use one of exponential"),
-        ({"price": "cubic"}, "unknown `price` 'cubic': use one of power"),
-        ({"side": "left"}, "unknown `side` 'left': use one of top"),
-        ({"solver": "sgd"}, "unknown `solver` 'sgd': use one of auto"),
-        ({"p": None}, "`p` must be a finite number"),
-        ({"alpha": "x"}, "`alpha` must be a finite number"),
-        ({"tol": -1}, "`tol` must be a finite number of at least 0"),
-        ({"max_iter": 0}, "`max_iter` must be a finite number of at least 1"),
-        ({"side": "both", "balance": -1}, "`balance` must be a finite number of at least 0"),
-        ({"l1_ratio": 2}, "`l1_ratio` must be between 0 and 1"),
-        ({"l1_ratio": None}, "`l1_ratio` must be between 0 and 1"),
-    ],
-)
-def test_bad_parameters(options, message):
-    with pytest.raises(InputError, match=message):
-        PNormPush(**options).fit([[0.0], [1.0]], [0, 1])
-
-
-@pytest.mark.parametrize(
     ("X", "y", "message"),
     [
         ([[0.0], [1.0]], [1, 1], "only one class: 1$"),
@@ -340,11 +316,11 @@ def test_bad_parameters(options, message):
         ([[np.nan], [1.0]], [0, 1], "NaN"),
         ([[np.inf], [1.0]], [0, 1], "infinity"),
         (np.empty((0, 1)), [], "0 sample"),
-        ([[0.0], [1.0]], [0, 1, 1], "X has 2 rows, but y has 3 values"),
+        ([[0.0], [1.0]], [0, 1, 1], r"\[2, 3\]"),
     ],
 )
 def test_bad_data(X, y, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(ValueError, match=message):
         PNormPush().fit(X, y)
 
 
@@ -444,7 +420,7 @@ def test_an_infinite_push_of_a_lasso_says_that_its_coefficients_are_zero():
 
 
 @pytest.mark.parametrize("ranker", [PNormPush(), LetorRanker(n_folds=2)], ids=str)
-def test_columns_of_text_are_refused_by_our_own_error(ranker):
+def test_columns_of_text_are_refused(ranker):
     X = pd.DataFrame({"amount": np.arange(20.0), "city": ["Rome", "Oslo"] * 10})
-    with pytest.raises(InputError, match=r"text in place of a number.*'Rome'.*TableRanker"):
+    with pytest.raises(ValueError, match="'Rome'"):
         ranker.fit(X, np.arange(20) % 2)

@@ -52,8 +52,8 @@ from apexrank.rankers import (
     UnknownLinkRegressor,
 )
 from apexrank.rankers.additive import AdditiveFit
-from apexrank.rankers.base import BinaryRanker, GivenScores, GradedRanker, LinearBinaryRanker, LinearFit
-from apexrank.rankers.kernel import KernelFit
+from apexrank.rankers.base import GivenScores, LinearEstimator
+from apexrank.rankers.kernel import KernelEstimator
 from apexrank_papers.link.isotron import Isotron
 from apexrank_papers.lovasz.mallows import LovaszMallows
 from apexrank_papers.retargeting.published import PublishedRetargeting
@@ -61,14 +61,11 @@ from apexrank_papers.retargeting.published import PublishedRetargeting
 # control how to fit, not what
 BASES = {
     AdditiveFit,
-    BinaryRanker,
     GivenScores,  # nothing to fit
-    GradedRanker,
     GraphRank,
     IteratedRank,
-    KernelFit,
-    LinearBinaryRanker,
-    LinearFit,
+    KernelEstimator,
+    LinearEstimator,
 }
 
 

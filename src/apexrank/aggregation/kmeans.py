@@ -30,7 +30,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
 from apexrank.parameters import checked, names, number, whole
 from apexrank.submodular import SetFunction
-from apexrank.validation import check_frame, check_weights, own_errors
+from apexrank.validation import check_frame, check_weights
 
 RESTARTS = 10  # for n_init="auto": a single start often ends in a poor local minimum
 Init = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]
@@ -189,12 +189,10 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    @own_errors()
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
         check_frame(X)
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
 
-    @own_errors()
     def _rows(self, scores: np.ndarray, sample_weight: Any) -> ScoreVectors:
         weight = _check_sample_weight(sample_weight, scores, dtype=np.float64, ensure_non_negative=True)
         check_weights(weight)

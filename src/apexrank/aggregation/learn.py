@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -24,7 +25,7 @@ from apexrank.parameters import checked, names, number, whole
 from apexrank.penalties import NonNegative, Penalty
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem import Problem
-from apexrank.rankers.base import GradedRanker, validated, validated_weight
+from apexrank.rankers.base import Graded, LinearEstimator, validated, validated_weight
 from apexrank.solvers import LBFGS, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
 from apexrank.validation import Segments, segment
@@ -35,7 +36,8 @@ Unlisted = Literal["zero", "indicator", "raise"]
 MOST_ROWS = 10_000_000  # largest number of rows after repetition by weights
 
 
-class LovaszAggregator(GradedRanker):
+@dataclass(eq=False, repr=False)
+class LovaszAggregator(Graded, LinearEstimator):
     """Weights of rankers, learnt from judged lists, for aggregating new lists.
 
     It minimises ``L(Xw) + alpha/2·|w|²``, where X holds the points that the rankers give to the documents, and L is the
@@ -126,7 +128,7 @@ class LovaszAggregator(GradedRanker):
     1
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
         "f": [str, SetFunction],
         "m": [None, whole(1)],
         "normalize": [None, names(ListPoints), list, tuple],
@@ -134,10 +136,6 @@ class LovaszAggregator(GradedRanker):
         "missing": [names(Unlisted)],
         "alpha": [number(0)],
         "nonnegative": ["boolean"],
-        "max_iter": [whole(1)],
-        "tol": [number(0)],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
     }
 
     # a document's points depend on its list, so that metadata routing requests groups by default
@@ -145,42 +143,22 @@ class LovaszAggregator(GradedRanker):
     __metadata_request__predict: ClassVar[dict] = {"groups": True}
     __metadata_request__score: ClassVar[dict] = {"groups": True}
 
-    def __init__(
-        self,
-        f: str | SetFunction = "sqrt",
-        *,
-        m: int | None = None,
-        normalize: ListPoints | Sequence[ListPoints] | None = "borda",
-        kind: RankerKind = "scores",
-        missing: Unlisted = "zero",
-        alpha: float = 1e-3,
-        nonnegative: bool = False,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.f = f
-        self.m = m
-        self.normalize = normalize
-        self.kind = kind
-        self.missing = missing
-        self.alpha = alpha
-        self.nonnegative = nonnegative
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    takes_device_arrays: ClassVar[bool] = False
+
+    f: str | SetFunction = "sqrt"
+    _: KW_ONLY
+    m: int | None = None
+    normalize: ListPoints | Sequence[ListPoints] | None = "borda"
+    kind: RankerKind = "scores"
+    missing: Unlisted = "zero"
+    alpha: float = 1e-3
+    nonnegative: bool = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         tags.input_tags.allow_nan = self.missing != "raise" and not self._zero_is_best
         return tags
-
-    takes_device_arrays = False
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -211,7 +189,7 @@ class LovaszAggregator(GradedRanker):
         groups : array of shape (n,), optional
             List of each document, in any order; by default all documents form one list.
         """
-        w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
+        w0 = self._warm()
         if y is None:
             raise InputError(
                 "requires y to be passed, but the target y is None: give the relevance of each row"

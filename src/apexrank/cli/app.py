@@ -215,6 +215,7 @@ def _refusal(error: Exception) -> str:
     if not isinstance(error, ValueError) or not where.startswith("sklearn."):
         return ""
     line = str(error).strip().partition("\n")[0].rstrip(".")
+    line = re.sub(r" or an (instance of|object implementing) '[\w.]+'", "", line)  # for Python only
     return re.sub(r"^The '(\w+)' parameter of \w+ (.*)\. Got (.*) instead$", r"`\1` \2, got \3", line)
 
 

@@ -171,7 +171,7 @@ def fit(
     given = opt.given_options(options)
     calibrated, apart = given.pop("calibrate"), given.pop("group_split", None)
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
-    _try_out(estimator)
+    getattr(estimator, "estimator", estimator)._validate_params()
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
     in_memory = "--calibrate needs the table in memory: leave out --calibrate or --engine"
     of_folds = "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop"
@@ -282,13 +282,6 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     return _search_alpha(estimator, folds, scoring) if cv else estimator
 
 
-def _try_out(estimator: Any) -> None:
-    import numpy as np
-
-    X, y = np.random.default_rng(0).random((32, 5)), np.arange(32) % 2
-    opt.try_out(getattr(estimator, "estimator", estimator), X, y)
-
-
 def split_signs(values: list[str]) -> dict[str, int]:
     """Parse ``--monotone``.
 
@@ -342,13 +335,13 @@ def _fit_by_engine(
     """Fit on a file or folder in passes; unsupported options raise InputError before anything is read."""
     from apexrank.io.read import PARQUET, files_of
     from apexrank.io.stream import fit_table_blocks
-    from apexrank.rankers.base import LinearFit
+    from apexrank.rankers.base import LinearEstimator
 
     on_dask = options.engine == "dask"
     options.check(on_dask)
     is_text = not all(file.suffix.lower() in PARQUET for file in files_of(train))
     tried = getattr(estimator, "estimator", estimator)
-    linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
+    linear = isinstance(tried, LinearEstimator) and getattr(tried, "kernel", None) is None
     linear = linear and not hasattr(tried, "contributions")
     opt.refuse(not linear, "--engine fits linear models only: other models need the table in memory")
     parquet = "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR"

@@ -11,7 +11,6 @@ import csv
 import inspect
 import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
@@ -26,7 +25,6 @@ from apexrank import io
 from apexrank.cli import output as out
 from apexrank.errors import InputError, MissingExtraError, unknown
 from apexrank.files import NotUtf8Error
-from apexrank.progress import listening
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile
@@ -191,29 +189,6 @@ def set_parameters(
         refuse(name not in estimator.get_params(), f"{chosen} has no {flag(option)}: leave it out")
         estimator.set_params(**{name: value})
     return estimator
-
-
-def try_out(estimator: Any, *data: Any, **arguments: Any) -> None:
-    """Fit a copy on tiny data, to report bad parameters before a large file is read.
-
-    Errors that name no parameter are about the tiny data, and are ignored.
-    """
-    from sklearn.base import clone
-
-    given, usual = estimator.get_params(), type(estimator)().get_params()
-    changed = [name for name, value in given.items() if value is not usual.get(name)]
-    if not changed:
-        return
-    # few steps, trees and folds, and nothing about columns by name
-    few = {name: min(value, 2) for name, value in given.items() if isinstance(value, int)}
-    few |= dict.fromkeys(name for name, value in given.items() if isinstance(value, dict))
-    with warnings.catch_warnings(action="ignore"), listening(lambda *_: None):
-        try:
-            clone(estimator).set_params(**few).fit(*data, **arguments)
-        except Exception as error:
-            named = any(f"{mark}{name}{mark}" in str(error) for name in changed for mark in "`'")
-            if isinstance(error, MissingExtraError) or named:
-                raise
 
 
 def argument(help: str) -> Any:

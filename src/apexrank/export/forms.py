@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from apexrank.errors import InputError
 from apexrank.export.features import Feature, TableColumn, found, last_step, model_features, refusal
 from apexrank.io.table_ranker import TableRanker
-from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
+from apexrank.rankers.base import Graded, LinearEstimator, TwoClasses
 
-LINEAR = LinearBinaryRanker | GradedRanker
 FAR = 1e3  # distance from zero, in units of a column, beyond which its center is subtracted before scaling
 CLOSE = 1e-5  # ratio of knot gap to column center below which knots stay in the units of the feature
 
@@ -152,9 +151,14 @@ def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
     return np.ravel(ranker.coef_).astype(float), _intercept(ranker)
 
 
+def is_linear(kind: type) -> bool:
+    """Whether a class is a linear ranker of this library; the predictions of its regressors are not linear."""
+    return issubclass(kind, LinearEstimator) and issubclass(kind, TwoClasses | Graded)
+
+
 def check_linear(ranker: Any) -> None:
     """Raise InputError unless ``ranker`` is a linear ranker of this library."""
-    if not isinstance(ranker, LINEAR):
+    if not is_linear(type(ranker)):
         raise refusal(ranker, "it is not a linear ranker of this library")
 
 

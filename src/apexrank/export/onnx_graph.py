@@ -50,7 +50,7 @@ class Input(NamedTuple):
 def register_converters() -> None:
     """Register converters of the linear rankers and of a table's linear form with skl2onnx."""
     public = (getattr(rankers, name) for name in dir(rankers))
-    linear = [kind for kind in public if isinstance(kind, type) and issubclass(kind, forms.LINEAR)]
+    linear = [kind for kind in public if isinstance(kind, type) and forms.is_linear(kind)]
     for kind, convert in [*((kind, convert_ranker) for kind in linear), (TableForm, convert_table)]:
         alias = f"Apexrank{kind.__name__}"
         update_registered_converter(kind, alias, ranker_shapes, convert, parser=parse_ranker, overwrite=True)

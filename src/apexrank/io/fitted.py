@@ -248,10 +248,7 @@ def check(value: Any) -> None:
         if not _is(getattr(value, name), hint, sizes):
             raise InputError(f"`{name}` of a {kind.__name__} {_WRONG}")
     if isinstance(value, BaseEstimator):
-        if hasattr(kind, "_parameter_constraints"):
-            value._validate_params()
-        elif hasattr(kind, "_check_numbers"):
-            value._check_numbers()
+        value._validate_params()
         if isinstance(value, Pipeline):
             value._validate_steps()
         if is_fitted(value):

@@ -380,7 +380,4 @@ def ranking_scores(ranker: Any, X: Any, pos_label: Any = None) -> np.ndarray:
     scores = values[:, 1] if values.ndim == 2 and values.shape[1] == 2 else values
     # These score the second class; for the first one the list is reversed.
     classes = getattr(ranker, "classes_", [None])
-    first = pos_label is not None and pos_label == classes[0]
-    if pos_label is None and len(classes) == 2:
-        classes[-1]  # raises an error if the positive class does not sort last and pos_label is missing
-    return -scores if first else scores
+    return -scores if pos_label is not None and pos_label == classes[0] else scores

@@ -16,6 +16,7 @@ from apexrank.objectives.base import ClassRows, Form, HessianTerm, PricedObjecti
 from apexrank.prices import Identity, Power, Price
 from apexrank.validation import check_choice, check_finite, segment
 
+SIDES = ("top", "bottom", "both")
 STREAMED_PRICES = ("power", "identity", "log1p")
 LARGE_LOG = 1e4  # logarithm whose rounding, 1e-12, is a noticeable factor
 

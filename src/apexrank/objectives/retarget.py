@@ -112,32 +112,16 @@ class Retarget(OrderedLists):
         check_finite("reward", reward, 0)
         nothing = "there is no pair to rank: in every group all rows have the same relevance"
         super().__init__(relevance, groups, sample_weight, group_weight, normalize, nothing)
-        self.divergence = known_divergence(divergence)
+        self.divergence, limits = target_space(divergence, bounds)
         offset = margin * level_offsets(self.relevance, offsets)[self.order.rows]
-        limits = checked_bounds(bounds)
         self.shift_invariant = limits == UNBOUNDED
-        if not (self.is_squared or self.shift_invariant):
-            raise InputError(
-                f"{self.divergence.name} takes no bounds, because its targets have a fixed sum in every group: "
-                "use `divergence='squared'`"
-            )
         self.margins = Margins(self.order, offset, order, reward, not self.is_squared, limits)
         self.mass = np.ones(self.n_groups)  # sum of the targets of each list
         if isinstance(self.divergence, IDivergence | ShiftedIDivergence):
             self.mass = self.order.sums(self.order.weight * np.exp(self.margins.offset))
         self.factor = self.factor * self.mass
-        self.target_penalty, self.score_penalty = self._penalties(joint_convexity)
-
-    def _penalties(self, joint_convexity: bool | tuple[float, float]) -> tuple[float, float]:
-        if joint_convexity is True:
-            joint_convexity = TARGET_PENALTY, 0.5 / (1 + TARGET_PENALTY)
-        elif joint_convexity is False:
-            joint_convexity = 0.0, 0.0
-        if not isinstance(joint_convexity, tuple | list) or len(joint_convexity) != 2:
-            raise InputError(f"`joint_convexity` must be True, False or (C_r, C_w), got {joint_convexity!r}")
-        for name, value in zip(("C_r", "C_w"), joint_convexity, strict=True):
-            check_finite(f"{name} of joint_convexity", value, 0)
-        return (0.0, 0.0) if self.is_squared else (float(joint_convexity[0]), float(joint_convexity[1]))
+        penalties = joint_penalties(joint_convexity)
+        self.target_penalty, self.score_penalty = (0.0, 0.0) if self.is_squared else penalties
 
     @property
     def is_squared(self) -> bool:
@@ -270,6 +254,34 @@ def checked_bounds(bounds: Any) -> tuple[float, float]:
     if not low <= high or low == np.inf or high == -np.inf:
         raise InputError(f"`bounds` must be two numbers in order, or None for no bound, got {bounds!r}")
     return low, high
+
+
+def joint_penalties(joint_convexity: bool | tuple[float, float]) -> tuple[float, float]:
+    """C_r and C_w of Lemma 8.
+
+    Examples
+    --------
+    >>> joint_penalties(True), joint_penalties(False)
+    ((99.0, 0.005), (0.0, 0.0))
+    """
+    if isinstance(joint_convexity, bool):
+        return (TARGET_PENALTY, 0.5 / (1 + TARGET_PENALTY)) if joint_convexity else (0.0, 0.0)
+    if not isinstance(joint_convexity, tuple | list) or len(joint_convexity) != 2:
+        raise InputError(f"`joint_convexity` must be True, False or (C_r, C_w), got {joint_convexity!r}")
+    for name, value in zip(("C_r", "C_w"), joint_convexity, strict=True):
+        check_finite(f"{name} of joint_convexity", value, 0)
+    return float(joint_convexity[0]), float(joint_convexity[1])
+
+
+def target_space(divergence: str | Divergence, bounds: Any) -> tuple[Divergence, tuple[float, float]]:
+    """Divergence and bounds of the targets; only for "squared" can they be bounded."""
+    found, limits = known_divergence(divergence), checked_bounds(bounds)
+    if limits != UNBOUNDED and not isinstance(found, Squared):
+        raise InputError(
+            f"{found.name} takes no bounds, because its targets have a fixed sum in every group: "
+            "use `divergence='squared'`"
+        )
+    return found, limits
 
 
 def known_divergence(divergence: str | Divergence) -> Divergence:

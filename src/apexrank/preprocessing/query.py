@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.errors import InputError
-from apexrank.validation import Segments, canonical, check_choice, check_frame, own_errors, segment
+from apexrank.parameters import checked, names
+from apexrank.validation import Segments, canonical, check_frame, segment
 
-_MISSING = ("raise", "keep")
 _LEARNT = ("offset_", "scale_", "values_")
 
 
@@ -105,6 +105,11 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict] = {"groups": True}
     __metadata_request__transform: ClassVar[dict] = {"groups": True}
 
+    _parameter_constraints: ClassVar[dict] = {
+        "method": [names(("minmax", "standard", "max", "rank"))],
+        "missing": [names(("raise", "keep"))],
+    }
+
     method: str = "minmax"
     _: KW_ONLY
     missing: str = "raise"
@@ -116,6 +121,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @checked
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Learn the scaling of all rows; with groups, only validate them, because each query is scaled separately.
 
@@ -156,6 +162,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             A CSR array or matrix for a sparse X.
         """
         check_is_fitted(self)
+        self._validate_params()  # complete queries are scaled as the parameters are now
         rows = self._checked(X, reset=False)
         if groups is None:
             return self._as_learnt(rows)
@@ -183,10 +190,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled.data = rescaled(scaled.data, 0.0, self.scale_[scaled.indices])
         return scaled
 
-    @own_errors()
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        check_choice("method", self.method, _METHODS)
-        check_choice("missing", self.missing, _MISSING)
         if sparse.issparse(X) and self.method != "max":
             raise InputError(
                 f"`method={self.method!r}` would fill the zeros of a sparse X: use `method='max'`, or give X.toarray()"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.errors import InputError
+from apexrank.parameters import checked, whole
 from apexrank.problem.ramps import RampBasis, RampRows
 from apexrank.rankers.base import validated_weight
-from apexrank.validation import check_count, check_frame, is_missing, own_errors
+from apexrank.validation import check_frame, is_missing
 
 MOST_LEVELS = 1000  # maximum number of levels of a text column
 
@@ -58,6 +59,8 @@ class RampEncoder(TransformerMixin, BaseEstimator):
     ['age 0 to 1', 'age 1 to 3']
     """
 
+    _parameter_constraints: ClassVar[dict] = {"n_knots": [whole(2)]}
+
     levels_: dict[int, Sequence[str]]
 
     def __init__(self, n_knots: int = 33) -> None:
@@ -70,6 +73,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         return tags
 
+    @checked
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Choose the knots; ``sample_weight`` counts as repetitions of rows."""
         rows = self.numbers(X, reset=True)
@@ -98,7 +102,6 @@ class RampEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return RampRows(self.numbers(X, reset=False), self.basis_)
 
-    @own_errors()
     def numbers(self, X: Any, *, reset: bool) -> np.ndarray:
         """Validated numeric rows, with text encoded by its position among the levels and missing values as NaN."""
         check_frame(X)
@@ -129,7 +132,6 @@ def learn_basis(
     rows: np.ndarray, weight: np.ndarray | None, n_knots: int, levels: Mapping[int, Sequence[str]]
 ) -> RampBasis:
     """Choose the knots of every numeric column (:func:`knots_of`); columns of codes have a knot at each level."""
-    check_count("n_knots", n_knots, 2)
     weight = np.ones(len(rows)) if weight is None else weight
     found = [
         (np.arange(len(levels[j]), dtype=float), 0) if j in levels else knots_of(column, weight, n_knots)

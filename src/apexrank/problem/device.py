@@ -31,7 +31,6 @@ from apexrank.validation import (
     is_device_array,
     is_tensor,
     on_host,
-    own_errors,
 )
 
 Array = Any  # of any array library
@@ -101,7 +100,6 @@ def checked_matrix(X: Array) -> Array:
     return X
 
 
-@own_errors()
 def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
     """The two classes, and the mask of the second one on the device of X."""
     n = X.shape[0]

@@ -13,16 +13,16 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.kernels.ramps import cell_sums
+from apexrank.parameters import whole
 from apexrank.penalties import Bounded, GroupLasso, Penalty
 from apexrank.preprocessing.ramps import coded, learn_basis
 from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
 from apexrank.problem.ramps import Places, RampBasis, RampRows
-from apexrank.rankers.base import LinearFit, checked_rows, monotone_signs, read_rows
+from apexrank.rankers.base import LinearEstimator, checked_rows, monotone_signs, read_rows
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.rankers.search import PNormPushCV
-from apexrank.validation import check_count
 
 PAIR_KNOTS = 6
 PAIR_STRENGTH = 10.0
@@ -112,31 +112,29 @@ class PairShape(NamedTuple):
         return np.where(known, low + s * (high - low), 0.0)
 
 
+ADDITIVE: dict[str, list[Any]] = {
+    "n_knots": [whole(2)],
+    "n_pairs": [whole(0)],
+    "monotonic_cst": [None, Mapping, "array-like"],
+}
+
+
 @dataclass(eq=False, repr=False)
-class AdditiveOptions:
-    """Mixin with the parameters of additive rankers."""
+class AdditiveFit(LinearEstimator):
+    """Base class that turns the linear ranker it is combined with into an additive one."""
 
     _: KW_ONLY
     n_knots: int = 33
     n_pairs: int = 0
     monotonic_cst: Mapping[Any, int] | Sequence[int] | None = None
 
-
-class AdditiveFit(LinearFit):
-    """Base class that turns the linear ranker it is combined with into an additive one."""
-
-    takes_device_arrays = False
+    takes_device_arrays: ClassVar[bool] = False
     _checks: ClassVar[dict[str, Any]] = {
         "accept_sparse": False,
         "dtype": np.float64,
         "ensure_all_finite": "allow-nan",
         "order": "C",
     }
-    n_knots: int
-    n_pairs: int
-    monotonic_cst: Any
-    shapes_: list[Shape]
-    pairs_: list[PairShape]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -155,7 +153,6 @@ class AdditiveFit(LinearFit):
 
     def _minimise(self, data: Training, make: Make) -> Problem:
         """Fit the functions of columns, choose pairs by the remaining gradient, and fit both jointly."""
-        check_count("n_pairs", self.n_pairs, 0)
         encoded = self._encoded(data)
         problem = super()._minimise(encoded, make)
         if self.n_pairs:
@@ -330,7 +327,7 @@ def additive_part(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
+class AdditivePush(AdditiveFit, PNormPush):
     """P-Norm Push with additive scores: one piecewise linear function per column.
 
     The score is ``f(x) = Σ_j f_j(x_j)``, plus ``n_pairs`` functions of two columns. It minimises the objective of
@@ -342,7 +339,7 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
 
     Parameters
     ----------
-    p, loss, price, side, balance, pos_label, solver, max_iter, tol, warm_start, verbose
+    p, loss, price, side, balance, solver, max_iter, tol, warm_start, verbose
         As in :class:`PNormPush`.
     alpha : float or "auto"
         Smoothness: larger values give flatter functions. ``"auto"`` is ``d/12·(1/n₊ + 1/n₋)`` for d columns;
@@ -387,6 +384,8 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
     >>> bool(min(low, high) > middle)
     True
     """
+
+    _parameter_constraints: ClassVar[dict] = PNormPush._parameter_constraints | ADDITIVE
 
     def _intercept(self, data: Training, problem: Problem, w: np.ndarray) -> float:
         return super()._intercept(data, problem, w) + self._offset
@@ -433,6 +432,7 @@ def additive_path(
     [(1, 0), (0.1, 0), (1, 2), (0.1, 2)]
     """
     ranker = AdditivePush(warm_start=True, **options)
+    ranker._validate_params()
     data = ranker._encoded(read_rows(ranker, X, y, sample_weight, None, binary=True))
     found: list[list[AdditivePush]] = [[] for _ in n_pairs]
     for alpha, p in product(alphas, ps):
@@ -445,7 +445,7 @@ def additive_path(
 
 
 @dataclass(eq=False, repr=False)
-class AdditivePushCV(AdditiveOptions, AdditiveFit, PNormPushCV):
+class AdditivePushCV(AdditiveFit, PNormPushCV):
     """Additive push with p and alpha chosen by cross-validation on a top-of-list metric.
 
     Parameters and attributes are those of :class:`PNormPushCV` and :class:`AdditivePush`; alpha is the smoothness.
@@ -459,11 +459,15 @@ class AdditivePushCV(AdditiveOptions, AdditiveFit, PNormPushCV):
     (6, True)
     """
 
+    _parameter_constraints: ClassVar[dict] = PNormPushCV._parameter_constraints | ADDITIVE
+
+    warm_start: ClassVar[bool] = False  # type: ignore[misc]
+
     _kind = AdditivePush
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveRetargeting(AdditiveOptions, AdditiveFit, MonotoneRetargeting):
+class AdditiveRetargeting(AdditiveFit, MonotoneRetargeting):
     """Monotone retargeting with additive scores, for graded lists: one function per column.
 
     Parameters and attributes are those of :class:`MonotoneRetargeting`, except kernels and ``partial_fit``, plus
@@ -479,15 +483,17 @@ class AdditiveRetargeting(AdditiveOptions, AdditiveFit, MonotoneRetargeting):
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = MonotoneRetargeting._parameter_constraints | ADDITIVE
+
     @property
     def partial_fit(self) -> Any:
         raise AttributeError("additive functions are fitted on all rows at once: use fit")
 
-    def _with_features(self, data: Training) -> tuple[Training, None]:
+    def _validate_params(self) -> None:
+        super()._validate_params()
         if self.kernel is not None:
             raise InputError("additive scores have no kernel: set `kernel=None`, or use MonotoneRetargeting")
         if self.bounds is not None:
             raise InputError(
                 "additive scores are counted from their mean: set `bounds=None`, or use MonotoneRetargeting"
             )
-        return data, None

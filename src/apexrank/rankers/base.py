@@ -1,4 +1,4 @@
-"""Base classes of linear estimators: input validation, solving, certificates, warnings, scores and prediction."""
+"""Base of linear estimators, and mixins of rankers of two classes and of graded relevance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,8 @@ from apexrank.objectives.classification import PClassification
 from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
-from apexrank.penalties import Penalty, Ridge
+from apexrank.parameters import HasMethods, checked, names, number, whole
+from apexrank.penalties import Penalty, elastic_net
 from apexrank.problem.block_design import BlockTraining
 from apexrank.problem.blocks import Blocks, classes_of, survey
 from apexrank.problem.design import Make, Matrix, Training, tied_scores
@@ -46,15 +47,13 @@ from apexrank.problem.device import (
 from apexrank.problem.problem import Problem
 from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
 from apexrank.validation import (
-    OwnParametersFirst,
+    SMALLEST,
     canonical,
-    check_finite,
     check_frame,
     check_two_classes,
     check_weights,
     is_device_array,
     on_host,
-    own_errors,
     segment,
 )
 
@@ -82,53 +81,21 @@ ORDINARY = re.compile(
 )
 
 
-class Turned(np.ndarray):
-    """Classes of a ranker whose positive class, stored last, sorts first.
-
-    scikit-learn tools without ``pos_label`` take ``classes_[-1]`` for the label that sorts last. They would measure the
-    list from the wrong end, so that access raises an error.
-    """
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, int) and key == -1:
-            negative, positive = self.tolist()
-            raise InputError(
-                f"the positive class {positive!r} sorts before {negative!r}, which this tool cannot know: give it "
-                f"`pos_label={positive!r}` where it has one, or fit and measure with y == {positive!r}"
-            )
-        return super().__getitem__(key)
-
-
-def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
-    """Whether the first of two sorted labels is the positive one, as given by ``pos_label``.
-
-    Without ``pos_label``, warns if the name of the last label suggests a negative class.
-
-    Examples
-    --------
-    >>> first_is_positive(["fraud", "legit"], "fraud")
-    True
-    """
-    if pos_label is not None:
-        known = [bool(label == pos_label) for label in classes]
-        if not any(known):
-            raise InputError(f"`pos_label={pos_label!r}` is not a label of y, which has {list(classes)}")
-        return known[0]
+def warn_of_label(classes: Sequence[Any]) -> None:
+    """Warn if the label that sorts last, the positive one, has the name of a negative class."""
     low, high = classes
     if isinstance(high, str) and ORDINARY.fullmatch(high.strip().lower()):
         warnings.warn(
-            f"{high!r} is taken as the positive class, as it sorts after {low!r}: give `pos_label={low!r}` to rank "
-            f"{low!r} on top, or `pos_label={high!r}` if this is right.",
+            f"{high!r} is taken as the positive class, as it sorts after {low!r}: to rank {low!r} on top, fit with "
+            f"y == {low!r}",
             PositiveLabelWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return False
 
 
 # ---------------------------------------------------------------- reading rows
 
 
-@own_errors()
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision.
 
@@ -146,7 +113,6 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
     return (rows, *rest) if rest else rows
 
 
-@own_errors()
 def validated_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Check that there is one finite, non-negative weight per row."""
     if sample_weight is None:
@@ -203,41 +169,35 @@ def read_rows(
         return _block_training(estimator, blocks, binary)
     if y is None and not binary:
         raise InputError("requires y to be passed, but the target y is None: give the relevance of each row")
-    if estimator.takes_device_arrays and is_device_array(X):
+    if getattr(estimator, "takes_device_arrays", False) and is_device_array(X):
         X = _rows(estimator, X, reset=reset)
         if binary:
-            classes, labels = checked_labels(y, X)
-            if first_is_positive(classes.tolist(), estimator.pos_label):
-                classes, labels = classes[::-1].view(Turned), ~labels
-            estimator.classes_ = classes
+            estimator.classes_, labels = checked_labels(y, X)
+            warn_of_label(estimator.classes_.tolist())
         else:
             labels = checked_relevance(to_host(y))
         weight = None if sample_weight is None else checked_weights(sample_weight, X)
         return DeviceTraining(X, labels, weight, groups, binary)
     X, y = validated(estimator, X, y, y_numeric=not binary, reset=reset)
     if binary:
-        with own_errors():
-            check_classification_targets(y)
-        classes, label = np.unique(y, return_inverse=True)
-        check_two_classes(classes.tolist(), f" ({type_of_target(y)})")
-        turned = first_is_positive(classes.tolist(), estimator.pos_label)
-        estimator.classes_ = classes[::-1].view(Turned) if turned else classes
-    labels = label == (0 if turned else 1) if binary else checked_relevance(y)
+        check_classification_targets(y)
+        estimator.classes_, label = np.unique(y, return_inverse=True)
+        check_two_classes(estimator.classes_.tolist(), f" ({type_of_target(y)})")
+        warn_of_label(estimator.classes_.tolist())
+    labels = label == 1 if binary else checked_relevance(y)
     return Training(X, labels, validated_weight(sample_weight, X), groups)
 
 
 def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraining:
     found = survey(blocks, binary=binary)
     classes = classes_of(found) if binary else None
-    turned = classes is not None and first_is_positive(classes, estimator.pos_label)
-    classes = classes[::-1] if classes is not None and turned else classes
     estimator.n_features_in_ = found.n_features
     estimator.__dict__.pop("feature_names_in_", None)
     if blocks.names is not None:
         estimator.feature_names_in_ = np.array(list(blocks.names), dtype=object)
     if classes is not None:
+        warn_of_label(classes)
         estimator.classes_ = np.array(classes, dtype=found.label_type)
-        estimator.classes_ = estimator.classes_.view(Turned) if turned else estimator.classes_
     return BlockTraining(blocks, found, classes)
 
 
@@ -270,7 +230,24 @@ def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
     )
 
 
-# ---------------------------------------------------------------- thresholds
+# ---------------------------------------------------------------- penalties and thresholds
+
+
+def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
+    """Default alpha ``d·H·(1/n₊ + 1/n₋)``, H the harmonic mean of the variances of the d non-constant columns.
+
+    It is the variance of the difference of the class means if the classes do not differ, so that the penalty outweighs
+    the noise. For standardised columns H is 1. The harmonic mean prevents a column of large numbers from setting the
+    penalty of all others. An L1 norm acts on single entries of the gradient: with ``l1_ratio`` > 0 alpha is the
+    standard deviation of one entry, ``√(H·(1/n₊ + 1/n₋))``.
+    """
+    variance = data.variances()
+    variance = variance[variance > SMALLEST**2]
+    if not len(variance):
+        return 1.0  # all columns are constant
+    noise = getattr(objective, "push", objective).noise
+    harmonic = 1 / float(np.mean(1 / variance))
+    return float(np.sqrt(harmonic * noise)) if l1_ratio > 0 else len(variance) * harmonic * noise
 
 
 def p_classification_intercept(
@@ -318,30 +295,21 @@ def intercept_of(
 # ---------------------------------------------------------------- base classes
 
 
-@dataclass(eq=False, repr=False)
-class PositiveLabel:
-    """Mixin with the parameter ``pos_label`` of two-class rankers."""
+class TwoClasses(ClassifierMixin):
+    """Mixin for rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign.
 
-    _: KW_ONLY
-    pos_label: Any = None
-
-
-class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
-    """Base class of two-class rankers: ``decision_function`` is the ranking score, ``predict`` its sign.
-
-    ``classes_`` holds the negative class, then the positive one. By default this is the sorted order, which
-    scikit-learn's tools assume; a ``pos_label`` that sorts first reverses it (:class:`Turned`).
+    ``classes_`` is sorted, and the label that sorts last is the positive class.
     """
 
-    takes_device_arrays = False
     classes_: np.ndarray
+    _scores: Any
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
+    def _in_memory(self, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
         """Validated X, the mask of positives, and weights, all in memory."""
         if isinstance(X, Blocks) or is_dask(X):
             raise InputError(
@@ -357,23 +325,25 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
         above = self.decision_function(X) > 0
         if is_device_array(above):
             return chosen_classes(self.classes_, above)
-        return np.asarray(self.classes_)[above.astype(int)]
+        return self.classes_[above.astype(int)]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Weighted share of rows whose class is predicted correctly."""
         if not is_dask(X):
             validated_weight(on_host(sample_weight), y)
-            with own_errors():
-                return ClassifierMixin.score(self, X, y, sample_weight)
+            return ClassifierMixin.score(self, X, y, sample_weight)
         from apexrank.problem.dask import accuracy
 
         return accuracy(self, X, y, sample_weight)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        raise NotImplementedError
+        """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
+        if is_dask(X):
+            return lazy_result(self, "decision_function", X, np.float64)
+        return self._scores(X) + float(np.ravel(self.intercept_)[0])
 
 
-class GivenScores(BinaryRanker):
+class GivenScores(TwoClasses, BaseEstimator):
     """Ranker that returns precomputed scores, for use with a scorer."""
 
     def __init__(self, scores: np.ndarray, classes: Sequence[Any] = (0, 1)) -> None:
@@ -400,10 +370,24 @@ def lazy_result(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class SolverOptions:
-    """Mixin with the solver parameters, the same in every linear estimator."""
+class LinearEstimator(BaseEstimator):
+    """Base class of estimators with linear scores: solves a problem, stores solution and certificates, and warns.
 
-    __signature__ = OwnParametersFirst()
+    A subclass defines ``_objective(labels, weight, groups)``, and has ``alpha`` or ``_penalty``. It is a
+    :class:`TwoClasses` or :class:`Graded` ranker, or has its own ``fit``.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "solver": [names(SOLVERS), HasMethods("solve")],
+        "max_iter": [whole(1)],
+        "tol": [number(0)],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    takes_device_arrays: ClassVar[bool] = True
+    _objective: ClassVar[Any]
+
     _: KW_ONLY
     solver: str | Solver = "auto"
     max_iter: int = 1000
@@ -411,49 +395,56 @@ class SolverOptions:
     warm_start: bool = False
     verbose: int = 0
 
-
-class LinearFit(BaseEstimator):
-    """Base class of estimators with linear scores: solves a problem, stores solution and certificates, and warns.
-
-    A subclass has ``alpha`` or ``_penalty``, ``max_iter``, ``tol``, ``verbose`` and usually ``solver``.
-    """
-
-    takes_device_arrays = True
-    _takes_auto = False  # whether alpha may be "auto"
-    coef_: np.ndarray
-    _objective: Any  # a method of labels, weights and groups
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _penalty(self) -> Penalty:
-        """Validate the parameters and return the penalty."""
-        self._check_numbers()
-        return Ridge(self.alpha)
+    @checked
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on rows X with labels y: two classes, or relevance, where larger is better.
+
+        ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row), only rows of the same group
+        are compared, and all groups have equal weight. X may be an array, a sparse matrix, a data frame, Dask
+        collections (y and the rest too), or :class:`~apexrank.problem.Blocks` (with y=None).
+        """
+        data = read_rows(self, X, y, sample_weight, groups, binary=self._ranks_classes)
+        return self._finish(data, self._minimise(data, self._objective))
+
+    @property
+    def _ranks_classes(self) -> bool:
+        return isinstance(self, TwoClasses)
 
     def _solver(self, problem: Problem) -> Solver:
-        return solver_for(
-            getattr(self, "solver", "auto"),
-            problem,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            verbose=self.verbose,
-        )
+        return solver_for(self.solver, problem, max_iter=self.max_iter, tol=self.tol, verbose=self.verbose)
 
     def _minimise(self, data: Training, make: Make) -> Problem:
         """Fit the coefficients and return the solved problem."""
         w0 = self._warm()
-        self._penalty()  # validate parameters before the expensive part
-        spec = getattr(self, "solver", "auto")
-        whole = getattr(SOLVERS.get(spec) if isinstance(spec, str) else spec, "needs_scores", False)
-        design, objective = data.compose(make, whole)
+        solver = SOLVERS[self.solver] if isinstance(self.solver, str) else self.solver
+        design, objective = data.compose(make, getattr(solver, "needs_scores", False))
         return self._solve(Problem(design, objective, self._penalty_on(data, objective), data.weight), w0)
 
-    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
-        """Penalty for these rows; subclasses whose penalty depends on the data override it."""
+    def _penalty(self: Any) -> Penalty:
+        """Penalty of the last fit; before it, ``alpha="auto"`` stands for 1."""
+        alpha = getattr(self, "alpha_", 1.0) if self.alpha == "auto" else float(self.alpha)
+        return elastic_net(alpha, getattr(self, "l1_ratio", 0.0))
+
+    def _penalty_on(self: Any, data: Training, objective: Any) -> Penalty:
+        """Penalty for these rows, on which ``alpha="auto"`` depends."""
+        auto = self.alpha == "auto"
+        self.alpha_ = self._auto_alpha(data, objective) if auto else float(self.alpha)
         return self._penalty()
+
+    def _auto_alpha(self: Any, data: Training, objective: Any) -> float:
+        return alpha_of_noise(data, objective, getattr(self, "l1_ratio", 0.0))
 
     def _encoded(self, data: Training) -> Training:
         """Encode the rows so that scores are linear in the columns."""
@@ -470,7 +461,7 @@ class LinearFit(BaseEstimator):
 
     def _keep_solution(self, problem: Problem, solution: Solution) -> None:
         """Store the solution and its certificates, and warn if needed."""
-        self.coef_ = solution.w
+        self.coef_: np.ndarray = solution.w
         self.objective_ = float(solution.value)
         self.dual_gap_ = float(solution.gap)
         self.grad_norm_ = float(solution.grad_norm)
@@ -484,19 +475,12 @@ class LinearFit(BaseEstimator):
                 "a pair is above 0 and grows with the scores. The coefficients, up to "
                 f"{np.abs(solution.w).max():.2g}, are of the order of 1/alpha: set a larger alpha.",
                 SeparableWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _warm(self) -> np.ndarray | None:
         """Coefficients for a warm start, if any."""
-        warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
-        return np.ravel(self.coef_).copy() if warm else None
-
-    def _check_numbers(self) -> None:
-        for name, lowest in (("alpha", 0), ("tol", 0), ("max_iter", 1), ("t_max", 1)):
-            value = getattr(self, name, lowest)
-            if not (name == "alpha" and self._takes_auto and isinstance(value, str) and value == "auto"):
-                check_finite(name, value, lowest)
+        return np.ravel(self.coef_).copy() if self.warm_start and hasattr(self, "coef_") else None
 
     def _warn(self, solution: Solution) -> None:
         if solution.separable:
@@ -505,7 +489,7 @@ class LinearFit(BaseEstimator):
                 "`alpha=0` has no finite minimiser; the coefficients are a separating direction. Set `alpha` above 0 "
                 "for a unique answer.",
                 SeparableWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         elif solution.collapsed:
             reason = (
@@ -520,7 +504,7 @@ class LinearFit(BaseEstimator):
             warnings.warn(
                 reason,
                 CollapsedWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         elif not solution.converged:
             reason, remedy = ", where rounding hides all progress", "`tol` or `alpha`"
@@ -530,51 +514,16 @@ class LinearFit(BaseEstimator):
                 f"not converged after {solution.n_iter} iterations{reason}: scaled gradient norm "
                 f"{solution.grad_norm:.1e} is above `tol`. Raise {remedy}.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
-    def _scores(self, X: ArrayLike) -> np.ndarray:
-        rows, w = checked_rows(self, X), np.ravel(self.coef_)
-        if is_device_array(rows):
-            return scores_on_device(rows, w)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = tied_scores(rows, w)  # equal rows must tie: rounding must not separate them
-        if not np.isfinite(scores).all():
-            row = int((~np.isfinite(scores)).argmax())
-            raise InputError(f"row {row} of X has numbers too large to score: correct or scale them")
-        return scores
-
-
-class LinearBinaryRanker(BinaryRanker, LinearFit):
-    """Base class of linear two-class rankers.
-
-    Subclasses define ``_objective(positive, weight, groups)``.
-    """
-
-    takes_device_arrays = True
-    intercept_: np.ndarray
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit on rows X with two-class labels y.
-
-        ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row), only rows of the same group
-        are compared, and all groups have equal weight. X may be an array, a sparse matrix, a data frame, Dask
-        collections (y and the rest too), or :class:`~apexrank.problem.Blocks` (with y=None).
-        """
-        data = read_rows(self, X, y, sample_weight, groups, binary=True)
-        return self._finish(data, self._minimise(data, self._objective))
-
     def _finish(self, data: Training, problem: Problem) -> Self:
-        """Compute the intercept of a solved problem."""
-        w, self.coef_ = self.coef_, self.coef_[None, :]
-        self.intercept_ = np.array([self._intercept(data, problem, w)])
+        """Compute the intercept of two classes, or drop the columns that cannot change an order."""
+        if self._ranks_classes:
+            w, self.coef_ = self.coef_, self.coef_[None, :]
+            self.intercept_ = np.array([self._intercept(data, problem, w)])
+        else:
+            self._drop_flat(data, problem)
         return self
 
     def _power(self) -> Power | None:
@@ -595,22 +544,44 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         found = sums.log_sum_exp(slope).value
         return sign * float((found[inner] - found[outer]) / (p + 1)) - problem.design.offset(w)
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
-        if is_dask(X):
-            return lazy_result(self, "decision_function", X, np.float64)
-        return self._scores(X) + float(self.intercept_[0])
+    def _drop_flat(self, data: Training, problem: Problem) -> None:
+        """Set the coefficients of columns that are constant in every list to exactly 0; solvers leave small errors."""
+        in_memory = type(data) is Training and isinstance(data.X, np.ndarray)
+        additive = data.n_features != len(self.coef_)
+        if not in_memory or additive or not problem.objective.shift_invariant:
+            return
+        effect = np.abs(self.coef_) * problem.spread
+        lists = segment(data.groups, len(data.X))
+        first = lists.order[lists.indptr[:-1]][lists.of_rows()]  # first row of each row's list
+        for j in np.flatnonzero(effect < _TINY_EFFECT * effect.max()):
+            if (data.X[:, j] == data.X[first, j]).all():
+                self.coef_[j] = 0.0
+
+    def _scores(self, X: ArrayLike) -> np.ndarray:
+        rows, w = checked_rows(self, X), np.ravel(self.coef_)
+        if is_device_array(rows):
+            return scores_on_device(rows, w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = tied_scores(rows, w)  # equal rows must tie: rounding must not separate them
+        if not np.isfinite(scores).all():
+            row = int((~np.isfinite(scores)).argmax())
+            raise InputError(f"row {row} of X has numbers too large to score: correct or scale them")
+        return scores
 
 
-class GradedScore:
+class Graded:
     """Mixin for rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
 
-    predict: Any
+    _scores: Any
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top of its group."""
+        return lazy_result(self, "predict", X, np.float64) if is_dask(X) else self._scores(X)
 
     def score(
         self,
@@ -647,46 +618,6 @@ class GradedScore:
 def from_zero(relevance: np.ndarray) -> np.ndarray:
     """Shift relevance so that its minimum is 0 if it is negative."""
     return relevance - min(0.0, float(relevance.min(initial=0.0)))
-
-
-class GradedRanker(GradedScore, LinearFit):
-    """Base class of linear rankers of graded relevance.
-
-    Subclasses define ``_objective(relevance, weight, groups)``.
-    """
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit on rows X with relevance y (larger is better) and one group id per row (one list by default).
-
-        ``sample_weight`` counts as repetitions of rows. X may be anything that :meth:`PNormPush.fit` accepts.
-        """
-        data = read_rows(self, X, y, sample_weight, groups, binary=False)
-        self._drop_flat(data, self._minimise(data, self._objective))
-        return self
-
-    def _drop_flat(self, data: Training, problem: Problem) -> None:
-        """Set the coefficients of columns that are constant in every list to exactly 0; solvers leave small errors."""
-        in_memory = type(data) is Training and isinstance(data.X, np.ndarray)
-        additive = data.n_features != len(self.coef_)
-        if not in_memory or additive or not problem.objective.shift_invariant:
-            return
-        effect = np.abs(self.coef_) * problem.spread
-        lists = segment(data.groups, len(data.X))
-        first = lists.order[lists.indptr[:-1]][lists.of_rows()]  # first row of each row's list
-        for j in np.flatnonzero(effect < _TINY_EFFECT * effect.max()):
-            if (data.X[:, j] == data.X[first, j]).all():
-                self.coef_[j] = 0.0
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top of its group."""
-        return lazy_result(self, "predict", X, np.float64) if is_dask(X) else self._scores(X)
 
 
 def monotone_signs(ranker: Any, n_features: int) -> dict[int, int]:

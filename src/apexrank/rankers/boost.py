@@ -10,22 +10,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone, is_regressor
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from apexrank.errors import InputError
-from apexrank.losses import Loss
+from apexrank.losses import LOSSES, Loss
 from apexrank.metrics import get_scorer
 from apexrank.objectives import Push
-from apexrank.parameters import above, between, checked, whole
-from apexrank.prices import Price
+from apexrank.objectives.push import SIDES
+from apexrank.parameters import HasMethods, above, atom, between, checked, names, number, whole
+from apexrank.prices import PRICES, Price
 from apexrank.problem.design import Matrix, Training, varies
 from apexrank.rankers.base import (
-    BinaryRanker,
     GivenScores,
+    TwoClasses,
     checked_rows,
     intercept_of,
     measure,
@@ -100,7 +101,7 @@ class Rounds:
 
 
 @dataclass(eq=False, repr=False)
-class PushBoost(BinaryRanker):
+class PushBoost(TwoClasses, BaseEstimator):
     """Boosting for the top of the list: a sum of weak rankers that minimises a push (JMLR 2009, Fig. 2).
 
     Each round computes the gradient of the push with respect to the score of every row. Its size is the row's weight,
@@ -131,8 +132,6 @@ class PushBoost(BinaryRanker):
         Metric on the held-out rows, as in :class:`PNormPushCV`.
     n_iter_no_change : int, default 10
         Stop after this many rounds without improvement of the metric; the best round is kept.
-    pos_label : label, optional
-        The positive class, as in :class:`PNormPush`.
     random_state : int, RandomState or None
         Seed of the weak learner and the held-out split.
     verbose : int
@@ -164,6 +163,11 @@ class PushBoost(BinaryRanker):
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        "estimator": [None, HasMethods("fit")],
+        "p": [number(1)],
+        "price": atom(PRICES),
+        "side": [names(SIDES)],
+        "loss": atom(LOSSES),
         "n_estimators": [whole(1)],
         "learning_rate": [above(0)],
         "validation_fraction": [None, between(0, 1, closed="neither")],
@@ -209,7 +213,7 @@ class PushBoost(BinaryRanker):
 
         ``eval_set`` is ``(X, y)`` or ``(X, y, groups)`` of the rows used for early stopping.
         """
-        rows, positive, weight = self._validate(X, y, sample_weight)
+        rows, positive, weight = self._in_memory(X, y, sample_weight)
         data = Training(rows, positive, weight, None if groups is None else np.asarray(groups))
         if not has_fit_parameter(self._weak_learner(), "sample_weight"):
             raise InputError(
@@ -217,10 +221,6 @@ class PushBoost(BinaryRanker):
             )
         rng = check_random_state(self.random_state)
         data, held_out = self._hold_out(data, eval_set, rng)
-        if self.p == np.inf and self.price == "power":
-            raise InputError(
-                "`p=inf` cannot be boosted, because its gradient depends on a single negative: use a large `p`"
-            )
         push = PNormPush(self.p, loss=self.loss, price=self.price, side=self.side)
         objective: Any = push._objective(data.labels, data.weight, data.groups)
         rounds = self._boost(data, objective, held_out, rng)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from inspect import signature
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,19 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 from apexrank.errors import InputError
 from apexrank.objectives import CrucialPairs, InfinitePush, Push, Retarget, UnknownLink
 from apexrank.objectives.base import Objective
+from apexrank.parameters import names
 from apexrank.penalties import Penalty, Ridge
 from apexrank.prices import Power
+from apexrank.problem.design import Training
+from apexrank.problem.problem import Problem
 from apexrank.rankers.base import (
-    BinaryRanker,
-    GradedRanker,
-    LinearBinaryRanker,
-    SolverOptions,
-    read_rows,
+    Graded,
+    LinearEstimator,
+    TwoClasses,
     with_minimum,
 )
 from apexrank.rankers.listwise import LOSSES as LISTWISE
 from apexrank.rankers.listwise import listwise_objective
-from apexrank.validation import check_choice
 
 
 def _unknown_link(
@@ -59,7 +59,7 @@ def _is_binary(ranker: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Push)
 
 
-def _ranks_classes(ranker: Any) -> bool:
+def _has_classes(ranker: Any) -> bool:
     if _is_binary(ranker):
         return True
     raise AttributeError(
@@ -68,7 +68,7 @@ def _ranks_classes(ranker: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class LinearRanker(SolverOptions, GradedRanker):
+class LinearRanker(Graded, LinearEstimator):
     """Linear ranker that minimises ``objective(X·w)/count + penalty(w)`` for a given objective and penalty.
 
     With a two-class objective (the pushes) it is a classifier: ``decision_function`` is the ranking score and
@@ -86,8 +86,6 @@ class LinearRanker(SolverOptions, GradedRanker):
         A penalty from :mod:`apexrank.penalties`; ``Ridge(1e-3)`` by default.
     objective_params : dict, optional
         Further arguments of the objective; "push" also accepts ``p``.
-    pos_label : label, optional
-        The positive class of a two-class objective, as in :class:`PNormPush`.
     solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
         An error is raised if the solver cannot handle the problem.
     max_iter, tol, warm_start, verbose
@@ -115,11 +113,16 @@ class LinearRanker(SolverOptions, GradedRanker):
     [0.386, 0.0, 0.0, 0.0]
     """
 
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "objective": [names(OBJECTIVES), callable],
+        "penalty": [None, Penalty],
+        "objective_params": [None, dict],
+    }
+
     objective: str | Callable[..., Objective] = "push"
     penalty: Penalty | None = None
     _: KW_ONLY
     objective_params: dict[str, Any] | None = None
-    pos_label: Any = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -129,42 +132,22 @@ class LinearRanker(SolverOptions, GradedRanker):
         tags.target_tags.positive_only = self.objective == "ndcg_consistent"
         return tags
 
+    @property
+    def _ranks_classes(self) -> bool:
+        return _is_binary(self)
+
     def _penalty(self) -> Penalty:
-        self._check_numbers()
-        penalty = Ridge(1e-3) if self.penalty is None else self.penalty
-        if not isinstance(penalty, Penalty):
-            raise InputError(
-                f"`penalty` must be one of apexrank.penalties, such as Ridge(0.1), got {penalty!r}"
-            )
-        return penalty
+        return Ridge(1e-3) if self.penalty is None else self.penalty
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit on rows X with the labels that the objective expects: two classes, relevance, or values.
+    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
+        return self._penalty()
 
-        ``sample_weight`` counts as repetitions of rows; ``groups`` has one id per row. X may also be Dask collections,
-        a device array, or :class:`~apexrank.problem.Blocks` (with y=None).
-        """
-        binary = _is_binary(self)
-        if self.pos_label is not None and not binary:
-            raise InputError("`pos_label` is for objectives of two classes, such as 'push'")
-        data = read_rows(self, X, y, sample_weight, groups, binary=binary)
-        problem = self._minimise(data, self._objective)
-        return LinearBinaryRanker._finish(self, data, problem) if binary else self
-
-    # the objective is arbitrary, so there is no closed form of the intercept
-    _power, _intercept = LinearBinaryRanker._power, LinearBinaryRanker._intercept
+    def _drop_flat(self, data: Training, problem: Problem) -> None:
+        """Keep all coefficients: a penalty may couple a column that is constant in every list to others."""
 
     def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
         make, options = self.objective, dict(self.objective_params or {})
         if isinstance(make, str):
-            check_choice("objective", make, OBJECTIVES)
             make = OBJECTIVES[make]
         if make in (Push, CrucialPairs) and "p" in options:
             options["price"] = Power(options.pop("p"))
@@ -180,16 +163,16 @@ class LinearRanker(SolverOptions, GradedRanker):
         objective = make(labels, sample_weight=weight, groups=groups, **options)
         return with_minimum(objective, self._penalty())
 
-    @available_if(_ranks_classes)
+    @available_if(_has_classes)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
-        return LinearBinaryRanker.decision_function(self, X)
+        return TwoClasses.decision_function(self, X)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Class of each row for a two-class objective, else its ranking score."""
         check_is_fitted(self)
         if _is_binary(self):
-            return BinaryRanker.predict(self, X)
+            return TwoClasses.predict(self, X)
         return super().predict(X)
 
     def score(
@@ -202,5 +185,5 @@ class LinearRanker(SolverOptions, GradedRanker):
     ) -> float:
         """Accuracy for two classes, else the mean NDCG over the groups."""
         if _is_binary(self):
-            return BinaryRanker.score(self, X, y, sample_weight)
+            return TwoClasses.score(self, X, y, sample_weight)
         return super().score(X, y, sample_weight=sample_weight, groups=groups)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from apexrank.errors import InputError
+from apexrank.parameters import between, names, number
 from apexrank.problem.design import Training, tied_scores
-from apexrank.rankers.base import LinearFit, SolverOptions, checked_rows
+from apexrank.rankers.base import LinearEstimator, checked_rows
 
 MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
 
@@ -51,12 +52,20 @@ class KernelFeatures:
 
 
 @dataclass(eq=False, repr=False)
-class KernelFit(SolverOptions, LinearFit):
-    """Mixin for linear estimators with an optional kernel; it must precede the other bases.
+class KernelEstimator(LinearEstimator):
+    """Base class of linear estimators with an optional kernel.
 
     A subclass fits on ``_with_features(data)`` and passes the features to ``_keep_kernel``. New rows are scored with
     the kernel used in ``fit``.
     """
+
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "kernel": [None, names((*PAIRWISE_KERNEL_FUNCTIONS, "precomputed")), callable],
+        "gamma": [None, number(0)],
+        "degree": [number(0)],
+        "coef0": [between(-np.inf, np.inf, closed="neither")],
+        "kernel_params": [None, dict],
+    }
 
     _: KW_ONLY
     kernel: str | Callable[..., float] | None = None
@@ -109,10 +118,7 @@ class KernelFit(SolverOptions, LinearFit):
         params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         if callable(kernel):
             params = self.kernel_params or {}
-        try:
-            return pairwise_kernels(rows, others, metric=kernel, filter_params=True, **params)
-        except (KeyError, ValueError) as error:
-            raise InputError(f"kernel {kernel!r} cannot be used: {error}") from None
+        return pairwise_kernels(rows, others, metric=kernel, filter_params=True, **params)
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
         if not hasattr(self, "dual_coef_"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,14 @@ from sklearn.utils import check_random_state
 
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.metrics import ndcg
+from apexrank.parameters import checked, whole
 from apexrank.preprocessing.query import learn_standard, rescaled
 from apexrank.problem.design import Training
-from apexrank.rankers.base import GradedScore, from_zero, read_rows
+from apexrank.rankers.base import Graded, from_zero, read_rows
 from apexrank.rankers.forest import Forest, ForestRanker, fewest_in_leaf, repeated_rows, threads_for
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.rankers.trees import LIGHTGBM_OPTIONS, lightgbm_trees
-from apexrank.validation import check_count, segment
+from apexrank.validation import segment
 
 ALPHAS = (10.0, 1.0, 0.1, 0.01, 0.001)
 # Alpha is chosen from powers of ten, so a loose tolerance is enough; L-BFGS reaches it before Newton has a Hessian.
@@ -35,7 +36,7 @@ GRADES = 31  # number of grades for which LightGBM has gains
 
 
 @dataclass(eq=False, repr=False)
-class LetorRanker(ForestRanker, GradedScore, BaseEstimator):
+class LetorRanker(ForestRanker, Graded, BaseEstimator):
     """Mean of linear retargeting and bagged lambdarank trees, for graded relevance; needs LightGBM.
 
     The queries are split into ``n_folds`` folds, and two rankers are fitted with each fold left out: LightGBM's
@@ -78,10 +79,13 @@ class LetorRanker(ForestRanker, GradedScore, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = {"n_folds": [whole(2)], "random_state": ["random_state"]}
+
     n_folds: int = 5
     _: KW_ONLY
     random_state: Any = 0
 
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -91,7 +95,6 @@ class LetorRanker(ForestRanker, GradedScore, BaseEstimator):
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit on rows X with relevance y (larger is better) and one group id per row (one list by default)."""
-        check_count("n_folds", self.n_folds, 2)
         if find_spec("lightgbm") is None:
             raise MissingExtraError('LetorRanker needs LightGBM: pip install "apexrank[boosting]"')
         data = read_rows(self, X, y, sample_weight, groups, binary=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,16 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
-from apexrank.objectives.link import UnknownLink, check_margin
+from apexrank.objectives.link import UnknownLink
 from apexrank.objectives.margins import checked_relevance
+from apexrank.parameters import above, checked, names, number
 from apexrank.problem import Problem
 from apexrank.problem.design import Training, tied_scores
 from apexrank.problem.device import tied_scores_on_device, to_device, to_host
 from apexrank.rankers.base import checked_rows, is_dask, lazy_result, read_rows
-from apexrank.rankers.kernel import KernelFit
+from apexrank.rankers.kernel import KernelEstimator
 from apexrank.rankers.single_index import SingleIndex, refined_coefficients
 from apexrank.solvers import solver_for
-from apexrank.validation import check_choice, is_device_array
+from apexrank.validation import is_device_array
 
 TINY = 1e-120
 SAME = 64  # rounding units by which the kernel scores of equal rows may differ
@@ -139,7 +140,7 @@ class DirectionInterval(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class UnknownLinkRegressor(RegressorMixin, KernelFit):
+class UnknownLinkRegressor(RegressorMixin, KernelEstimator):
     """Single-index regression ``y ≈ g(x·w)``: the direction w minimises a convex cost that does not depend on g.
 
     The first stage minimises ``(1/n)·m_s(X·w) + alpha/2·|w|²`` over w, where m_s is the cost of the best s-strongly
@@ -232,6 +233,14 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     1.0
     """
 
+    _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
+        "strong_convexity": [above(0)],
+        "alpha": [number(0)],
+        "output_range": [None, "array-like"],
+        "link": [names(LINKS)],
+        "refine": ["boolean"],
+    }
+
     strong_convexity: float = 1.0
     _: KW_ONLY
     alpha: float = 1e-4
@@ -239,6 +248,11 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     link: Literal["isotonic", "least_squares", "cost"] = "isotonic"
     refine: bool = True
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._range()
+
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -306,10 +320,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     def _read(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, *, reset: bool = True
     ) -> tuple[Training, np.ndarray, np.ndarray | None]:
-        """Validate parameters and read the rows, with y as floats and weights in memory."""
-        check_margin(self.strong_convexity)
-        self._check_numbers()
-        check_choice("link", self.link, LINKS)
+        """Read the rows, with y as floats and weights in memory."""
         data = read_rows(self, X, y, sample_weight, groups, binary=False, reset=reset)
         given, weight, groups = data.columns()
         if groups is not None:
@@ -439,6 +450,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         from apexrank.metrics.confidence import check_level, resample_weights
 
         check_is_fitted(self)
+        self._validate_params()
         check_level(confidence, n_resamples)
         if not hasattr(self, "coef_") or not self.coef_.any():
             raise InputError("there is no direction: it needs `kernel=None`, and a y that is not constant")

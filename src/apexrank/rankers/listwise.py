@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from apexrank.objectives.listwise import (
     ideal_dcg,
     softmax_of_lists,
 )
-from apexrank.rankers.base import GradedRanker, SolverOptions
+from apexrank.parameters import above, names, number
+from apexrank.rankers.base import Graded, LinearEstimator
 from apexrank.validation import check_choice, segment
 
 LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_link")
@@ -25,7 +26,7 @@ OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-diver
 
 
 @dataclass(eq=False, repr=False)
-class ListwiseRanker(SolverOptions, GradedRanker):
+class ListwiseRanker(Graded, LinearEstimator):
     """Linear ranker with a classical listwise loss: the baselines for monotone retargeting.
 
     Parameters
@@ -69,6 +70,14 @@ class ListwiseRanker(SolverOptions, GradedRanker):
     [1, 3, 2, 0]
     """
 
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "loss": [names(LOSSES)],
+        "divergence": [names(OF_TARGETS)],
+        "alpha": [number(0)],
+        "normalize": ["boolean"],
+        "strong_convexity": [above(0)],
+    }
+
     loss: str = "listnet"
     _: KW_ONLY
     divergence: str = "squared"
@@ -106,7 +115,6 @@ def listwise_objective(
     strong_convexity: float = 1.0,
 ) -> FixedTargets | UnknownLink:
     """Objective of :class:`ListwiseRanker` for these labels; parameters as there."""
-    check_choice("loss", loss, LOSSES)
     check_choice("divergence", divergence, OF_TARGETS)
     weight, n = sample_weight, len(relevance)
     if loss == "unknown_link":

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.objectives.log_loss import LogLoss
-from apexrank.penalties import Penalty
+from apexrank.parameters import above
 from apexrank.problem.design import Training
 from apexrank.problem.problem import Problem
-from apexrank.rankers.base import LinearBinaryRanker, SolverOptions
+from apexrank.rankers.base import LinearEstimator, TwoClasses
 
 
 @dataclass(eq=False, repr=False)
-class LogisticRanker(SolverOptions, LinearBinaryRanker):
+class LogisticRanker(TwoClasses, LinearEstimator):
     """Logistic regression with the penalty scaled as in the other rankers.
 
     Minimises ``(1/n)·Σ_i log(1 + e^{−y_i (x_i·w + b)}) + (alpha/2)·|w|²`` with y = ±1. Unlike scikit-learn's
@@ -26,8 +26,6 @@ class LogisticRanker(SolverOptions, LinearBinaryRanker):
     ----------
     alpha : float
         Weight of the penalty; must be positive.
-    pos_label : label, optional
-        The class to rank on top, as in :class:`PNormPush`.
     solver, max_iter, tol, warm_start, verbose
         As in :class:`PNormPush`.
 
@@ -47,14 +45,11 @@ class LogisticRanker(SolverOptions, LinearBinaryRanker):
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {"alpha": [above(0)]}
+
     alpha: float = 1e-2
     _: KW_ONLY
     tol: float = 1e-8
-
-    def _penalty(self) -> Penalty:
-        if not 0 < self.alpha < np.inf:
-            raise InputError(f"`alpha` must be a finite number above 0, got {self.alpha!r}")
-        return super()._penalty()
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> LogLoss:
         if groups is not None:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.losses import Loss
+from apexrank.losses import LOSSES, Loss
 from apexrank.objectives import CrucialPairs
+from apexrank.parameters import atom, checked, number
 from apexrank.prices import PRICES, Price
 from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Training
-from apexrank.rankers.base import GradedRanker, SolverOptions, is_dask, read_rows, validated
+from apexrank.rankers.base import Graded, LinearEstimator, is_dask, read_rows, validated
 
 MOST_ROWS_FOR_TRUTH = 3000
 
 
 @dataclass(eq=False, repr=False)
-class CrucialPairsPush(SolverOptions, GradedRanker):
+class CrucialPairsPush(Graded, LinearEstimator):
     """Linear ranker for ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)``, where π_ik is the weight of ranking item i above item k.
 
     This is the crucial-pairs formulation of JMLR 2009, sec. 7. The pairs come from one of three sources: graded
@@ -56,6 +57,14 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "p": [number(1)],
+        "loss": atom(LOSSES),
+        "price": atom(PRICES),
+        "truth": [None, callable],
+        "alpha": [number(0)],
+    }
+
     p: float = 4.0
     _: KW_ONLY
     loss: str | Loss = "exponential"
@@ -63,6 +72,7 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
     truth: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     alpha: float = 1e-6
 
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -93,7 +103,8 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
                 raise InputError(
                     "requires y to be passed, but the target y is None: give relevance y, pairs, or a truth function"
                 )
-            return super().fit(X, y, sample_weight=sample_weight, groups=groups)
+            data = read_rows(self, X, y, sample_weight, groups, binary=False)
+            return self._finish(data, self._minimise(data, self._objective))
         if isinstance(X, Blocks) or is_dask(X):
             if pairs is None:
                 raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,63 +15,24 @@ from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
-from apexrank.penalties import Penalty, elastic_net
+from apexrank.objectives.push import SIDES
+from apexrank.parameters import atom, between, names, number, whole
 from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.design import Training
 from apexrank.problem.problem import Problem
 from apexrank.rankers.base import (
-    LinearBinaryRanker,
-    SolverOptions,
+    LinearEstimator,
+    TwoClasses,
     read_rows,
     with_minimum,
 )
 from apexrank.solvers import CoordinateDescent, Solution, Solver
-from apexrank.validation import SMALLEST
 
-
-def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
-    """Default alpha ``d·H·(1/n₊ + 1/n₋)``, H the harmonic mean of the variances of the d non-constant columns.
-
-    It is the variance of the difference of the class means if the classes do not differ, so that the penalty outweighs
-    the noise. For standardised columns H is 1. The harmonic mean prevents a column of large numbers from setting the
-    penalty of all others. An L1 norm acts on single entries of the gradient: with ``l1_ratio`` > 0 alpha is the
-    standard deviation of one entry, ``√(H·(1/n₊ + 1/n₋))``.
-    """
-    variance = data.variances()
-    variance = variance[variance > SMALLEST**2]
-    if not len(variance):
-        return 1.0  # all columns are constant
-    noise = getattr(objective, "push", objective).noise
-    harmonic = 1 / float(np.mean(1 / variance))
-    return float(np.sqrt(harmonic * noise)) if l1_ratio > 0 else len(variance) * harmonic * noise
-
-
-class AutoAlpha:
-    """Mixin for ``alpha="auto"`` (:func:`alpha_of_noise`); ``alpha_`` is the value used."""
-
-    _takes_auto = True
-    _check_numbers: Any
-    alpha: Any
-    l1_ratio: float = 0.0
-
-    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
-        auto = self.alpha == "auto"
-        self.alpha_ = self._auto_alpha(data, objective) if auto else float(self.alpha)
-        return elastic_net(self.alpha_, self.l1_ratio)
-
-    def _auto_alpha(self, data: Training, objective: Any) -> float:
-        return alpha_of_noise(data, objective, self.l1_ratio)
-
-    def _penalty(self) -> Penalty:
-        self._check_numbers()
-        # before fit, "auto" may be any number: only the kind of penalty matters
-        return elastic_net(
-            getattr(self, "alpha_", 1.0) if self.alpha == "auto" else self.alpha, self.l1_ratio
-        )
+AUTO_ALPHA: list[Any] = [names(("auto",)), number(0)]
 
 
 @dataclass(eq=False, repr=False)
-class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
+class PNormPush(TwoClasses, LinearEstimator):
     """Linear ranker that concentrates on the top of the list (JMLR 2009).
 
     With scores f of the positives and g of the negatives it minimises
@@ -121,10 +82,6 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
         duality gap is at most ``tol**2``; for p = ∞, when the duality gap is at most ``tol``, or at most ``tol`` times
         the objective and no longer decreasing. A minimum at a kink of the hinge loss is certified by a duality gap of
         at most ``tol``, or as small as rounding allows.
-    pos_label : label, optional
-        The class to rank at the top; by default the one that sorts last, with a warning if its name suggests the
-        opposite ("fraud" and "legit"). If it sorts first, scikit-learn's scorers need the same ``pos_label``, and tools
-        without this parameter (``"roc_auc"``, ``CalibratedClassifierCV``) raise an error: give them ``y == pos_label``.
     warm_start : bool
         Start from the coefficients of the previous fit.
     verbose : int
@@ -137,7 +94,8 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
         P-Classification if there is one. The limit of that form for p = ∞ would label positive only rows above every
         negative, so for p = ∞, and for other losses and prices, the threshold minimises the balanced training error.
     classes_ : array
-        The second class is the positive one.
+        The two classes, sorted. The second one is positive, with a warning if its name suggests the opposite ("fraud"
+        and "legit"): then fit with ``y == "fraud"``.
     objective_, dual_gap_, grad_norm_ : float
         Penalised objective, an upper bound on its distance from the minimum, and the scaled gradient norm.
     alpha_ : float
@@ -158,6 +116,16 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
     >>> int((sparse.coef_ != 0).sum())
     4
     """
+
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "p": [between(1, np.inf)],
+        "loss": atom(LOSSES),
+        "price": atom(PRICES),
+        "side": [names(SIDES)],
+        "balance": [number(0)],
+        "alpha": AUTO_ALPHA,
+        "l1_ratio": [between(0, 1)],
+    }
 
     p: float = 4.0
     _: KW_ONLY
@@ -211,9 +179,10 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
         >>> [int((ranker.set_params(alpha=a * highest).fit(X, y).coef_ != 0).sum()) for a in (1.001, 0.9)]
         [0, 1]
         """
+        ranker = clone(self).set_params(alpha=1.0)
+        ranker._validate_params()
         if self._is_infinite or not self.l1_ratio > 0:
             raise InputError("alpha_max needs `l1_ratio` > 0 and a finite p")
-        ranker = clone(self).set_params(alpha=1.0)
         data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
         design, objective = data.compose(ranker._objective)
         problem = Problem(design, objective, 0.0, data.weight)
@@ -222,7 +191,7 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
 
 
 @dataclass(eq=False, repr=False)
-class IRPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
+class IRPush(TwoClasses, LinearEstimator):
     """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
     The sign in the paper's formula is corrected. It lifts each positive with a discount like that of DCG, and behaves
@@ -237,6 +206,8 @@ class IRPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
     array([1])
     """
 
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {"alpha": AUTO_ALPHA}
+
     _: KW_ONLY
     alpha: float | str = "auto"
 
@@ -245,7 +216,7 @@ class IRPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankBoost(LinearBinaryRanker):
+class RankBoost(TwoClasses, LinearEstimator):
     """RankBoost: coordinate descent on the exponential pairwise misranking loss, a push with p = 1.
 
     ``t_max`` is part of the method (fewer rounds regularise), so reaching it is not a convergence failure;
@@ -259,8 +230,6 @@ class RankBoost(LinearBinaryRanker):
         Ridge penalty.
     tol : float
         Stop early when the scaled gradient is at most this.
-    pos_label : label, optional
-        The positive class, as in :class:`PNormPush`.
 
     Examples
     --------
@@ -270,14 +239,18 @@ class RankBoost(LinearBinaryRanker):
     True
     """
 
-    solver = "coordinate"
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "t_max": [whole(1)],
+        "alpha": [number(0)],
+    }
+
+    # no parameters: the solver is the method
+    solver: ClassVar[str] = "coordinate"  # type: ignore[misc]
+    max_iter: ClassVar[int]  # type: ignore[misc]
 
     t_max: int = 100
     _: KW_ONLY
     alpha: float = 0.0
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="identity", sample_weight=weight, groups=groups)
@@ -318,6 +291,7 @@ def push_path(
     [1, 4, 16]
     """
     ranker = PNormPush(**options)
+    ranker._validate_params()
     return fit_path(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True), ps)
 
 

@@ -8,18 +8,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from apexrank.parameters import between, checked, whole
+from apexrank.parameters import HasMethods, between, checked, whole
 from apexrank.problem.design import Matrix
-from apexrank.rankers.base import BinaryRanker, balanced_threshold, checked_rows
+from apexrank.rankers.base import TwoClasses, balanced_threshold, checked_rows
 from apexrank.rankers.boost import output_of
 from apexrank.rankers.push import PNormPush
 from apexrank.validation import segment
 
 
 @dataclass(eq=False, repr=False)
-class TwoStagePush(BinaryRanker):
+class TwoStagePush(TwoClasses, BaseEstimator):
     """Rank all rows with a first ranker, then re-rank the best of them with a second one.
 
     The setup of Ji, Rudin and Grishman (2006), described in JMLR 2009, sec. 7: a low p and a cut, then a higher p.
@@ -40,8 +40,6 @@ class TwoStagePush(BinaryRanker):
     keep : int or float in (0, 1], default 0.2
         Number or share of the training rows (of each group) in the head. Ties are kept together, and the head is
         extended until it contains both classes.
-    pos_label : label, optional
-        The positive class, as in :class:`PNormPush`.
 
     Attributes
     ----------
@@ -68,7 +66,11 @@ class TwoStagePush(BinaryRanker):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {"keep": [whole(1), between(0, 1, closed="right")]}
+    _parameter_constraints: ClassVar[dict] = {
+        "first": [None, HasMethods("fit")],
+        "second": [None, HasMethods("fit")],
+        "keep": [whole(1), between(0, 1, closed="right")],
+    }
 
     first: Any = None
     second: Any = None
@@ -89,7 +91,7 @@ class TwoStagePush(BinaryRanker):
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit both rankers; weights and groups as in :meth:`PNormPush.fit`."""
-        rows, positive, weight = self._validate(X, y, sample_weight)
+        rows, positive, weight = self._in_memory(X, y, sample_weight)
         columns = {"sample_weight": weight, "groups": None if groups is None else np.asarray(groups)}
         given = {name: column for name, column in columns.items() if column is not None}
         self.first_ = clone(PNormPush(p=1) if self.first is None else self.first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,20 +13,20 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from apexrank.divergences import Divergence
+from apexrank.divergences import DIVERGENCES, Divergence
 from apexrank.errors import InputError
-from apexrank.objectives.margins import LevelOrder, Offsets, counted_weights, offset_table
-from apexrank.objectives.retarget import Retarget
+from apexrank.objectives.margins import OFFSETS, LevelOrder, Offsets, counted_weights, offset_table
+from apexrank.objectives.retarget import Retarget, joint_penalties, target_space
+from apexrank.parameters import atom, checked, names, number
 from apexrank.penalties import Penalty
 from apexrank.problem.design import Training, pull_back, scores_of
-from apexrank.rankers.base import GradedRanker, read_rows
-from apexrank.rankers.kernel import KernelFit
+from apexrank.rankers.base import Graded, read_rows
+from apexrank.rankers.kernel import KernelEstimator
 from apexrank.solvers.online import OnlineGradient, scatter_norm
-from apexrank.validation import check_finite
 
 COLLAPSES = (
-    "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ between levels, "
-    "or reward > 0"
+    "without margins equal scores of all rows are a minimum: set `margin` > 0 and `offsets` that differ between "
+    "levels, or `reward` > 0"
 )
 
 
@@ -51,7 +51,7 @@ _FITTED = (
 
 
 @dataclass(eq=False, repr=False)
-class MonotoneRetargeting(KernelFit, GradedRanker):
+class MonotoneRetargeting(Graded, KernelEstimator):
     """Listwise ranker: fit scores to the nearest targets in the correct order, with margins between relevance levels.
 
     Minimises the mean over groups q of ``min_r D_φ(r ‖ link(X_q·w))`` plus ``alpha/2·|w|²`` over w, where the targets r
@@ -134,6 +134,18 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = KernelEstimator._parameter_constraints | {
+        "divergence": atom(DIVERGENCES),
+        "order": [names(("hidden", "blocks"))],
+        "margin": [number(0)],
+        "offsets": [names(OFFSETS), "array-like", callable],
+        "alpha": [number(0)],
+        "reward": [number(0)],
+        "bounds": [None, "array-like"],
+        "normalize": ["boolean"],
+        "joint_convexity": ["boolean", tuple, list],
+    }
+
     divergence: str | Divergence = "squared"
     _: KW_ONLY
     order: Literal["hidden", "blocks"] = "hidden"
@@ -145,6 +157,16 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
     normalize: bool = False
     joint_convexity: bool | tuple[float, float] = True
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        target_space(self.divergence, self.bounds)
+        joint_penalties(self.joint_convexity)
+        if self.reward and self.alpha == 0:
+            raise InputError("reward > 0 has no minimum without a penalty: set `alpha` > 0")
+        if self.margin == self.reward == 0:
+            raise InputError(COLLAPSES)
+
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -196,8 +218,6 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
     def _objective(
         self, relevance: np.ndarray, weight: Any, groups: Any, group_weight: Any = None
     ) -> Retarget:
-        if self.reward and self.alpha == 0:
-            raise InputError("reward > 0 has no minimum without a penalty: set alpha > 0")
         return Retarget(
             relevance,
             groups=groups,
@@ -230,11 +250,11 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         the iterates with weights t. After ``fit`` it continues from the fitted coefficients, and the certificates are
         dropped. Linear scores only; parameters as in ``fit``.
         """
-        check_finite("alpha", self.alpha, 0)
+        self._validate_params()  # also when fitted, unlike scikit-learn's decorator
         if self.alpha == 0:
-            raise InputError("partial_fit takes steps 1/(alpha·t): set alpha > 0")
+            raise InputError("partial_fit takes steps 1/(alpha·t): set `alpha` > 0")
         given = not isinstance(self.offsets, str) and not callable(self.offsets)
-        if self.reward == 0 and (self.margin == 0 or (given and np.ptp(offset_table(self.offsets)) == 0)):
+        if self.reward == 0 and given and np.ptp(offset_table(self.offsets)) == 0:
             raise InputError(COLLAPSES)
         data = read_rows(self, X, y, sample_weight, groups, binary=False, reset=not hasattr(self, "coef_"))
         if type(data) is not Training:

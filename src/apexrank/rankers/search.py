@@ -18,27 +18,29 @@ from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.metrics import get_scorer
+from apexrank.parameters import between, checked, names, validate_parameter_constraints
 from apexrank.problem.block_design import BlockTraining
 from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Training
 from apexrank.progress import steps
 from apexrank.rankers.base import (
     GivenScores,
-    LinearBinaryRanker,
+    LinearEstimator,
+    PositiveLabelWarning,
     SeparableWarning,
-    Turned,
+    TwoClasses,
     measure,
     read_rows,
 )
 from apexrank.rankers.push import DEFAULT_PS, PNormPush, fit_path
-from apexrank.validation import check_choice, check_folds, own_errors
+from apexrank.validation import check_folds
 
 ALPHA_FACTORS = (10.0, 1.0, 0.1)  # multiples of the automatic alpha, strongest first
 SMALL = 1e6  # entries of X below which fits use one BLAS thread
 
 
 @dataclass(eq=False, repr=False)
-class PNormPushCV(LinearBinaryRanker):
+class PNormPushCV(TwoClasses, LinearEstimator):
     """P-Norm Push with p and alpha chosen by cross-validation on a top-of-list metric.
 
     In each fold the fits follow p from small to large, each starting from the previous one. The pair with the best mean
@@ -62,7 +64,7 @@ class PNormPushCV(LinearBinaryRanker):
         rows in memory, and fits run on copies of them.
     cv : int, splitter or iterable, default 5
         Stratified folds; with ``groups``, whole groups are kept together.
-    l1_ratio, max_iter, tol, verbose, pos_label
+    l1_ratio, solver, max_iter, tol, verbose
         As in :class:`PNormPush`.
     n_jobs : int, optional
         Number of processes for fits on copies of the rows.
@@ -85,19 +87,37 @@ class PNormPushCV(LinearBinaryRanker):
     True
     """
 
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "ps": ["array-like"],
+        "alphas": [names(("auto",)), "array-like"],
+        "scoring": [str, callable],
+        "cv": ["cv_object"],
+        "l1_ratio": [between(0, 1)],
+        "n_jobs": [None, Integral],
+    }
+
+    warm_start: ClassVar[bool] = False  # type: ignore[misc]
+
     ps: Sequence[float] = DEFAULT_PS
     alphas: Sequence[float] | str = "auto"
     _: KW_ONLY
     scoring: str | Callable[..., float] = "partial_auc"
     cv: Any = 5
     l1_ratio: float = 0.0
-    max_iter: int = 1000
-    tol: float = 1e-6
     n_jobs: int | None = None
-    verbose: int = 0
 
     _kind: ClassVar[type[PNormPush]] = PNormPush
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        alphas = ["auto"] if isinstance(self.alphas, str) else list(self.alphas)
+        if not (len(self.ps) and len(alphas)):
+            raise InputError("`ps` and `alphas` need at least one value each")
+        for name, values in (("p", self.ps), ("alpha", alphas)):
+            for value in values:
+                validate_parameter_constraints(self._kind._parameter_constraints, {name: value}, "PNormPush")
+
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -107,14 +127,11 @@ class PNormPushCV(LinearBinaryRanker):
         groups: ArrayLike | None = None,
     ) -> Self:
         """Choose p and alpha, then fit on all rows. Arguments as in :meth:`PNormPush.fit`."""
-        if not (len(self.ps) and len(self.alphas)):
-            raise InputError("`ps` and `alphas` need at least one value each")
         data = read_rows(self, X, y, sample_weight, groups, binary=True)
         ranker, alphas = self._ranker(), self.alphas
         facts = ("classes_", "n_features_in_", "feature_names_in_", "_levels")
         ranker.__dict__ |= {name: vars(self)[name] for name in facts if name in vars(self)}
         if isinstance(alphas, str):
-            check_choice("alphas", alphas, ("auto",))
             encoded = ranker._encoded(data)
             scale = ranker._auto_alpha(encoded, encoded.compose(ranker._objective)[1])
             alphas = [factor * scale for factor in ALPHA_FACTORS]
@@ -125,7 +142,7 @@ class PNormPushCV(LinearBinaryRanker):
         alpha, p = np.repeat(alphas, len(self.ps)), np.tile(self.ps, len(alphas))
         equal = np.flatnonzero(mean == np.nanmax(mean))
         best = equal[np.argmax(alpha[equal])]
-        ranker.set_params(p=p[best].item(), alpha=alpha[best].item(), pos_label=self.classes_.tolist()[1])
+        ranker.set_params(p=p[best].item(), alpha=alpha[best].item())
         ranker._finish(data, ranker._minimise(data, ranker._objective))
         for name, value in vars(ranker).items():
             if name.endswith("_") and not name.startswith("_"):
@@ -152,12 +169,10 @@ class PNormPushCV(LinearBinaryRanker):
             )
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         positive, weight, groups = data.columns()
-        y, label, stays = positive.astype(int), 1, named and type(data) is not Training
-        if not stays and not isinstance(self.classes_, Turned):
-            # scorers treat the label that sorts last as positive, and may know it by name
-            y, label = self.classes_[y], self.classes_.tolist()[1]
-        with own_errors():
-            rows: Any = data if stays else indexable(X, y, weight, groups)
+        y, stays = positive.astype(int), named and type(data) is not Training
+        if not stays:
+            y = self.classes_[y]  # a scorer may know the classes by name
+        rows: Any = data if stays else indexable(X, y, weight, groups)
         folds = list(self._folds(y if stays else rows[0], y, groups))
         score = _scores_by_weight if stays else _scores_of_copies
         tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
@@ -165,7 +180,7 @@ class PNormPushCV(LinearBinaryRanker):
         small = type(data) is Training and len(y) * data.n_features < SMALL
         with threadpool_limits(limits=1 if small else None, user_api="blas"):
             scores = Parallel(n_jobs=1 if stays else self.n_jobs, verbose=self.verbose)(
-                delayed(score)(rows, train, test, self.ps, scorer, self._ranker(alpha=alpha, pos_label=label))
+                delayed(score)(rows, train, test, self.ps, scorer, self._ranker(alpha=alpha))
                 for train, test, alpha in tasks
             )
         return np.array(scores).reshape(len(folds), -1)
@@ -182,7 +197,9 @@ def _scores_of_copies(
     columns: Sequence[Any], train: np.ndarray, test: np.ndarray, ps: Sequence[float], scorer: Any, ranker: Any
 ) -> list[float]:
     """Scores on the test rows of the path over p fitted on a copy of the training rows."""
-    data = read_rows(ranker, *(_take(column, train) for column in columns), binary=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositiveLabelWarning)  # all rows have warned
+        data = read_rows(ranker, *(_take(column, train) for column in columns), binary=True)
     held_out = [_take(column, test) for column in columns]
     return [measure(scorer, fitted, *held_out) for fitted in _quiet_path(ranker, data, ps)]
 

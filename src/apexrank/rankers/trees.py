@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from apexrank.errors import MissingExtraError
+from apexrank.parameters import above, checked, number, whole
 from apexrank.preprocessing.ramps import coded
-from apexrank.rankers.base import BinaryRanker
+from apexrank.rankers.base import TwoClasses
 from apexrank.rankers.forest import (
     MOST,
     Columns,
@@ -22,12 +25,12 @@ from apexrank.rankers.forest import (
     repeated_rows,
     threads_for,
 )
-from apexrank.validation import check_count
 
 LIGHTGBM_OPTIONS = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
 
 
-class TreeRanker(ForestRanker, BinaryRanker):
+@dataclass(eq=False, repr=False)
+class TreeRanker(ForestRanker, TwoClasses, BaseEstimator):
     """Gradient-boosted trees, trained with LightGBM if installed and with scikit-learn otherwise.
 
     A baseline without assumptions on the shape of the data. Columns hold numbers, or text and categories if X is a data
@@ -42,8 +45,6 @@ class TreeRanker(ForestRanker, BinaryRanker):
         Maximum number of leaves per tree, and number of trees.
     learning_rate : float
         Factor on the values of each tree.
-    pos_label : label, optional
-        The class to rank on top, as in :class:`PNormPush`.
 
     Attributes
     ----------
@@ -67,33 +68,35 @@ class TreeRanker(ForestRanker, BinaryRanker):
     True
     """
 
-    levels_: dict[int, Sequence[str]]
+    _parameter_constraints: ClassVar[dict] = {
+        "p": [None, number(1)],
+        "leaves": [whole(2)],
+        "rounds": [whole(1)],
+        "learning_rate": [above(0)],
+    }
 
-    def __init__(
-        self,
-        p: float | None = None,
-        *,
-        leaves: int = 16,
-        rounds: int = 100,
-        learning_rate: float = 0.1,
-        pos_label: Any = None,
-    ) -> None:
-        self.p = p
-        self.pos_label = pos_label
-        self.leaves = leaves
-        self.rounds = rounds
-        self.learning_rate = learning_rate
+    p: float | None = None
+    _: KW_ONLY
+    leaves: int = 16
+    rounds: int = 100
+    learning_rate: float = 0.1
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
+    def _as_numbers(self, X: Any, reset: bool) -> Any:
+        """Convert the text columns of a frame to codes."""
+        X, levels = coded(X, None if reset else self.levels_)
+        if reset:
+            self.levels_: dict[int, Sequence[str]] = levels
+        return X
+
+    @checked
     def fit(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on rows X with two-class labels y; whole-number weights count as repetitions of rows."""
-        check_count("leaves", self.leaves, 2)
-        check_count("rounds", self.rounds)
-        rows, positive, weight = self._validate(X, y, sample_weight)
+        rows, positive, weight = self._in_memory(X, y, sample_weight)
         taken, weight = repeated_rows(weight, len(rows))
         rows, positive = rows[taken], positive[taken]
         self.levels_ = present_levels(rows, self.levels_)
@@ -161,13 +164,6 @@ class TreeRanker(ForestRanker, BinaryRanker):
         """Ranking score of each row; with the log loss, its log-odds."""
         rows = self._rows(X)  # raises before fit
         return self.forest_.scores(rows)
-
-    def _as_numbers(self, X: Any, reset: bool) -> Any:
-        """Convert the text columns of a frame to codes."""
-        X, levels = coded(X, None if reset else self.levels_)
-        if reset:
-            self.levels_ = levels
-        return X
 
 
 def present_levels(rows: np.ndarray, levels: Mapping[int, Sequence[str]]) -> dict[int, Sequence[str]]:

@@ -14,7 +14,6 @@ from apexrank.solvers.base import Problem, Solution, Solver, report
 from apexrank.solvers.coordinate import CoordinateDescent
 from apexrank.solvers.lbfgs import LBFGS
 from apexrank.solvers.newton import Newton
-from apexrank.validation import check_choice
 
 CHEAP = 1e8  # multiplications of a Hessian that takes a few milliseconds
 DEAR = 1e12  # multiplications of a Hessian that pays off only for ill-conditioned problems
@@ -252,19 +251,13 @@ NEEDS = {
 def solver_for(
     spec: str | Solver, problem: Problem | None = None, *, max_iter: int, tol: float, verbose: int = 0
 ) -> Solver:
-    """Resolve a solver by name, or validate ``spec`` itself; raise InputError if it cannot fit the problem.
+    """Resolve a solver by name; raise InputError if it cannot fit the problem.
 
     Examples
     --------
     >>> solver_for("newton", max_iter=100, tol=1e-6)
     Newton(max_iter=100, tol=1e-06, verbose=0)
     """
-    if isinstance(spec, str):
-        check_choice("solver", spec, SOLVERS)
-    elif not hasattr(spec, "solve"):
-        raise InputError(
-            f"`solver` must be a name or have a method solve, got {spec!r}: use one of {', '.join(SOLVERS)}"
-        )
     # by position, because the limit of coordinate descent has the papers' name, t_max
     solver: Any = SOLVERS[spec](max_iter, tol, verbose=verbose) if isinstance(spec, str) else spec
     needs = set() if problem is None else problem.needs

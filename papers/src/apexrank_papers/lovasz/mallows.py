@@ -26,7 +26,7 @@ from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.parameters import checked, names, number, whole
 from apexrank.submodular import SetFunction, is_by_size, orders_of
-from apexrank.validation import check_count, check_frame, own_errors
+from apexrank.validation import check_count, check_frame
 from apexrank_papers.lovasz.mallows_density import (
     MAX_STATES,
     AnnealedNormaliser,
@@ -117,6 +117,9 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         "max_iter": [whole(1)],
         "tol": [number(0)],
         "n_particles": [whole(1)],
+        "theta": [None, number(0), "array-like"],
+        "box": ["array-like"],
+        "random_state": ["random_state", np.random.Generator],
     }
 
     f: str | SetFunction = "sqrt"
@@ -131,10 +134,13 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     n_particles: int = 64
     random_state: Any = None
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._box()
+
     @checked
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Fit orders, θ and weights to the scores X (voters × items) in the box; y is ignored."""
-        self._box()
         scores = self._checked(X, reset=True)
         k = int(self.n_components)
         if len(scores) < k:
@@ -233,7 +239,6 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         scores = check_array(X, dtype=np.float64, ensure_all_finite=False)
         return OrderPosterior(_in_unit_box(scores, *self._box()), theta, self.f)
 
-    @own_errors()
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
         check_frame(X)
         scores = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import minmax_scale
 
 from apexrank.errors import InputError
 from apexrank.rankers import IRPush, PNormPush
-from apexrank.rankers.base import LinearBinaryRanker
+from apexrank.rankers.base import LinearEstimator
 from apexrank.validation import check_choice
 
 P_VALUES = (1, 2, 4, 8, 16, 64)
@@ -26,7 +26,7 @@ def unit_range(X: np.ndarray) -> np.ndarray:
     return minmax_scale(X)
 
 
-def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearBinaryRanker]:
+def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearEstimator]:
     """Fit the P-Norm Push for p = 1, 2, 4, 8, 16, 64, then the IR Push.
 
     ``solver="auto"`` finds the minimum; ``solver="coordinate"`` takes the ``t_max`` steps of JMLR 2009, Fig. 2.

@@ -5,21 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.divergences import Divergence, IDivergence, ShiftedIDivergence, Squared
+from apexrank.divergences import DIVERGENCES, Divergence, IDivergence, ShiftedIDivergence, Squared
 from apexrank.errors import InputError
 from apexrank.objectives.listwise import FixedTargets, SoftmaxTargets, SquaredTargets
 from apexrank.objectives.retarget import Retarget
+from apexrank.parameters import atom, checked, names, number, whole
 from apexrank.problem.design import Training, scores_of
 from apexrank.problem.problem import Problem
 from apexrank.projections import onto_ordered_simplex
-from apexrank.rankers.base import CollapsedWarning, GradedRanker, read_rows
+from apexrank.rankers.base import CollapsedWarning, Graded, LinearEstimator, read_rows
 from apexrank.solvers import Solution, Solver, solver_for
-from apexrank.validation import check_count
 
 Start = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
 
@@ -105,7 +105,7 @@ class Alternation:
 
 
 @dataclass(eq=False, repr=False)
-class PublishedRetargeting(GradedRanker):
+class PublishedRetargeting(Graded, LinearEstimator):
     """Monotone retargeting as published (MR): alternating fits of coefficients and targets on the ordered simplex.
 
     The cost, a sum over the groups plus ``alpha/2·|w|²``, has a trivial minimum with equal targets and w = 0, and the
@@ -146,6 +146,15 @@ class PublishedRetargeting(GradedRanker):
     (3, 1)
     """
 
+    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+        "divergence": atom(DIVERGENCES),
+        "order": [names(("hidden", "blocks"))],
+        "alpha": [number(0)],
+        "normalize": ["boolean"],
+        "max_alternations": [whole(1)],
+        "start": [str, "array-like", callable],
+    }
+
     divergence: str | Divergence = "squared"
     _: KW_ONLY
     order: Literal["hidden", "blocks"] = "hidden"
@@ -153,12 +162,8 @@ class PublishedRetargeting(GradedRanker):
     normalize: bool = False
     max_alternations: int = 5
     start: Start = "relevance"
-    solver: str | Solver = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
+    @checked
     def fit(
         self,
         X: ArrayLike,
@@ -169,8 +174,6 @@ class PublishedRetargeting(GradedRanker):
     ) -> Self:
         """Fit on rows X with relevance y; arguments as in :meth:`apexrank.MonotoneRetargeting.fit`."""
         k = self.max_alternations
-        check_count("max_alternations", k)
-        self._check_numbers()
         w0 = self._warm()
         data = read_rows(self, X, y, sample_weight, groups, binary=False)
         if type(data) is not Training:
@@ -196,6 +199,6 @@ class PublishedRetargeting(GradedRanker):
                 "without margins they vanish, and only their direction remains. Use fewer alternations, or "
                 "MonotoneRetargeting.",
                 CollapsedWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
