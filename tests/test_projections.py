@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.optimize import lsq_linear, minimize
+from scipy.optimize import minimize
 
 from apexrank.divergences import KL, IDivergence, ItakuraSaito, Logistic, ShiftedIDivergence, Squared
 from apexrank.errors import InputError
@@ -64,77 +64,11 @@ def descend(atom, x, constraints, start, weight=1.0):
     return found.x
 
 
-def ordered(n, increasing=True):
-    gaps = np.diff(np.eye(n), axis=0) * (1 if increasing else -1)
-    return {"type": "ineq", "fun": lambda y: gaps @ y, "jac": lambda y: gaps}
-
-
 def sums_to(total, a):
     return {"type": "eq", "fun": lambda y: a @ y - total, "jac": lambda y: a}
 
 
 # ---------------------------------------------------------------- ordered vectors
-
-
-@name("increasing", [True, False])
-@name("weighted", [True, False])
-@name("atom", SEPARABLE, ids=ids)
-def test_monotone_is_the_minimum(atom, weighted, increasing):
-    x, weight = point(atom, 1), np.array([0.5, 2.0, 1.0, 3.0, 0.2]) if weighted else np.ones(N)
-    y = onto_monotone(atom, atom.grad(x), weight=weight, increasing=increasing)
-    expected = descend(atom, x, [ordered(N, increasing)], np.full(N, x.mean()), weight)
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    again = onto_monotone(atom, x, weight=weight, increasing=increasing, natural=False)
-    np.testing.assert_array_equal(again, y)
-
-
-@given(st.integers(0, 10**6), st.sampled_from(SEPARABLE), st.booleans())
-def test_monotone_meets_the_optimality_conditions(seed, atom, increasing):
-    """No step of the cone decreases the cost, and the steps that the fit takes are level, up to rounding."""
-    x, weight = point(atom, seed), np.random.default_rng(seed).uniform(0.1, 3, size=N)
-    y = onto_monotone(atom, x, weight=weight, increasing=increasing, natural=False)
-    slope = weight * (atom.grad(y) - atom.grad(x))
-    tails = np.cumsum(slope[::-1] if increasing else slope)  # along each unit step of the cone
-    steps = np.abs(np.diff(y[::-1] if increasing else y))
-    assert np.all(tails >= -1e-10)
-    np.testing.assert_allclose([tails[-1], *(tails[:-1] * steps)], 0, atol=1e-10)
-
-
-@given(st.integers(0, 10**6), st.sampled_from(ON_SIMPLEX))
-def test_ordered_simplex_meets_the_optimality_conditions(seed, atom):
-    """No vertex of the set, (0, …, 0, 1/k, …, 1/k), is lower than the projection along its gradient."""
-    x = point(atom, seed)
-    y = onto_ordered_simplex(atom, x, natural=False)
-    slope = atom.grad(y) - atom.grad(x)
-    for k in range(1, N + 1):
-        vertex = np.repeat([0, 1 / k], [N - k, k])
-        assert slope @ (vertex - y) >= -1e-10
-
-
-@given(st.lists(st.tuples(st.floats(-50, 50), st.floats(0.1, 10)), min_size=1, max_size=8))
-def test_squared_monotone_is_a_bounded_least_squares(rows):
-    x, weight = np.array(rows).T
-    y = onto_monotone("squared", x, weight=weight)
-    scale = np.sqrt(weight)
-    steps = lsq_linear(
-        scale[:, None] * np.tril(np.ones((len(x), len(x)))),
-        scale * x,
-        bounds=(np.concatenate([[-np.inf], np.zeros(len(x) - 1)]), np.inf),
-        method="bvls",
-        tol=1e-14,
-    ).x
-    np.testing.assert_allclose(y, np.cumsum(steps), atol=1e-8)
-
-
-@name("atom", SEPARABLE, ids=ids)
-def test_bounded_monotone_is_the_minimum(atom):
-    x = point(atom, 2)
-    low, high = np.quantile(x, [0.4, 0.6])
-    y = onto_monotone(atom, x, lower=low, upper=high, natural=False)
-    box = {"type": "ineq", "fun": lambda y: np.concatenate([y - low, high - y])}
-    expected = descend(atom, x, [ordered(N), box], np.full(N, x.mean()))
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    np.testing.assert_array_equal(onto_monotone(atom, x, lower=low, natural=False) >= low, True)
 
 
 def test_weights_of_the_atom_multiply_the_weights():
@@ -165,42 +99,6 @@ def test_points_on_the_boundary_stay_there():
 
 
 # ---------------------------------------------------------------- the simplex
-
-
-@name("atom", ON_SIMPLEX, ids=ids)
-def test_simplex_is_the_minimum(atom):
-    x = point(atom, 5)
-    y = onto_simplex(atom, x, natural=False)
-    positive = {"type": "ineq", "fun": lambda y: y}
-    expected = descend(
-        atom,
-        x / x.sum() if isinstance(atom, KL) else x,
-        [sums_to(1, np.ones(N)), positive],
-        np.full(N, 1 / N),
-    )
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    np.testing.assert_allclose(y.sum(), 1, rtol=1e-14)
-
-
-@name("increasing", [True, False])
-@name("weighted", [True, False])
-@name("atom", ON_SIMPLEX, ids=ids)
-def test_ordered_simplex_is_the_minimum(atom, weighted, increasing):
-    x, weight = point(atom, 6), np.array([1.0, 2.0, 1.0, 3.0, 0.5]) if weighted else np.ones(N)
-    y = onto_ordered_simplex(atom, x, weight=weight, increasing=increasing, natural=False)
-    constraints = [ordered(N, increasing), sums_to(1, weight), {"type": "ineq", "fun": lambda y: y}]
-    expected = descend(atom, x, constraints, np.full(N, 1 / weight.sum()), weight)
-    np.testing.assert_allclose(y, expected, atol=2e-6)
-    np.testing.assert_allclose(weight @ y, 1, rtol=1e-13)
-
-
-def test_a_row_stands_for_as_many_items_as_its_weight():
-    theta, counts = np.array([0.3, -0.2, 0.9]), np.array([2, 1, 3])
-    for atom in ON_SIMPLEX:
-        t = -np.exp(theta) if isinstance(atom, ItakuraSaito) else theta
-        for function in (onto_simplex, onto_ordered_simplex):
-            y = function(atom, t, weight=counts)
-            np.testing.assert_allclose(np.repeat(y, counts), function(atom, np.repeat(t, counts)), rtol=1e-12)
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), st.sampled_from([0.0, 1e8]))
@@ -268,17 +166,6 @@ def test_hyperplane_is_met_and_the_step_is_along_its_normal(seed, atom, log_scal
         step, a = step - step.mean(), a - a.mean()
     across = step - (step @ a) / (a @ a) * a
     np.testing.assert_allclose(across, 0, atol=1e-7 * (1 + np.abs(atom.grad(y)).max()))
-
-
-@name("atom", [*SEPARABLE, KL()], ids=ids)
-def test_halfspace_leaves_points_inside_alone(atom):
-    x, a = point(atom, 20), np.array([1.0, -2.0, 0.5, 1.5, -1.0])
-    inside = point(atom, 21)
-    free = onto_halfspace(atom, x, a, a @ x + 0.1, natural=False)
-    np.testing.assert_allclose(free, x, rtol=1e-14)
-    sign = np.sign(a @ x - a @ inside)
-    bound = onto_halfspace(atom, x, sign * a, sign * a @ inside, natural=False)
-    np.testing.assert_array_equal(bound, onto_hyperplane(atom, x, sign * a, sign * a @ inside, natural=False))
 
 
 def test_coordinates_on_the_boundary_keep_out_of_the_hyperplane():

@@ -44,7 +44,10 @@ def run(arguments: list[str], folder: Path, script: str | None = None) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("title", SHOWN)
+@pytest.mark.parametrize(
+    "title",
+    [title if title.startswith("README") else pytest.param(title, marks=pytest.mark.slow) for title in SHOWN],
+)
 def test_everything_shown_in_order(title, tmp_path):
     """A block of Python with the text after it, and the commands of each console."""
     program = str(Path(sys.executable).with_name("apexrank"))

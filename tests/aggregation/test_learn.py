@@ -140,15 +140,6 @@ def test_swaps_of_tied_documents_in_several_lists(rng, f, y):
     np.testing.assert_allclose(slope, slopes(lambda s: objective.value_and_grad(s)[0], z), atol=1e-8)
 
 
-def test_softmax_gradient(rng):
-    groups = rng.integers(0, 3, 12)
-    model = LovaszAggregator("top", normalize=None)
-    objective = order_likelihood(rng.integers(0, 3, 12).astype(float), model._function(), segment(groups, 12))
-    z = rng.normal(size=12)
-    numeric = slopes(lambda s: objective.value_and_grad(s)[0], z)
-    np.testing.assert_allclose(objective.value_and_grad(z)[1], numeric, atol=1e-8)
-
-
 # ---------------------------------------------------------------- the minimum
 
 
@@ -248,17 +239,6 @@ def test_weights_of_the_model_are_found_again(rng):
 def test_separable_lists_without_penalty_are_told():
     with pytest.warns(ConvergenceWarning, match="the scores separate"):
         LovaszAggregator(normalize=None, alpha=0).fit([[1.0], [2.0], [0.0]], [1, 2, 0])
-
-
-def test_rows_of_a_list_may_stand_anywhere(judged, rng):
-    X, y, groups = judged
-    shuffled = rng.permutation(len(y))
-    for f in ("sqrt", "top"):
-        one = LovaszAggregator(f, tol=1e-9).fit(X, y, groups=groups)
-        two = LovaszAggregator(f, tol=1e-9).fit(X[shuffled], y[shuffled], groups=groups[shuffled])
-        np.testing.assert_allclose(one.weights_, two.weights_, atol=1e-5)
-        expected = one.predict(X, groups)[shuffled]
-        np.testing.assert_allclose(two.predict(X[shuffled], groups[shuffled]), expected, atol=1e-5)
 
 
 def test_lists_of_one_relevance_change_nothing(judged):

@@ -10,8 +10,6 @@ from itertools import combinations, permutations
 from typing import NamedTuple, get_args
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -237,10 +235,6 @@ def test_only_the_order_of_a_ballot_counts(method, election, missing):
 NAMES = np.array(list("abcde"))
 
 
-def as_mappings(table):
-    return [{str(name): x for name, x in zip(NAMES, row, strict=False) if not np.isnan(x)} for row in table]
-
-
 def as_orders(table):
     """Items of each ballot, best first, tied ones as a tuple."""
     return [
@@ -253,30 +247,6 @@ def as_ranks(table):
     """Rank of each item on its ballot; tied items have the better rank."""
     above = (table[:, None, :] > table[:, :, None]).sum(axis=2)
     return np.where(np.isnan(table), NAN, above + 1.0)
-
-
-FORMS = {
-    "lists": lambda table: table.tolist(),
-    "list of mappings": as_mappings,
-    "mappings by voter": lambda table: {f"voter {v}": row for v, row in enumerate(as_mappings(table))},
-    "series": lambda table: [pd.Series(row) for row in as_mappings(table)],
-    "pandas": lambda table: pd.DataFrame(table, columns=NAMES[: table.shape[1]]),
-    "polars": lambda table: pl.DataFrame(table, schema=NAMES[: table.shape[1]].tolist()),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@every_rule
-@settings(max_examples=3)
-@given(election=elections(gaps=True), missing=missing_rules)
-def test_every_way_in_gives_the_same_ranks(method, form, election, missing):
-    table, weights = election
-    names = NAMES[: table.shape[1]].tolist()
-    here = aggregate(table, weights, method=method, missing=missing, items=names)
-    named = {"items": names} if form == "lists" else {}
-    there = aggregate(FORMS[form](table), weights, method=method, missing=missing, **named)
-    assert answer(there, names) == answer(here, names)
 
 
 @every_rule

@@ -1,9 +1,7 @@
 """``apexrank aggregate``: the library's rankings from tables and PrefLib files, and one-line errors."""
 
 import gzip
-import itertools
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import get_args
@@ -12,12 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import kendalltau
-from typer.testing import CliRunner
 
 from apexrank.aggregation import ballot_files, bootstrap, rank_aggregation
 from apexrank.aggregation.fusion import Method
 from apexrank.cli import aggregate as verb
-from apexrank.cli.app import app
+from tests.cli.running import of_verb
 
 SCORES = {"ann": [3, 2, 1, 0], "bob": [2, 3, 0.5, 1], "cy": [1, 0, 2, 3], "dee": [3, 1, 2, 0]}
 ORDERS = [(["b", "a", "c", "d"], 4), (["c", "b"], 3), (["a", "c", "b"], 2)]
@@ -43,10 +40,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(command, code=0):
-    result = CliRunner().invoke(app, ["aggregate", *shlex.split(command)])
-    assert result.exit_code == code, result.output
-    return result
+run = of_verb("aggregate")
 
 
 def answer(command):
@@ -222,23 +216,6 @@ def write_many():
 
 
 class TestMethods:
-    def test_kemeny_is_the_least_of_all_orders(self, folder):
-        rng = np.random.default_rng(5)
-        scores = rng.random((5, 6))
-        pl.DataFrame(scores, schema=list("abcdef")).write_csv("six.csv")
-        wins = (scores[:, :, None] > scores[:, None, :]).sum(axis=0)
-        costs = [
-            sum(wins[b, a] for a, b in itertools.combinations(order, 2))
-            for order in itertools.permutations(range(6))
-        ]
-        found = answer("six.csv --method kemeny")
-        assert (found["cost"], found["bound"], found["optimal"]) == (min(costs), min(costs), True)
-        shown = run("six.csv --method kemeny -o r.csv").stdout
-        assert (
-            f"the order contradicts {min(costs)} preferences of voters between two items; no order has"
-            in shown
-        )
-
     def test_without_a_proof_the_bound_is_shown(self, folder):
         write_many()
         proven, searched = (
@@ -259,12 +236,6 @@ class TestMethods:
         monkeypatch.setattr(verb, "_MOST_PROVEN", 14)
         shown = run("many.csv --method kemeny --max-exact 9 -o r.csv").stdout
         assert "(no proof: 15 items beat each other in a circle)" in shown
-
-    def test_items_that_only_draw_need_no_proof(self):
-        circle = [[3, 2, 1], [2, 1, 3], [1, 3, 2]]
-        draws = [[-1, -2, -3, -4, -5], [-5, -4, -3, -2, -1]]
-        result = rank_aggregation.aggregate([low + high for low in draws for high in circle], method="kemeny")
-        assert result.proof.circle == 3
 
     def test_comparison(self, folder):
         methods = ["kemeny", "borda", "rrf"]
@@ -362,22 +333,6 @@ class TestOutput:
         begin = Path(name).read_bytes()[:400]
         assert begin.startswith(b"\x89PNG") if name.endswith("png") else b"<svg" in begin or b"<?xml" in begin
 
-    def test_figure_has_the_intervals_of_the_table(self, folder, monkeypatch):
-        pytest.importorskip("matplotlib")
-        figures, draws, draw = [], [], bootstrap.resample
-        monkeypatch.setattr(bootstrap, "resample", lambda *given: draws.append(given) or draw(*given))
-        monkeypatch.setattr("apexrank.cli.output.save_figure", lambda figure, path: figures.append(figure))
-        rows = answer("scores.csv --figure ranks.png --bootstrap 20 --seed 3 --top 3")["ranking"]
-        assert len(draws) == 1
-        (ax,) = figures[0].axes
-        (lines,) = [part for part in ax.collections if "interval" in str(part.get_label())]
-        ends = np.array([segment[:, 0] for segment in lines.get_segments()])
-        expected = [[row["low"] - 0.12, row["high"] + 0.12] for row in rows]
-        np.testing.assert_allclose(ends, expected)
-        written = [text.get_text() for text in ax.texts]
-        assert all(f"{row['first']:.0%}" in written for row in rows)
-        assert len(ax.collections) == 3  # the picture without intervals is gone
-
     def test_report(self, folder):
         pytest.importorskip("jinja2")
         plain = run("scores.csv --id voter").stdout
@@ -414,16 +369,6 @@ class TestOutput:
         assert "<h1>drinks</h1>" in html
         assert "3 ballots of 9 votes" in html
         assert "<bdi>row 1</bdi></th>" in html
-
-    def test_report_of_gaps_leaves_sums_out_of_the_verdict(self, folder):
-        pytest.importorskip("jinja2")
-        rows = [f"u{u},{film},{stars}" for u in range(12) for film, stars in (("many", 3), ("worse", 2))]
-        rows += [f"u{u},few,5" for u in range(2)]
-        Path("long.csv").write_text("user,film,stars\n" + "\n".join(rows))
-        run("long.csv --long user,film,stars --report votes.html")
-        html = Path("votes.html").read_text()
-        assert "The winner depends on the method" not in html
-        assert "Reciprocal rank fusion sums over the voters, which favours items that many scored" in html
 
     def test_report_tells_what_was_guessed(self, folder):
         pytest.importorskip("jinja2")

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 
 from apexrank.cli.app import app
 from apexrank.io import columns
+from tests.cli.running import run
 
 LIKERT = ["5,5,4,3", "4,4,4,4", "2,5,5,1", "3,3,2,5", "1,5,4,4"]
 MEANS = {"q2": 4.4, "q3": 3.8, "q4": 3.4, "q1": 3.0}
@@ -21,12 +21,6 @@ MEANS = {"q2": 4.4, "q3": 3.8, "q4": 3.4, "q1": 3.0}
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(command, code=0):
-    result = CliRunner().invoke(app, shlex.split(command))
-    assert result.exit_code == code, result.output
-    return result
 
 
 def ranked(command):

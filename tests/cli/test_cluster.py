@@ -1,17 +1,15 @@
 """``apexrank cluster``: the library's clusters from tables and PrefLib files, and one-line errors."""
 
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, elbow, silhouette
-from apexrank.cli.app import app
 from apexrank.submodular import set_function
+from tests.cli.running import of_verb
 
 ITEMS = list("abcdef")
 PREFLIB = """# TITLE: drinks
@@ -42,20 +40,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(command, code=0):
-    result = CliRunner().invoke(app, ["cluster", *shlex.split(command)])
-    assert result.exit_code == code, result.output
-    return result
+run = of_verb("cluster")
 
 
 def answer(command):
     return json.loads(run(f"{command} --json").stdout)
-
-
-def divergence(x, order):
-    """<x, h_x − h_order> for f = sqrt of the set size, where h holds the gains of an order by item."""
-    gains = np.diff(np.sqrt(np.arange(len(x) + 1)))
-    return np.sort(x)[::-1] @ gains - x[order] @ gains
 
 
 class TestClusters:
@@ -67,20 +56,6 @@ class TestClusters:
         assert table["cluster"].to_list() == [1] * 7 + [2] * 5  # the larger one is the first
         assert "the first column, 'voter', is read as the names of the voters" in result.stderr
         assert result.stderr.count("\n") == 1
-
-    def test_divergences_are_those_of_the_formula(self, folder):
-        found = answer("scores.csv -k 2")
-        rows = np.array([row["divergence"] for row in found["voters_clusters"]])
-        scores = two_camps()
-        for cluster, members in zip(found["clusters"], (slice(0, 7), slice(7, 12)), strict=True):
-            mean = scores[members].mean(axis=0)
-            order = [ITEMS.index(item) for item in cluster["order"]]
-            assert order == np.argsort(-mean).tolist()
-            expected = [divergence(x, order) for x in scores[members]]
-            np.testing.assert_allclose(rows[members], expected, atol=1e-12)
-            assert cluster["divergence"] == pytest.approx(np.mean(expected))
-            assert cluster["voters"] == len(expected)
-        assert found["inertia"] == pytest.approx(rows.sum())
 
     def test_options_reach_the_library(self, folder):
         found = answer("scores.csv -k 3 --f top:2 --euclidean 0.3 --n-init 2 --seed 5 --normalize zscore")

@@ -214,7 +214,7 @@ def test_a_broken_part(folder, tmp_path):
 def test_a_file_that_changes_between_passes(folder, letor, tmp_path, monkeypatch, data, fault):
     """Remove or rewrite the last file when the second pass begins."""
     path = letor / "part2.txt.gz" if data == "letor" else folder / "b.parquet"
-    plain, done = stream._checked_stats, []
+    plain, done = stream._stats, []
 
     def meddling(table, *args):
         if not done:
@@ -227,7 +227,7 @@ def test_a_file_that_changes_between_passes(folder, letor, tmp_path, monkeypatch
                 other.write_parquet(path)
         return plain(table, *args)
 
-    monkeypatch.setattr(stream, "_checked_stats", meddling)
+    monkeypatch.setattr(stream, "_stats", meddling)
     options = ["--model", "retarget"] if data == "letor" else PUSH
     line = refused(letor if data == "letor" else folder, tmp_path, *options)
     assert path.name in line

@@ -1,7 +1,6 @@
 """``apexrank export``: options, output and errors."""
 
 import json
-import shlex
 import sqlite3
 from contextlib import closing
 
@@ -9,17 +8,10 @@ import numpy as np
 import onnxruntime
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import apexrank
-from apexrank.cli.app import app
 from apexrank.io import read_table
-
-
-def run(command, code=0):
-    result = CliRunner().invoke(app, shlex.split(command))
-    assert result.exit_code == code, result.output
-    return result
+from tests.cli.running import run
 
 
 @pytest.fixture
@@ -147,10 +139,8 @@ class TestScorecard:
         text = (folder / "new.csv").read_text().replace("Rome", "Paris")
         (folder / "new.csv").write_text(text)
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
-        unknown = (
-            "40 of 100 rows have values that are new or were rare in training, such as 'Paris'; for them"
-        )
-        assert f"note: column 'city': {unknown}" in result.stderr
+        assert "note: column 'city': 40 of 100 values" in result.stderr
+        assert "'Paris'" in result.stderr
 
     def test_fractional_weights_of_groups(self, folder):
         frame = pl.read_csv("train.csv")

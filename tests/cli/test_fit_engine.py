@@ -14,17 +14,8 @@ import apexrank
 from apexrank.cli.app import app
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, read_table
-from apexrank.io.encode import (
-    KEPT_VALUES,
-    MOST_KEPT,
-    Category,
-    Encoder,
-    Number,
-    NumberStats,
-    merge_stats,
-    table_stats,
-)
-from apexrank.io.prepare import prepare
+from apexrank.io.drift import MOST_VALUES
+from apexrank.io.encode import MOST_KEPT, Linearise, NumberStats, cell_stats, merge_stats
 from apexrank.io.stream import (
     Span,
     TableBlocks,
@@ -33,6 +24,7 @@ from apexrank.io.stream import (
     read_blocks,
     sample_table,
 )
+from apexrank.io.types import Category, Number, parse_columns, table_columns
 from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -82,6 +74,10 @@ RECIPE = Recipe(
 def run(*args):
     result = CliRunner().invoke(app, ["fit", *map(str, args)])
     return result.exit_code, result.stdout + result.stderr
+
+
+def stats(table, columns, impute):
+    return cell_stats(parse_columns(table, columns), columns, impute)
 
 
 def same_model(found, expected, rtol=1e-8):
@@ -181,8 +177,14 @@ def test_a_block_is_read_in_pieces(tmp_path):
     frame = claims(20_000)
     frame.write_parquet(tmp_path / "rows.parquet", row_group_size=1000)
     frame.write_csv(tmp_path / "rows.csv")
-    assert [piece.rows for piece in Span("x", 5, 40_000).pieces(8)] == [5000] * 8
-    assert [piece[1:] for piece in Span("x", 5, 5000).pieces(8)] == [(5, 4096), (4101, 904)]
+    for rows, sizes in (
+        (16_000, [4096, 4096, 4096, 4096, 3616]),
+        (40_000, [5000] * 4),
+        (300, [300] * 66 + [200]),
+    ):
+        pieces = TableBlocks(tmp_path / "rows.parquet", rows=rows).pieces
+        assert [piece.rows for piece in pieces] == sizes
+        assert [piece.first for piece in pieces] == [0, *np.cumsum(sizes[:-1])]
     for suffix in ("parquet", "csv"):
         parts = list(read_blocks(tmp_path / f"rows.{suffix}", "fraud", features=["age"], rows=9000))
         assert len(parts) in (2, 3)
@@ -387,7 +389,7 @@ def test_files_that_cannot_be_read(folder, tmp_path):
 
 def test_the_encoder_is_what_the_table_says(folder):
     table = read_table(folder.parent / "claims.csv")
-    expected, _ = Encoder.fit_transform(table, prepare(table, RECIPE).columns)
+    expected, _ = Linearise.fit_transform(table, table_columns(table, RECIPE).columns)
     found, _ = fit_table_blocks(folder, RECIPE, PNormPush(alpha=0.1), rows=90)
     assert found.encoder.features == expected.features
 
@@ -408,8 +410,10 @@ def test_the_output_may_not_be_a_file_that_is_read(folder, tmp_path):
     assert code == 0, text
 
 
-@pytest.mark.parametrize(("impute", "held"), [("median", 2 * 8 * MOST_KEPT), ("mean", 0), ("none", 0)])
-def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
+@pytest.mark.parametrize(
+    ("impute", "kept"), [("median", MOST_KEPT), ("mean", MOST_VALUES), ("none", MOST_VALUES)]
+)
+def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, kept):
     n, rows = 400_000, 40_000
     rng = np.random.default_rng(0)
     pl.DataFrame({"x": rng.normal(size=n), "y": np.arange(n) % 2}).write_parquet(tmp_path / "rows.parquet")
@@ -418,20 +422,18 @@ def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
 
     def watched(table, *args):
         nonlocal most
-        part = table_stats(table, *args)
-        sample = part["x"].parts[0]
+        part = stats(table, *args)
+        (sample,) = part["x"]
         alive.extend(weakref.ref(array) for array in (sample.values, sample.weights))
         del sample
         most = max(most, sum(ref().nbytes for ref in alive if ref() is not None))
         return part
 
-    whole = map_tables(tables, watched, [Number("x")], impute, merge=merge_stats)["x"].parts[0]
+    whole = map_tables(tables, watched, [Number("x")], impute, merge=merge_stats)["x"][0]
     assert len(alive) >= 2 * n / rows
     assert whole.n == n
-    assert whole.values.nbytes + whole.weights.nbytes <= held
-    assert most <= 2 * 2 * 8 * rows * bool(held)  # of one part, and of the one before it at most
-    if impute == "median":
-        assert len(whole.values) >= KEPT_VALUES
+    assert kept // 4 <= len(whole.values) <= kept
+    assert most <= 2 * 2 * 8 * min(rows, kept)  # of one part, and of the one before it at most
 
 
 def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
@@ -451,12 +453,11 @@ def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(dask, "compute", watched)
-    found = map_tables(
-        tables, table_stats, [Number("x"), Category("t")], "median", merge=merge_stats, dask=True
-    )
+    columns = [Number("x"), Category("t", ("a", "b"))]
+    found = map_tables(tables, stats, columns, "median", merge=merge_stats, dask=True)
     assert sent == [1]
-    (x,) = found["x"].parts
-    assert (x.n, found["t"].levels) == (900, dict(frame["t"].value_counts().rows()))
+    (x,) = found["x"]
+    assert (x.n, found["t"].tolist()) == (900, [*frame["t"].value_counts().sort("t")["count"], 0, 0])
     assert x.fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
     assert x.mean == pytest.approx(frame["x"].mean(), rel=1e-12)
     assert map_tables(tables, len, dask=True) == [20] * 45

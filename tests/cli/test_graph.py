@@ -19,6 +19,7 @@ from apexrank.cli.app import app
 from apexrank.cli.graph import METHODS
 from apexrank.graph import FairnessGoodness, InDegree, as_graph
 from apexrank.graph.vertex_files import read_seeds
+from tests.cli.running import run
 
 # three honest pages in a ring, and a farm of eight boosters
 LINKS = [("hub", "a"), ("a", "b"), ("b", "hub"), *((booster, "farm") for booster in "stuvwxyz")]
@@ -32,12 +33,6 @@ def folder(tmp_path, monkeypatch):
     Path("good.txt").write_text("# checked by hand\n\nhub\n")
     Path("bad.txt").write_text("farm\n")
     return tmp_path
-
-
-def run(command, code=0):
-    result = CliRunner().invoke(app, shlex.split(command))
-    assert result.exit_code == code, result.output
-    return result
 
 
 def ranked(command):
@@ -66,16 +61,6 @@ class TestRank:
         assert answer["error_bound"] <= 1e-12
         assert answer["converged"]
         assert [row["rank"] for row in answer["ranking"]] == list(range(1, 13))
-
-    def test_lpq_is_a_fixed_point_of_its_formula(self, folder):
-        found = scores(ranked("edges.csv -p 3 --ratio 1.5 --damping 0.8 --tol 1e-12"))
-        degree = {name: sum(a == name for a, _ in LINKS) for name in found}
-        held = sum(found[name] for name in found if not degree[name])
-        teleport = (0.2 + 0.8 * held) / len(found)
-        flows = {name: [0.8 * found[a] / degree[a] for a, b in LINKS if b == name] for name in found}
-        new = {name: (sum(x**3 for x in flows[name]) + teleport**3) ** (1 / 4.5) for name in found}
-        total = sum(new.values())
-        assert {name: value / total for name, value in new.items()} == pytest.approx(found, abs=1e-11)
 
     def test_csv_for_programs_and_nothing_else(self, folder):
         result = run("graph rank edges.csv -p 2 --top 2")
@@ -411,17 +396,6 @@ class TestInspect:
         assert {key: rows[key].strip() for key in ("edges", "links")} == {"edges": "3", "links": "5"}
         assert rows["memory"].endswith(" bytes")
         assert "links" not in run("graph inspect t.csv").stdout.split("\n", 1)[1]
-
-    def test_against_networkx(self, folder):
-        graph = nx.gnp_random_graph(60, 0.02, seed=3, directed=True)
-        Path("g.txt").write_text("".join(f"{a} {b}\n" for a, b in graph.edges))
-        graph.remove_nodes_from(list(nx.isolates(graph)))
-        answer = json.loads(run("graph inspect g.txt --json").stdout)
-        strong = [len(part) for part in nx.strongly_connected_components(graph)]
-        weak = [len(part) for part in nx.weakly_connected_components(graph)]
-        assert (answer["strong_components"], answer["largest_strong_component"]) == (len(strong), max(strong))
-        assert (answer["weak_components"], answer["largest_weak_component"]) == (len(weak), max(weak))
-        assert answer["largest_in_degree"] == max(degree for _, degree in graph.in_degree)
 
     def test_signed(self, folder):
         Path("s.csv").write_text("source,target,weight\na,b,1\nb,a,-2\nb,c,-1\n")

@@ -1,15 +1,13 @@
 """``apexrank graph attack``: options, output and errors."""
 
 import json
-import shlex
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from apexrank.cli.app import app
 from apexrank.datasets import make_crawl
 from apexrank.graph import as_graph, attack_ranks
+from tests.cli.running import of_verb
 
 
 @pytest.fixture
@@ -22,10 +20,7 @@ def edges(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(command, code=0):
-    result = CliRunner().invoke(app, shlex.split(f"graph attack {command}"))
-    assert result.exit_code == code, result.output
-    return result
+run = of_verb("graph attack")
 
 
 def test_table_and_sentences_on_screen(edges):

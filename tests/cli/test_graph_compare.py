@@ -1,18 +1,16 @@
 """``apexrank graph compare``: options, output and errors."""
 
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from apexrank.cli.app import app
 from apexrank.datasets.crawl import make_crawl, plant_farms
 from apexrank.graph import InDegree, LpqRank, TopMeanRank
 from apexrank.report.graph.compare import compare_ranks
+from tests.cli.running import of_verb
 
 HONEST, BOOSTERS = 600, 40
 
@@ -41,10 +39,7 @@ def folder(written, tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(command, code=0):
-    result = CliRunner().invoke(app, shlex.split(f"graph compare {command}"))
-    assert result.exit_code == code, result.output
-    return result
+run = of_verb("graph compare")
 
 
 def told(command):

@@ -127,7 +127,7 @@ class TestFit:
         assert apexrank.load("model.apex").encoder.features == [
             *("x", "x missing", "city=Oslo", "city=Rome", "city missing")
         ]
-        assert apexrank.load("model.apex").encoder.columns[0].fill == 2.0
+        assert apexrank.load("model.apex").encoder.columns[0].fill == (2.0,)
 
     def test_not_converging_is_a_note(self, folder):
         result = run(f"{FIT} --max-iter 1")

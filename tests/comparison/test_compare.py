@@ -271,15 +271,15 @@ def test_false_claims_are_rare_where_all_rankers_are_equal():
         def estimator(self, setting):
             return LogisticRanker()
 
-    claims, draws = 0, 100
+    claims, draws = 0, 70
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(400, 12))
         y = X.sum(axis=1) / 3 + rng.logistic(size=400) > 1.5
         found = compare_rankers(X, y, candidates=[Block(str(b)) for b in range(4)], random_state=seed)
         claims += found.difference(found.best, 0).low > 0
-    # at a rate of 5 %, more than 11 have a probability of 0.4 %
-    assert claims <= 11
+    # at a rate of 5 %, more than 9 have a probability of 0.3 %
+    assert claims <= 9
 
 
 def test_copies_of_rows_are_on_one_side_of_a_split():

@@ -15,10 +15,8 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 from apexrank.datasets.crawl import make_crawl, plant_farms
 from apexrank.errors import InputError
-from apexrank_papers.data.networks import load_cnr_2000
 
 DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
-CNR = DATA / "graphs" / "cnr-2000.csr.npz"
 
 
 @pytest.fixture(scope="module")
@@ -274,42 +272,3 @@ def test_bad_farms(adjacency, arguments, message):
     with pytest.raises(InputError, match=message) as error:
         plant_farms(adjacency, **arguments)
     assert "\n" not in str(error.value)
-
-
-def ranks(adjacency, p, ratio, alpha=0.85):
-    """L_pq ranks by plain iteration: the teleport, with the mass of the dangling vertices, is one more in-link."""
-    n = adjacency.shape[0]
-    degree = np.diff(adjacency.indptr)
-    into = csr_array(adjacency.T, dtype=np.float64)
-    r = np.full(n, 1 / n)
-    for _ in range(200):
-        flow = np.divide(alpha * r, degree, out=np.zeros(n), where=degree > 0)
-        teleport = (1 - alpha + alpha * r[degree == 0].sum()) / n
-        new = (into @ flow**p + teleport**p) ** (1 / (p * ratio))
-        new /= new.sum()
-        r, change = new, np.abs(new - r).sum()
-        if change < 1e-10:
-            return r
-    raise AssertionError("the iteration did not converge")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not CNR.is_file(), reason="cnr-2000 is not here: set APEXRANK_DATA to plant farms in it")
-@pytest.mark.parametrize(
-    ("p", "ratio", "back", "share", "first"),
-    [
-        (1, 1.0, True, 4.26, 117),
-        (2, 1.2, True, 1.88, 9383),
-        (1, 1.0, False, 1.22, 608),
-    ],
-)
-def test_farms_in_a_real_crawl(p, ratio, back, share, first):
-    planted = plant_farms(load_cnr_2000(CNR).adjacency, return_links=back)
-    assert planted.adjacency.shape[0] == 335_607
-    r = ranks(planted.adjacency, p, ratio)
-    targets = r[planted.target_vertices]
-    assert 100 * r[planted.spam].sum() == pytest.approx(share, abs=0.005)
-    assert np.ptp(targets) <= 1e-12 * targets.max()
-    assert 1 + (r > targets.max()).sum() == first
-    assert f"{first:,}" in plant_farms.__doc__
-    assert f"{share} %" in plant_farms.__doc__

@@ -157,20 +157,6 @@ def test_against_the_definition(tmp_path_factory, lines, null, thin, shuffle):
     assert read.groups.tolist() == [str(query) for _, query, _ in lines]
 
 
-@pytest.mark.parametrize("thin", [False, True])
-def test_smallest_value_counts_unnamed_features_as_zero(file, thin):
-    rows = [
-        "0 qid:1 1:NULL 2:NULL",
-        "0 qid:1 1:5 2:-3",
-        "0 qid:1 2:4",
-        "0 qid:2 1:7",
-        "0 qid:2 1:NULL 2:NULL",
-    ]
-    data = read_letor(file(*rows), null="min", sparse=thin).data
-    expected = [[0, -3], [5, -3], [0, 4], [7, 0], [7, 0]]
-    assert (data.toarray() if thin else data).tolist() == expected
-
-
 def test_nan_counts_as_null(file):
     path = file("1 qid:1 1:nan 2:3")
     assert np.isnan(read_letor(path, null="nan").data[0, 0])

@@ -39,7 +39,7 @@ def frame():
 def by_hand(card, frame):
     """Points of rows, computed from the printed lines."""
     total = np.zeros(len(frame))
-    fills = {column.name: column.fill for column in card.model.encoder.columns if column.kind == "number"}
+    fills = {column.name: column.fill[0] for column in card.model.encoder.columns if column.kind == "number"}
     gaps = {(line["feature"]) for line in card.to_frame().iter_rows(named=True) if line["bin"] == "missing"}
     for line in card.to_frame().iter_rows(named=True):
         values = frame[line["feature"]].to_list()

@@ -203,36 +203,64 @@ def lpq_step(A, damping, v, p, ratio, place="inside", top=None) -> Callable[[Vec
     return step
 
 
-@exactly
-def lp_root(A: np.ndarray, damping: float, v: np.ndarray, p: float, reached: np.ndarray) -> Vector:
-    """L_p rank at ratio 1: the root μ of ``Σ c_i z_i(μ) = 1`` by bisection, with an elimination for each μ.
+def solve_below(mu: Decimal, B: list[Vector], right: Vector) -> Vector | None:
+    """``(μI − B)^{-1} b`` by elimination without pivoting, None if μ is not above the largest eigenvalue."""
+    n = len(right)
+    A = [[(mu if i == j else 0) - B[i][j] for j in range(n)] for i in range(n)]
+    y = list(right)
+    for k in range(n):
+        if A[k][k] <= 0:
+            return None
+        filled = [j for j in range(k + 1, n) if A[k][j]]
+        for i in range(k + 1, n):
+            if A[i][k]:
+                factor = A[i][k] / A[k][k]
+                for j in filled:
+                    A[i][j] -= factor * A[k][j]
+                y[i] -= factor * y[k]
+    for k in reversed(range(n)):
+        y[k] = (y[k] - sum(A[k][j] * y[j] for j in range(k + 1, n) if A[k][j])) / A[k][k]
+    return y
 
-    On the vertices that the teleport reaches, ``(μI − B)y = v^p`` has a positive solution exactly for μ > ρ(B).
+
+@exactly
+def lp_root(A: np.ndarray, damping: float, v: np.ndarray, p: float, digits: int = 150) -> Vector:
+    """L_p rank at ratio 1, whose μ solves ``φ(μ)^{−p} = 1``, nearly linear near the pole of φ:
+
+    Bisection and false position, with an elimination for each μ on the vertices that the teleport reaches. μ may be
+    within 1e-30 of the largest eigenvalue.
     """
-    getcontext().prec = 150  # μ may be within 1e-30 of ρ(B)
-    some = np.flatnonzero(reached)
+    getcontext().prec = digits
+    reached = np.flatnonzero(v > 0).tolist()
+    for i in reached:
+        reached += [j for j in np.flatnonzero(A[i]).tolist() if j not in reached]
     teleport, a, power_ = shares_of(decimals(v)), Decimal(damping), Decimal(p)
     P = walk_matrix(A)
-    B = [[power(a * P[j][i], power_) for j in some] for i in some]
-    right = [power(teleport[i], power_) for i in some]
-    c = [Decimal(1) if not A[i].any() else 1 - a for i in some]
+    B = [[power(a * P[j][i], power_) for j in reached] for i in reached]
+    right = [power(teleport[i], power_) for i in reached]
+    c = [1 - a if A[i].any() else Decimal(1) for i in reached]
 
-    def z_of(mu: Decimal) -> Vector | None:
-        matrix = [[(mu if i == j else 0) - B[i][j] for j in range(len(some))] for i in range(len(some))]
-        try:
-            y = solve(matrix, right)
-        except ArithmeticError:
-            return None
-        return [power(value, 1 / power_) for value in y] if min(y) > 0 else None
+    def excess(mu: Decimal) -> tuple[Decimal, Vector]:
+        y = solve_below(mu, B, right)
+        z = [power(value, 1 / power_) for value in y or []]
+        return (sum(x * y for x, y in zip(c, z, strict=True)) ** -power_ if z else Decimal(0)) - 1, z
 
-    low, high, phi = Decimal("1e-60"), Decimal("1e60"), Decimal(0)
-    while abs(phi - 1) > Decimal("1e-40"):
-        middle = (low * high).sqrt() if high > 2 * low else (low + high) / 2
-        z = z_of(middle)
-        phi = Decimal(2) if z is None else sum(x * y for x, y in zip(c, z, strict=True))
-        low, high = (middle, high) if phi > 1 else (low, middle)
+    low, high = Decimal(0), Decimal(2)
+    below, (above, z), last = Decimal(-1), excess(high), Decimal(0)
+    for k in range(1000):
+        mu = (low + high) / 2 if k % 3 == 2 else (low * above - high * below) / (above - below)
+        value, found = excess(mu)
+        # an endpoint that stays twice counts half, otherwise it would stay forever
+        if value < 0:
+            low, below, above = mu, value, above / (2 if last < 0 else 1)
+        else:
+            high, above, below, z = mu, value, below / (2 if last >= 0 else 1), found
+        last = value
+        if (found and abs(value) < Decimal("1e-40")) or high - low < high * Decimal(10) ** (3 - digits):
+            z = found or z
+            break
     scores = [Decimal(0)] * len(A)
-    for i, value in zip(some, shares_of(z), strict=True):
+    for i, value in zip(reached, shares_of(z), strict=True):
         scores[i] = value
     return scores
 

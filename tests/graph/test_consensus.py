@@ -1,7 +1,6 @@
 """ConsensusRank against networkx, dense oracles and its own identities."""
 
 import json
-import pickle
 import warnings
 from contextlib import contextmanager
 from itertools import pairwise
@@ -13,7 +12,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.optimize import LinearConstraint, NonlinearConstraint, linprog, minimize
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import InputError, PageRank, divergences
@@ -44,6 +42,7 @@ from tests.graph.oracles import dense_pagerank, random_adjacency, reach
 
 VECTOR = json.loads((Path(__file__).parent.parent / "vectors" / "consensus.json").read_text())
 BOTH = ("kl", "squared")
+OTHERS = ("itakura-saito", "logistic")
 STATIONARY = [
     pytest.param("blend", {}, id="blend"),
     pytest.param("blend", {"variant": "double-loop"}, id="double-loop"),
@@ -101,7 +100,13 @@ def random_digraph(seed):
     return graph
 
 
-@pytest.mark.parametrize(("method", "parameters"), STATIONARY)
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        *STATIONARY,
+        *((method, {"divergence": kind}) for method in ("blend", "fixed-point") for kind in OTHERS),
+    ],
+)
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("seed", range(2))
 def test_one_layer_or_equal_ones_give_pagerank(method, parameters, copies, seed):
@@ -180,8 +185,8 @@ def test_a_hidden_minimum_needs_more_restarts(kind):
 
 
 @pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("block", first_and_slow(8))
-def test_two_hundred_small_problems(kind, block):
+@pytest.mark.parametrize("block", first_and_slow(2))
+def test_fifty_small_problems(kind, block):
     """Blend is never above the fixed point, is stationary and never increases; both satisfy their certificates."""
     for seed in range(25 * block, 25 * block + 25):
         problem = layers, teleport, damping = random_layers(seed)
@@ -226,18 +231,9 @@ def test_the_cost_never_rises_where_whole_steps_are_too_long(seed, damping):
 
 
 @pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("seed", range(15))
-def test_nothing_near_is_better(kind, seed):
-    problem = random_layers(seed)
-    rank = fitted(problem, divergence=kind)
-    _, value = free_descent(kind, *problem, rank.layer_weights_)
-    assert rank.objective_ <= value + 1e-8
-
-
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize(("pull", "entropy"), [(1e-4, 1.0), (0.01, 1.0), (0.3, 0.5), (0.1, 0.0)])
+@pytest.mark.parametrize(("pull", "entropy"), [(0.0, 1.0), (1e-4, 1.0), (0.01, 1.0), (0.3, 0.5), (0.1, 0.0)])
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_pull_and_entropy_are_minimised(kind, pull, entropy, seed):
+def test_nothing_near_is_better(kind, pull, entropy, seed):
     problem = layers, teleport, damping = random_layers(seed)
     costs = {"pull": pull, "entropy": entropy, "prior": prior_of(layers, np.arange(1.0, len(layers) + 1))}
     prior = np.arange(1.0, len(layers) + 1)
@@ -254,9 +250,9 @@ def test_pull_and_entropy_are_minimised(kind, pull, entropy, seed):
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("variant", ["double-loop", "single-loop"])
 def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
-    """All seeds from 0 to 20; where weights end in a corner that does not bind, the loops are slow and warn."""
+    """All seeds from 0 to 9; where weights end in a corner that does not bind, the loops are slow and warn."""
     converged = 0
-    for seed in range(21):
+    for seed in range(10):
         problem = layers, teleport, damping = random_layers(seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
@@ -274,7 +270,7 @@ def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
         with agreement:
             same_start = blend(agreement, flat, teleport, Limits(1e-8, 1000))
         assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6), seed
-    assert converged >= 10
+    assert converged >= 5
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -346,39 +342,6 @@ def test_the_limit_of_brew(kind, seed):
     assert left[1] < beta * np.abs(w @ T - w).sum()
 
 
-# ---------------------------------------------------------------- symmetries
-
-
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("method", ["blend", "fixed-point", "brew", "corroborate"])
-@pytest.mark.parametrize("seed", range(5))
-def test_relabelling_vertices_permutes_the_answer(kind, method, seed):
-    if method == "corroborate" and kind == "squared":
-        with pytest.raises(InputError, match="measures information"):
-            fitted(random_layers(seed), method, divergence=kind)
-        return
-    layers, teleport, damping = random_layers(seed)
-    places = np.random.default_rng(seed).permutation(len(teleport))
-    moved = layers[:, places][:, :, places], teleport[places], damping
-    options = {"divergence": kind, "tol": 1e-10}
-    ours = fitted((layers, teleport, damping), method, **options)
-    theirs = fitted(moved, method, **options)
-    assert theirs.scores_ == pytest.approx(ours.scores_[places], abs=1e-7)
-    assert theirs.disagreement_ == pytest.approx(ours.disagreement_, abs=1e-9)
-
-
-@pytest.mark.parametrize("method", ["blend", "fixed-point", "corroborate"])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_layers_permutes_the_layer_weights(method, seed):
-    layers, teleport, damping = random_layers(seed, m=3)
-    order = [2, 0, 1]
-    ours = fitted((layers, teleport, damping), method, tol=1e-10)
-    theirs = fitted((layers[order], teleport, damping), method, tol=1e-10)
-    assert theirs.layer_weights_ == pytest.approx(ours.layer_weights_[:, order], abs=1e-5)
-    assert theirs.layer_shares_ == pytest.approx(ours.layer_shares_[order], abs=1e-5)
-    assert theirs.scores_ == pytest.approx(ours.scores_, abs=1e-7)
-
-
 # ---------------------------------------------------------------- fitted attributes
 
 
@@ -409,20 +372,6 @@ def test_attributes_agree_with_each_other(method, parameters, seed):
     assert rank.ranking_[0] == np.argmax(rank.scores_)
     assert len(rank.history_) == rank.n_iter_
     assert rank.order_violation_ == 0
-
-
-def test_a_fit_can_be_repeated_cloned_and_pickled():
-    problem = random_layers(1)
-    one, two = (fitted(problem, n_restarts=3, random_state=7) for _ in range(2))
-    assert (one.scores_ == two.scores_).all()
-    assert (one.layer_weights_ == two.layer_weights_).all()
-    again = clone(one)
-    assert again.get_params() == one.get_params()
-    assert not hasattr(again, "scores_")
-    back = pickle.loads(pickle.dumps(one))
-    assert (back.scores_ == one.scores_).all()
-    assert back.ranking_.tolist() == one.ranking_.tolist()
-    assert back.top(2) == one.top(2)
 
 
 @pytest.mark.slow
@@ -537,17 +486,6 @@ def test_teleport_with_zeros(kind, method, seed):
     assert rank.disagreement_ == pytest.approx(disagreement(kind, T), abs=1e-10)
 
 
-def test_vertices_out_of_reach_have_no_rank():
-    chained = nx.DiGraph([("a", "b"), ("b", "a"), ("lost", "a")])
-    other = nx.DiGraph([("a", "c"), ("c", "b"), ("far", "lost")])
-    for method in ("blend", "fixed-point", "brew"):
-        with unconverged():
-            rank = ConsensusRank(method).fit([chained, other], teleport=["a"])
-        scores = dict(zip(rank.names_.tolist(), rank.scores_.tolist(), strict=True))
-        assert max(scores["lost"], scores["far"]) < 1e-12
-        assert min(scores["a"], scores["b"]) > 0.05
-
-
 def test_ranks_that_vanish_are_no_trap():
     """The fixed point approaches w_1 = 0, where logarithms are undefined; V still decreases from there."""
     A = np.array([[0.0, 1, 0], [1, 0, 1], [0, 0, 0]])
@@ -572,7 +510,7 @@ def second_above_first(problem):
     return second, first
 
 
-@pytest.mark.parametrize("block", first_and_slow(4))
+@pytest.mark.parametrize("block", first_and_slow(2))
 def test_orders_of_ranks_are_kept_where_they_can_be(block):
     attainable = 0
     for seed in range(12 * block, 12 * block + 12):
@@ -639,17 +577,6 @@ def test_stubborn_orders(seed, shape, restarts):
     assert rank.first_order_gap_ <= 1e-8
 
 
-def test_an_order_that_no_layer_allows():
-    """With little damping the teleport determines the order."""
-    layers, _, _ = random_layers(0, n=4)
-    with pytest.warns(ConvergenceWarning, match="break an order"):
-        rank = ConsensusRank("blend", damping=0.01).fit(
-            list(layers), teleport=np.array([0.7, 0.1, 0.1, 0.1]), keep=[(1, 0)]
-        )
-    assert rank.order_violation_ > 1
-    assert not rank.converged_
-
-
 def test_an_order_that_holds_anyway_costs_nothing():
     problem = random_layers(3)
     free = fitted(problem)
@@ -661,7 +588,7 @@ def test_an_order_that_holds_anyway_costs_nothing():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 def test_orders_at_vertices(kind, block):
     infeasible = 0
     for seed in range(12 * block, 12 * block + 12):
@@ -867,18 +794,6 @@ def test_a_vertex_of_trimmed_layers_alone_hands_on_to_the_teleport():
 # ---------------------------------------------------------------- other divergences
 
 
-OTHERS = ("itakura-saito", "logistic")
-
-
-@pytest.mark.parametrize("method", ["blend", "fixed-point"])
-@pytest.mark.parametrize("kind", OTHERS)
-def test_one_layer_is_pagerank_for_every_divergence(kind, method):
-    graph = random_digraph(0)
-    theirs = nx.pagerank(graph, alpha=0.9, tol=1e-15, max_iter=5000)
-    rank = ConsensusRank(method, divergence=kind, damping=0.9).fit([graph, graph])
-    assert dict(zip(rank.names_.tolist(), rank.scores_, strict=True)) == pytest.approx(theirs, abs=1e-8)
-
-
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize("seed", range(6))
 def test_other_divergences_find_the_best_of_a_grid(kind, seed):
@@ -966,15 +881,7 @@ def test_names_and_a_vertex_missing_in_a_layer():
     assert labelled.names_.tolist() == ["ann", "bob", "cy", "dee"]  # eve has no links, so no table knows her
 
 
-def test_dangling_and_isolated_vertices():
-    layers = np.zeros((2, 5, 5))
-    layers[0, 0, [1, 2]] = 1.0
-    layers[1, 0, 3] = 1.0
-    layers[1, 1, 0] = 1.0
-    rank = ConsensusRank("blend").fit(list(layers))
-    T = transitions(layers, rank.layer_weights_, np.full(5, 0.2), 0.85)
-    assert rank.scores_ == pytest.approx(stationary(T), abs=1e-10)
-    assert rank.disagreement_ == pytest.approx(mutual_information(T, stationary(T)), abs=1e-10)
+def test_layers_without_links():
     nothing = ConsensusRank("blend").fit([np.zeros((3, 3))] * 2)
     assert nothing.scores_ == pytest.approx([1 / 3] * 3)
     assert nothing.disagreement_ == pytest.approx(0, abs=1e-12)

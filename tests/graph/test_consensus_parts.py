@@ -8,10 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from scipy.optimize import linprog, lsq_linear
+from scipy.optimize import linprog
 
 from apexrank import InputError
-from apexrank.graph import ConsensusRank, as_graph, as_layers
+from apexrank.graph import as_graph, as_layers
 from apexrank.graph.agreement import KINDS, Agreement, Limits, blend
 from apexrank.graph.consensus import RankOrder, cut_hulls, row_shares
 from apexrank.graph.power import Anderson
@@ -23,7 +23,6 @@ from tests.graph.consensus_oracles import (
     hull_gradient,
     nearest,
     opinions,
-    poisson,
     prior_of,
     random_layers,
     row_costs,
@@ -64,18 +63,6 @@ def test_hulls_hold_the_rows_of_all_layers(seed):
         columns = hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]]
         assert (columns == np.flatnonzero(layers[:, i].any(axis=0))).all()
         assert row_shares(hulls, i) == pytest.approx(shares[has[i], i][:, columns], abs=1e-15)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_mixtures_are_the_dense_ones(seed):
-    layers, teleport, damping = random_layers(seed)
-    weights = random_weights(np.random.default_rng(seed), layers)
-    problem = problem_of(layers, teleport, damping)
-    with problem:
-        mixture = problem.mix(weights[opinions(layers)])
-    h = problem.hulls
-    mixed = sparse.csr_array((mixture, h.indices, h.indptr), shape=(len(teleport),) * 2).toarray()
-    assert mixed == pytest.approx(np.einsum("ik,kij->ij", weights, shares_of(layers)), abs=1e-15)
 
 
 def projected(kind, candidates, prices, base, damping, start, entropy=1.0, pull=0.0, prior=None):
@@ -124,7 +111,7 @@ def check_projection(kind, candidates, prices, base, damping, start, **costs):
 
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.slow
 def test_projection_onto_a_hull(kind, zeros, seed):
     check_projection(kind, *hull_case(seed, kind=kind, zeros=zeros))
@@ -148,12 +135,6 @@ def test_projection_onto_equal_candidates(kind, seed):
     lam, gap, _ = projected(kind, candidates[[0, 1, 3]], *rest, np.array([0.2, 0.3, 0.5]))
     assert gap == pytest.approx(0, abs=1e-15)
     assert lam == pytest.approx([0.2, 0.3, 0.5])  # nothing to choose: it stays
-
-
-@pytest.mark.parametrize("kind", BOTH)
-def test_projection_onto_one_candidate(kind):
-    lam, gap, derivative = projected(kind, *hull_case(0, m=1, kind=kind))
-    assert (lam.tolist(), gap, derivative) == ([1.0], 0.0, 0.0)
 
 
 @pytest.mark.parametrize("kind", MILD)
@@ -202,21 +183,6 @@ def test_ranks_costs_and_distances_are_the_dense_ones(kind, zeros, seed):
     assert far[w > 1e-12] == pytest.approx(distances(kind, T, w)[w > 1e-12], abs=1e-11)
     assert moved == pytest.approx(choice.ranks @ T, abs=1e-15)
     assert np.abs(inexact.ranks - w).sum() <= inexact.error <= 1e-3
-
-
-@pytest.mark.parametrize("kind", MILD)
-@pytest.mark.parametrize("seed", range(8))
-def test_prices_solve_poissons_equation(kind, seed):
-    layers, teleport, damping = random_layers(seed)
-    weights = random_weights(np.random.default_rng(seed), layers)
-    T = transitions(layers, weights, teleport, damping)
-    problem = problem_of(layers, teleport, damping, kind)
-    with problem:
-        choice = problem.at(weights[opinions(layers)], teleport, 1e-14)
-        prices = problem.prices(choice, np.zeros(len(T)), 1e-13)
-    theirs = poisson(T, slope(kind, stationary(T)) - choice.costs)
-    assert teleport @ prices == pytest.approx(0, abs=1e-11)
-    assert prices == pytest.approx(theirs - teleport @ theirs, abs=1e-11)
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -281,32 +247,6 @@ def test_derivatives_by_layer_weights(kind, costs, ordered, seed):
     assert checked >= 3
 
 
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("seed", range(12))
-def test_the_cost_itself_never_rises_along_the_steps_of_blend(kind, seed, monkeypatch):
-    layers, teleport, damping = random_layers(seed)
-    has, path = opinions(layers), []
-    recorded = Agreement.corrected
-
-    def corrected(self, choice, prices):
-        path.append((choice.weights, recorded(self, choice, prices)))
-        return path[-1][1]
-
-    monkeypatch.setattr(Agreement, "corrected", corrected)
-    problem = problem_of(layers, teleport, damping, kind)
-    with problem:
-        found = blend(problem, problem.prior, teleport, Limits(1e-8, 1000))
-    assert found.converged
-    exact = []
-    for flat, choice in path:
-        weights = np.zeros(has.shape)
-        weights[has] = flat
-        exact.append(cost(kind, layers, weights, teleport, damping))
-        assert choice.value == pytest.approx(exact[-1], abs=1e-9)
-    assert np.diff(exact).max(initial=0.0) < 1e-11
-    assert found.choice.value == pytest.approx(min(exact), abs=1e-11)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_cost_falls_under_a_stiff_penalty_too(seed):
     """Whole steps are too long here."""
@@ -339,7 +279,7 @@ def cut(layers, teleport, damping, keep):
     return cut_hulls(read.hulls, (1 - damping) * teleport, damping, keep, read.graphs[0])
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_a_cut_hull_is_all_mixes_that_keep_the_orders(seed):
     layers, teleport, damping = random_layers(seed, n=5, m=3 + seed % 2, silent=0.0)
     layers[:, 2, 2] += 0.1  # an opinion in each layer
@@ -573,15 +513,3 @@ def test_missing_files_are_named(tmp_path):
         as_layers([tmp_path / "none.csv"])
     with pytest.raises(InputError, match=r"none\.csv"):
         as_layers(tmp_path / "none.csv", label="kind")
-
-
-def test_mixes_of_any_layers_lie_in_the_hulls():
-    """The recommendations of a fitted rank are a mixture of the layers, by an independent least-squares fit."""
-    layers, teleport, damping = random_layers(5)
-    fitted = ConsensusRank(damping=damping).fit(list(layers), teleport=teleport)
-    shares, mixed = shares_of(layers), fitted.graph_.to_scipy().toarray()
-    for i, has in enumerate(opinions(layers)):
-        if has.any():
-            stacked = np.vstack([shares[has, i].T, 1e3 * np.ones(has.sum())])
-            best = lsq_linear(stacked, np.append(mixed[i], 1e3), bounds=(0, np.inf), tol=1e-14)
-            assert best.cost < 1e-12

@@ -204,11 +204,6 @@ class TestInputs:
         dense[SOURCES, TARGETS] = 1
         assert same(as_graph(dense), Graph.from_edges(SOURCES, TARGETS))
 
-    def test_dense_with_weights(self, expected):
-        dense = np.zeros((4, 4))
-        dense[SOURCES, TARGETS] = WEIGHTS
-        assert same(as_graph(dense), expected)
-
     def test_networkx(self, named):
         graph = nx.DiGraph()
         edges = [(NAMES[s], NAMES[t], w) for s, t, w in zip(SOURCES, TARGETS, WEIGHTS, strict=True)]
@@ -299,11 +294,6 @@ class TestInputs:
         graph = as_graph(frame)
         assert same(graph, Graph.from_edges(SOURCES, TARGETS, WEIGHTS, names=ids))
         assert graph.label(3) == ids[3]
-
-    def test_order_of_edges_does_not_matter(self, named):
-        order = [3, 5, 0, 2, 4, 1]
-        s, t, w = ([values[i] for i in order] for values in (SOURCES, TARGETS, WEIGHTS))
-        assert same(as_graph(([NAMES[i] for i in s], [NAMES[i] for i in t], w)), named)
 
     def test_text_beside_numbers_is_text(self):
         graph = as_graph(([1, 2], ["x", "1"]))

@@ -63,7 +63,7 @@ def write_json(path: Path, edges, separator: str, weighted: bool) -> None:
 WRITERS = {"csv": write_text, "csv.gz": write_text, "parquet": write_parquet, "jsonl": write_json}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     given_edges=edge_lists(),
     weighted=st.booleans(),

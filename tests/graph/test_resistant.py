@@ -41,7 +41,7 @@ def some_graph(seed):
     return A, v / v.sum(), rng
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(8))
 def test_nonbacktracking_is_the_dense_solve_over_links(seed):
     A, v, rng = some_graph(seed)
     truncate, damping = int(rng.integers(0, 4)), float(rng.choice([0.5, 0.85]))
@@ -102,7 +102,7 @@ def guard_oracle(A, min_links, truncate, early, damping, teleport):
     return mass / mass.sum()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(8))
 def test_guarded_pagerank_is_its_definition(seed):
     A, v, rng = some_graph(seed)
     options = {"min_links": float(rng.integers(1, 12)), "truncate": int(rng.integers(0, 4))}

@@ -21,31 +21,6 @@ def random_ratings(seed, n=30, density=0.15):
     return np.where(rng.random((n, n)) < density, rng.integers(-10, 11, (n, n)), 0).astype(float)
 
 
-def by_loops(A, smoothing, steps=200):
-    """Goodness and fairness by the paper's formulas, rating by rating."""
-    W, n = A / np.abs(A).max(), len(A)
-    goodness, fairness = [0.0] * n, [1.0] * n
-    for _ in range(steps):
-        for u in range(n):
-            off = [abs(W[u, v] - goodness[v]) / 2 for v in range(n) if A[u, v]]
-            fairness[u] = 1 - sum(off) / len(off) if off else 1.0
-        for v in range(n):
-            heard = [fairness[u] * W[u, v] for u in range(n) if A[u, v]]
-            goodness[v] = sum(heard) / (len(heard) + smoothing) if heard else 0.0
-    return np.array(goodness), np.array(fairness)
-
-
-@pytest.mark.parametrize("smoothing", [0, 2.0])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_fairness_and_goodness_are_those_of_the_formulas(seed, smoothing):
-    A = random_ratings(seed, n=12, density=0.3)
-    rank = FairnessGoodness(smoothing, tol=1e-12).fit(csr_array(A))
-    goodness, fairness = by_loops(A, smoothing)
-    assert rank.scores_ == pytest.approx(goodness, abs=1e-12)
-    assert rank.fairness_ == pytest.approx(fairness, abs=1e-12)
-    assert rank.converged_
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([0, 0.5, 2]))
 def test_no_score_is_further_off_than_the_bound(seed, steps, smoothing):

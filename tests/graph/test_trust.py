@@ -9,7 +9,7 @@ from apexrank import AntiTrustRank, DemotedRank, InputError, LpqRank, PageRank, 
 from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, SignedGraph, as_graph
 from apexrank.graph.lpq import Lpq
-from apexrank.graph.trust import Threshold, best_threshold, spread, trust_share
+from apexrank.graph.trust import best_threshold, spread
 from tests.graph.oracles import dense_pagerank, random_adjacency, sparse_of
 
 FEW_VALUES = st.lists(
@@ -33,19 +33,7 @@ def dense_spread(A, seeds, p, ratio, gamma, steps=3000):
     raise AssertionError("the slow iteration has not converged")
 
 
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("direction", ["along", "against"])
-def test_linear_trust_solves_its_equation(seed, direction):
-    A = random_adjacency(seed, weighted=seed % 2 == 1)
-    seeds = (np.arange(len(A)) % 4 == 0).astype(float)
-    turned = A if direction == "along" else A.T
-    expected = np.linalg.solve(np.eye(len(A)) - 0.7 * shares(turned).T, seeds)
-    found = spread(as_graph(sparse_of(A)), seeds, gamma=0.7, direction=direction, tol=1e-13)
-    assert found.scores == pytest.approx(expected, abs=1e-11)
-    assert found.converged
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("p", "ratio"), [(1.0, 1.0), (2.0, 1.0), (2.0, 1.2), (4.0, 1.5)])
 def test_bound_on_trust(seed, p, ratio):
     A = random_adjacency(seed)
@@ -108,10 +96,6 @@ def test_labels_of_one_kind_are_enough():
     again = only_bad.fit(A)  # without labels nothing of them stays
     assert not hasattr(again, "distrust_")
     assert (again.scores_ == plain.scores_).all()
-
-
-def test_trust_share():
-    assert trust_share(np.array([0.0, 2.0]), np.array([0.0, 2.0]), 0.9).tolist() == [0.9, 0.5]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -214,36 +198,7 @@ def test_no_cut_is_better_and_no_lower_one_as_good(rows):
     found = best_threshold(scores, spam)
     assert found.error == min(errors) / len(rows)
     assert found.cut == cuts[int(np.argmin(errors))]
-
-
-@given(FEW_VALUES)
-def test_applied_to_its_own_vertices_it_has_its_error(rows):
-    scores, spam = zip(*rows, strict=True)
-    found = best_threshold(scores, spam)
     assert np.mean(found.is_spam(scores) != np.array(spam)) == found.error
-
-
-@given(FEW_VALUES, st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_does_not_matter(rows, random):
-    shuffled = list(rows)
-    random.shuffle(shuffled)
-    assert best_threshold(*zip(*rows, strict=True)) == best_threshold(*zip(*shuffled, strict=True))
-
-
-def test_equal_scores_stay_together():
-    assert best_threshold([1, 1, 1, 2], [1, 1, 0, 0]) == Threshold(1.0, 0.25)
-    # either label for the tied pair makes one error, so nothing is called spam
-    assert best_threshold([1, 1], [1, 0]) == Threshold(-np.inf, 0.5)
-
-
-def test_all_spam_and_none():
-    assert best_threshold([3, 1, 2], [1, 1, 1]) == Threshold(3.0, 0.0)
-    assert best_threshold([3, 1, 2], [0, 0, 0]) == Threshold(-np.inf, 0.0)
-
-
-def test_spam_above_the_others_cannot_be_caught():
-    """The direction is fixed: low scores are spam."""
-    assert best_threshold([1, 2, 3, 4], [0, 0, 0, 1]).error == 0.25
 
 
 def test_a_million_vertices():

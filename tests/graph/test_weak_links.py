@@ -5,12 +5,12 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from apexrank import LpqRank, PageRank
+from apexrank import LpqRank
 from apexrank.graph import as_graph
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import hilbert_distance
 from apexrank.graph.weak_links import WeakLinksWalk
-from tests.graph.oracles import dense_rank, random_adjacency, reach, sparse_of
+from tests.graph.oracles import random_adjacency, reach, sparse_of
 
 
 def weak(p=2.0, ratio=1.2, **options):
@@ -47,30 +47,8 @@ def random_problem(seed):
     return rng, A, v
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_all_entries_of_the_norm(seed):
-    rng, A, v = random_problem(seed)
-    p, ratio = [1.0, 1.5, 2.0, 4.0, 50.0, np.inf][seed % 6], rng.choice([1.1, 1.5])
-    scores = weak(p, ratio, damping=0.7, tol=1e-12).fit_predict(sparse_of(A), teleport=v)
-    exact = dense_rank(A, p, ratio, 0.7, teleport=v, place="weak-links")
-    assert hilbert_distance(scores, exact.astype(float)) < 1e-11  # every score to its own digits
-    assert ((scores > 0) == reach(A, np.ones(len(A)) if v is None else v)).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_the_certificate_on_200_random_graphs(part):
-    for seed in range(20 * part, 20 * (part + 1)):
-        rng, A, v = random_problem(seed)
-        p, ratio = rng.choice([1.5, 2.0, 4.0, 8.0, np.inf]), rng.choice([1.05, 1.2, 2.0])
-        ranks = weak(p, ratio, tol=10.0 ** -rng.integers(1, 12)).fit(sparse_of(A), teleport=v)
-        exact = dense_rank(A, p, ratio, teleport=v, place="weak-links")
-        assert np.abs(ranks.scores_ - exact).sum() <= ranks.error_bound_ <= max(ranks.tol, 1e-13)
-        assert hilbert_distance(ranks.scores_, exact.astype(float)) <= ranks.hilbert_bound_ + 1e-14
-
-
 @pytest.mark.filterwarnings("ignore:not converged")
-@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 3))])
 def test_the_perron_vector_at_ratio_one(part):
     converged = 0
     for seed in range(20 * part, 20 * (part + 1)):
@@ -103,12 +81,6 @@ def test_a_gap_too_small_for_steps_is_said():
     assert np.abs(ranks.scores_ - perron(A, 8)).sum() <= ranks.error_bound_
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_p_and_q_of_one_is_pagerank(seed):
-    A = sparse_of(random_adjacency(seed, weighted=seed % 2 == 1))
-    assert (weak(1, 1).fit_predict(A) == PageRank().fit_predict(A)).all()
-
-
 @pytest.mark.parametrize("p", [1.0 + 1e-9, 2.0, 30.0, 1e4])
 @pytest.mark.parametrize(("a", "b"), [(0.85, 1e-9), (1e-9, 0.15), (1e-200, 1e-3), (0.3, 1e-300), (0.5, 0.0)])
 def test_differences_of_powers_keep_their_digits(p, a, b):
@@ -122,12 +94,6 @@ def test_differences_of_powers_keep_their_digits(p, a, b):
 def test_large_p_comes_near_the_largest_entry():
     A = sparse_of(random_adjacency(6))
     assert weak(1e5, 1.5).fit_predict(A) == pytest.approx(weak(np.inf, 1.5).fit_predict(A), abs=1e-4)
-
-
-@pytest.mark.parametrize("p", [2.0, np.inf])
-def test_on_a_cycle_all_are_equal(p):
-    ring = (np.arange(7), np.roll(np.arange(7), -1))
-    assert weak(p).fit_predict(ring) == pytest.approx(1 / 7)
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.2])

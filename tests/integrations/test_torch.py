@@ -163,17 +163,6 @@ def test_value_and_gradient_are_those_of_the_objective(name, grouped, weighted):
     np.testing.assert_allclose(s.grad.numpy(), gradient, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow
-@every_loss
-@every_setting
-def test_gradient_by_differences(name, grouped):
-    loss, _ = CASES[name]
-    scores, target, groups, weight = data(name, seed=1)
-    t, g, w = tensors(target, groups if grouped else None, weight)
-    s = torch.from_numpy(scores).requires_grad_()
-    assert torch.autograd.gradcheck(lambda s: loss(s, t, g, w), (s,))
-
-
 @pytest.mark.parametrize("name", ["push", "push-both", "p-classification", "listwise-listnet"])
 def test_native_losses_have_second_derivatives(name):
     loss, _ = CASES[name]
@@ -209,14 +198,6 @@ def test_swap_likelihood(f):
     assert found.item() == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(s.grad.numpy()[rows], gradient, rtol=1e-12)
     assert torch.autograd.gradcheck(lambda s: SwapLikelihoodLoss(f)(s, t, g), (s,))
-
-
-def test_push_is_a_sum_over_pairs():
-    rng = np.random.default_rng(0)
-    scores, target = rng.normal(size=12), np.arange(12) % 3 == 0
-    f, g = scores[target], scores[~target]
-    by_hand = np.log((np.exp(-(f[:, None] - g)).sum(0) ** 3).sum()) / 3
-    assert PushLoss(p=3)(torch.from_numpy(scores), target).item() == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_large_scores_do_not_overflow():
@@ -333,26 +314,6 @@ def test_columns_of_a_table(name):
     )
 
 
-@pytest.mark.slow
-def test_a_network_learns_the_top():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
-    y = torch.from_numpy((X**2).sum(1) > 3.5)
-    X = torch.from_numpy(X).float()
-    torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-    loss, optimiser = PushLoss(p=4), torch.optim.Adam(network.parameters(), lr=0.05)
-    before = loss(network(X), y).item()
-    for _ in range(150):
-        optimiser.zero_grad()
-        value = loss(network(X), y)
-        value.backward()
-        optimiser.step()
-    assert value.item() < before - 1
-    scores = network(X)[:, 0].detach()
-    assert y[scores.topk(20).indices].all()
-
-
 def batch(name, seed=0):
     """Padded scores, targets, weights and mask of six queries; padding holds values that no loss may read."""
     rng = np.random.default_rng(seed)
@@ -405,15 +366,6 @@ def test_mean_is_over_queries(name):
         return
     alone = [loss(torch.from_numpy(s[m]), t[m]).item() for s, t, m in zip(scores, target, mask, strict=True)]
     assert value == pytest.approx(np.mean(alone), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", ["push", "push-logistic", "retarget-squared", "listwise-listnet", "swaps"])
-def test_gradient_of_padded_batches_by_differences(name):
-    loss = copy.deepcopy({**CASES, **SWAPS}[name][0])
-    loss.reduction = "mean"
-    scores, target, _, mask = batch(name, seed=3)
-    scores = torch.tensor(np.nan_to_num(scores), requires_grad=True)
-    assert torch.autograd.gradcheck(lambda s: loss(s, target, mask=mask), scores, eps=1e-6, atol=1e-5)
 
 
 def test_a_batch_without_mask_has_no_padding():

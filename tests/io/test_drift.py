@@ -7,7 +7,7 @@ import pytest
 import apexrank
 from apexrank import PNormPush
 from apexrank.io import Recipe, Table, TableRanker
-from apexrank.io.drift import LITTLE, Profile, binned, psi
+from apexrank.io.drift import LITTLE, Profile, psi
 from apexrank.io.stream import fit_table_blocks
 from apexrank.rankers import ListwiseRanker
 
@@ -57,8 +57,8 @@ def test_values_far_outside_the_training_range(ranker):
 
 def test_values_that_training_never_had(ranker):
     (note,) = notes(ranker, city=["Oslo"] * 10 + ["Rome", "Lima"] * 5 + ["Bern", "Kyiv"])
-    new = "2 of 22 rows have values that are new or were rare in training, such as 'Bern', 'Kyiv'"
-    assert note == f"column 'city': {new}; for them the column is set to its average"
+    assert note.startswith("column 'city': 2 of 22 values")
+    assert note.endswith("9% instead of 0%: 'Bern', 'Kyiv'")
 
 
 def test_rare_values_are_expected_where_training_had_some():
@@ -66,7 +66,8 @@ def test_rare_values_are_expected_where_training_had_some():
     ranker = TableRanker.fit(Table(frame(200, city=rare)), Recipe("y"), PNormPush(alpha=0.1))
     assert notes(ranker, city=["Oslo"] * 15 + ["Rome"] * 4 + ["Bern"]) == []
     (note,) = notes(ranker, city=["Oslo"] * 60 + ["Bern"] * 20)
-    assert note == "column 'city': 20 of 80 values are rare or new, 25% instead of 5% in training: 'Bern'"
+    assert note.startswith("column 'city': 20 of 80 values")
+    assert note.endswith("25% instead of 5%: 'Bern'")
 
 
 def test_more_missing_values_than_in_training(ranker):
@@ -156,4 +157,4 @@ def test_grades_have_profiles_without_a_sample_of_all_values():
     ranker = TableRanker.fit(Table(rows), recipe, ListwiseRanker(alpha=1.0))
     (profile,) = ranker.encoder.profiles
     assert len(profile.edges) > 5
-    assert psi(profile, binned(ranker.encoder.columns[0], profile, rows["a"].to_numpy()[:, None])) < 1e-9
+    assert psi(profile, profile.counts(rows["a"].to_numpy())) < 1e-9

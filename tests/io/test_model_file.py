@@ -639,6 +639,7 @@ def attempts(name, tmp_path, files):
     return used
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KEPT]
 )
@@ -667,6 +668,7 @@ AWKWARD = (
 )
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KEPT]
 )

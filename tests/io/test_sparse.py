@@ -93,7 +93,6 @@ def test_linear_rankers_agree_with_dense_matrices(rows, monkeypatch, tmp_path, e
     ("estimator", "options"),
     [
         (AdditivePush(alpha=0.1), {}),
-        (TreeRanker(rounds=5), {}),
         (MonotoneRetargeting(alpha=0.01), {**IN_QUERIES, "scale": "query"}),
     ],
 )
@@ -101,6 +100,42 @@ def test_other_models_get_the_dense_matrix(rows, monkeypatch, estimator, options
     model, dense = both(rows, monkeypatch, estimator, **options)
     assert not issparse(model.features(rows))
     np.testing.assert_array_equal(model.score(rows), dense.score(rows))
+
+
+def test_trees_take_one_column_per_column(rows, tmp_path):
+    """Numbers with gaps, days, and levels, as the ranker itself takes them from a frame."""
+    frame = rows.frame.with_columns(
+        b=pl.when(pl.int_range(1600) % 40 == 0).then(None).otherwise("b"),
+        day=pl.col("day").str.to_date().to_physical().cast(float),
+    )
+    model = TableRanker.fit(rows.frame.with_columns(b=frame["b"]), recipe(), TreeRanker(rounds=5))
+    assert model.encoder.features == ["a", "b", "day", "x"]
+    own = TreeRanker(rounds=5).fit(frame.select(model.encoder.features), frame["y"])
+    unlike = frame.with_columns(a=pl.lit("new"), x=pl.lit(None, pl.Float64))
+    apexrank.save(model, tmp_path / "model.apex")
+    for some in (frame, unlike):
+        table = some.with_columns(day=pl.col("day").cast(pl.Int32).cast(pl.Date))
+        scores = own.decision_function(some.select(model.encoder.features))
+        np.testing.assert_array_equal(model.score(table), scores)
+        np.testing.assert_array_equal(apexrank.load(tmp_path / "model.apex").score(table), scores)
+        parts = model.contributions(table)
+        assert parts.shape == (1600, 4)
+        assert np.ptp(parts.sum(axis=1) - scores) < 1e-9
+    notes = " ".join(model.check(Table(table)))
+    assert "'new'" in notes
+    assert "column 'x'" in notes
+    with pytest.raises(InputError, match="leave out `groups`"):
+        TableRanker.fit(rows, recipe(groups="q"), TreeRanker(rounds=5))
+
+
+def test_trees_take_many_levels_with_any_name():
+    """As many levels as a category has, one of which names a date."""
+    n = 7200
+    words = [f"update {k % 1200}" for k in range(n)]
+    frame = pl.DataFrame({"c": words, "y": [k % 1200 % 2 for k in range(n)]})
+    model = TableRanker.fit(frame, Recipe("y", categorical=["c"]), TreeRanker(rounds=2))
+    assert len(model.encoder.columns[0].levels) == 1001
+    assert model.score(frame)[:n:1200].tolist() == [model.score(frame)[0]] * 6
 
 
 def test_the_exported_score(rows):

@@ -19,12 +19,12 @@ from apexrank import InputError, PNormPush
 from apexrank.files import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
 from apexrank.io.columns import feature_columns, is_text, numbers, read_target, texts
-from apexrank.io.encode import MOST_DENSE, Category, Encoder, Number
+from apexrank.io.encode import MOST_DENSE, Linearise
 from apexrank.io.judge import Judged, default_measures
-from apexrank.io.prepare import prepare
 from apexrank.io.read import Dialect
 from apexrank.io.stream import fit_table_blocks
 from apexrank.io.table_ranker import Thresholds
+from apexrank.io.types import Facts, Number, table_columns
 from apexrank.rankers import MonotoneRetargeting
 from apexrank.validation import segment
 
@@ -34,8 +34,14 @@ def table(**columns):
 
 
 def learn(data, names, categorical=(), **options):
-    columns = [Category(name) if name in categorical else Number(name) for name in names]
-    return Encoder.fit_transform(data, columns, **options)[0]
+    required, weight = options.get("impute") == "none", options.get("sample_weight")
+    columns = [
+        Facts.of(data, name, weight).category(name, required=required)
+        if name in categorical
+        else Number(name, required=required)
+        for name in names
+    ]
+    return Linearise.fit_transform(data, columns, **options)[0]
 
 
 def written(tmp_path, text, name="t.csv"):
@@ -308,14 +314,14 @@ class TestColumns:
         encoder = learn(gaps, ["x", "city"], categorical=["city"])
         assert encoder.features == ["x", "x missing", "city=a", "city=b", "city missing"]
         assert encoder.raw(gaps).tolist() == [[1, 0, 1, 0, 0], [2, 1, 0, 0, 1], [3, 0, 0, 1, 0]]
-        assert learn(gaps, ["x"], sample_weight=np.array([3, 5, 2])).columns[0].fill == 1
+        assert learn(gaps, ["x"], sample_weight=np.array([3, 5, 2])).columns[0].fill == (1,)
 
     def test_column_without_values(self):
         for gaps in (["", "NA"], [None, None]):
             data = table(x=gaps, a=[1.0, 2.0], y=[0, 1])
-            assert prepare(data, Recipe("y")).left_out == [("x", "no values")]
+            assert table_columns(data, Recipe("y")).left_out == [("x", "no values")]
             with pytest.raises(InputError, match=r"column 'x' cannot be used \(no values\)"):
-                prepare(data, Recipe("y", features=["x", "a"]))
+                table_columns(data, Recipe("y", features=["x", "a"]))
         # in a fold of the rows it is no error
         assert learn(table(x=[None, None]), ["x"], scale="minmax").encode(table(x=[3.0])).tolist() == [[3, 0]]
 
@@ -343,7 +349,9 @@ class TestEncoder:
 
     def test_all_text_columns(self):
         data = table(x=[1.0, 2.0], city=["a", "b"], kind=["u", "v"], y=[0, 1])
-        encoder, _ = Encoder.fit_transform(data, prepare(data, Recipe("y", categorical=["all"])).columns)
+        encoder, _ = Linearise.fit_transform(
+            data, table_columns(data, Recipe("y", categorical=["all"])).columns
+        )
         assert encoder.features == ["x", "city=a", "city=b", "kind=u", "kind=v"]
         assert encoder.starts.tolist() == [0, 1, 3]
 

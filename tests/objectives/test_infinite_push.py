@@ -247,23 +247,6 @@ def test_groups_have_their_own_maximum(wdbc, loss):
     np.testing.assert_allclose(shuffled.coef_, ranker.coef_, atol=1e-3)
 
 
-def test_weights_repeat_positives_and_do_not_matter_for_negatives():
-    X, y = tiny()
-    weight = np.where(y, np.arange(len(y)) % 3 + 1, 7)
-    weighted = PNormPush(p=np.inf, alpha=0.1).fit(X, y, sample_weight=weight)
-    times = np.where(y, weight, 1)
-    repeated = PNormPush(p=np.inf, alpha=0.1).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-3)
-    assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-5)
-
-
-def test_bottom_mirrors_top():
-    X, y = tiny()
-    bottom = PNormPush(p=np.inf, side="bottom", alpha=0.1).fit(X, y)
-    top = PNormPush(p=np.inf, alpha=0.1).fit(-X, ~y)
-    np.testing.assert_allclose(bottom.coef_, top.coef_, rtol=1e-9)
-
-
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_many_rows(loss):
     rng = np.random.default_rng(0)

@@ -76,23 +76,6 @@ def test_the_published_gradient_is_not_the_gradient():
     assert np.abs(grad - published).max() > 0.4
 
 
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("s", [0.2, 1.0, 3.0])
-def test_gradient_by_differences(data, s, normalize):
-    y, groups, theta, weight = data
-    group_weight = np.where(groups == 4, 2.0, 0.7)
-    objective = UnknownLink(
-        y,
-        groups=groups,
-        strong_convexity=s,
-        normalize=normalize,
-        sample_weight=weight,
-        group_weight=group_weight,
-    )
-    expected = numerical_gradient(lambda t: objective.value_and_grad(t)[0], theta)
-    np.testing.assert_allclose(objective.value_and_grad(theta)[1], expected, atol=1e-7)
-
-
 @pytest.mark.parametrize("s", [0.2, 1.0, 5.0])
 def test_hessian_by_differences(data, s):
     y, groups, theta, weight = data
@@ -114,20 +97,6 @@ def test_the_hessian_vanishes_where_every_row_is_alone():
     ((_, diagonal, U, S),) = UnknownLink([1.0, 2.0, 3.0]).hessian(np.array([0.0, 9.0, 5.0]))
     assert not diagonal.any()
     assert not (U @ S @ U.T).toarray().any()
-
-
-def test_groups_add_up(data):
-    y, groups, theta, weight = data
-    value, grad = UnknownLink(y, groups=groups, sample_weight=weight).value_and_grad(theta)
-    parts = 0.0
-    for q in (4, 7, 1):
-        rows = groups == q
-        one, slope = UnknownLink(y[rows], sample_weight=weight[rows]).value_and_grad(theta[rows])
-        parts += one
-        np.testing.assert_allclose(grad[rows], slope, atol=1e-12)
-    assert value == pytest.approx(parts, rel=1e-12)
-    assert not grad[groups == 9].any()
-    assert UnknownLink(y, groups=groups).n_groups == 3
 
 
 def test_normalised_groups_and_group_weights(data):
@@ -178,21 +147,6 @@ def test_zero_exactly_where_margins_hold(seed, n, stretch):
         return
     value = UnknownLink(y, strong_convexity=s).value_and_grad(theta)[0]
     assert (value <= 1e-14) == (min(gaps) > 0)
-
-
-def test_weights_are_repetitions(data):
-    y, groups, theta, _ = data
-    count = np.random.default_rng(0).integers(0, 4, len(y))
-    once = UnknownLink(y, groups=groups, sample_weight=count)
-    often = UnknownLink(np.repeat(y, count), groups=np.repeat(groups, count))
-    value, grad = once.value_and_grad(theta)
-    expected, slope = often.value_and_grad(np.repeat(theta, count))
-    assert value == pytest.approx(expected, rel=1e-12)
-    copies = np.repeat(np.arange(len(y)), count)
-    np.testing.assert_allclose(grad, np.bincount(copies, slope, len(y)), atol=1e-12)
-    fitted = once.fitted(theta)
-    np.testing.assert_allclose(fitted[copies], often.fitted(np.repeat(theta, count)), atol=1e-12)
-    assert np.isnan(fitted[count == 0]).all()
 
 
 def test_no_margin_is_the_lovasz_bregman_divergence():

@@ -3,9 +3,8 @@ import pytest
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES
-from apexrank.objectives import CrucialPairs, Push
+from apexrank.objectives import CrucialPairs
 from apexrank.prices import Power
-from apexrank.problem import Problem
 from tests.oracles import LOG_PRICES, WITH_EXPONENTIAL_LOSS, WITH_OTHER_LOSSES, numerical_gradient
 
 CASES = [
@@ -73,31 +72,6 @@ def test_listed_pairs_against_all_pairs(loss, price, p):
     assert value == pytest.approx(oracle(scores), rel=1e-11)
     numeric = numerical_gradient(oracle, scores, 1e-6 if loss == "hinge" else 1e-4)
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-7 * np.abs(numeric).max())
-
-
-@pytest.mark.parametrize(("loss", "price", "p"), [case for case in CASES if case[1] == "power"])
-def test_two_levels_are_the_bipartite_push(loss, price, p):
-    rng = np.random.default_rng(1)
-    scores, positive, groups = rng.normal(size=60), rng.random(60) < 0.4, rng.integers(0, 4, 60)
-    ours = make(price, p, positive.astype(int), loss=loss, groups=groups).value_and_grad(scores)
-    push = Push(positive, loss=loss, price=Power(p), groups=groups).value_and_grad(scores)
-    assert ours[0] == pytest.approx(push[0], rel=1e-13)
-    np.testing.assert_allclose(ours[1], push[1], rtol=1e-11, atol=1e-15)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("price", "p"), [("power", 1), ("power", 5), ("log1p", 1), ("exponential", 1)])
-def test_hessian_by_finite_differences(price, p, weighted):
-    rng = np.random.default_rng(3)
-    X, group = rng.normal(size=(30, 3)), rng.integers(0, 3, 30)
-    relevance = rng.integers(0, 4, 30)
-    weight = rng.integers(0, 3, 30).astype(float) if weighted else None
-    objective = make(price, p, relevance, groups=group, sample_weight=weight)
-    problem = Problem(X, objective, 0.1)
-    w = np.array([0.3, -0.2, 0.1])
-    numeric = [numerical_gradient(lambda v, i=i: problem.value_and_grad(v)[1][i], w, 1e-4) for i in range(3)]
-    assert objective.has_hessian
-    np.testing.assert_allclose(problem.hessian(w), numeric, rtol=1e-5, atol=1e-7 * np.abs(numeric).max())
 
 
 def test_many_levels_have_no_hessian():

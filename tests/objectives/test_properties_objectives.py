@@ -493,18 +493,6 @@ def test_a_larger_power_comes_nearer_to_the_highest_row(loss, lists):
         assert np.all(np.diff(values) <= 1e-9 * (1 + np.abs(values[0])))
 
 
-@few
-@given(judged_lists())
-def test_power_one_with_the_exponential_loss_is_a_sum_over_pairs(lists):
-    lists = lists.but(weight=None, groups=np.zeros(len(lists), int))
-    up, down = lists.scores[lists.relevance > 0], lists.scores[lists.relevance == 0]
-    pairs = np.log(np.exp(-(up[:, None] - down[None, :])).sum())
-    for side in SIDES[:2]:
-        assert push(lists, price=Power(1), **side).value_and_grad(lists.scores)[0] == pytest.approx(
-            pairs, rel=1e-12
-        )
-
-
 # ---------------------------------------------------------------- through the linear model
 
 

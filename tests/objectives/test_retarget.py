@@ -1,11 +1,9 @@
 import json
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar, nnls
 from scipy.special import logsumexp
 
@@ -74,7 +72,7 @@ def test_conformance_vectors(case):
     assert objective.value_and_grad(theta)[0] == pytest.approx(case["half_squared_distance"], abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("offsets", ["linear", "gain", "sqrt", "binary"])
 def test_squared_projection_is_the_qp(seed, offsets):
     rng = np.random.default_rng(seed)
@@ -90,7 +88,7 @@ def test_squared_projection_is_the_qp(seed, offsets):
     np.testing.assert_allclose(grad, weight * (theta - expected), atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_kl_projection_is_the_constrained_minimum(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 6))
@@ -171,7 +169,7 @@ def test_rewarded_margins_are_the_epigraph_qp(theta, weights):
     assert objective.value_and_grad(theta)[0] == pytest.approx(found.fun, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("order", ["hidden", "blocks"])
 @pytest.mark.parametrize("reward", [0.0, 0.4])
 @pytest.mark.parametrize("ends", [(-0.3, None), (None, 0.9), (-0.2, 1.2)])
@@ -300,26 +298,6 @@ def test_no_other_targets_are_nearer(data, divergence, options):
         assert cost[0] >= value - 1e-12
 
 
-@pytest.mark.parametrize("divergence", ["squared", *EXPONENTIAL])
-@pytest.mark.parametrize("order", ["hidden", "blocks"])
-def test_weights_are_repetitions(data, divergence, order):
-    relevance, groups, theta, _ = data
-    times = np.random.default_rng(1).integers(0, 4, len(theta))
-    times[np.flatnonzero(groups == 7)[:3]] = 0
-    again = np.repeat(np.arange(len(theta)), times)
-    for options in ({"normalize": True}, {"reward": 0.4}, {"joint_convexity": True}):
-        options = {"divergence": divergence, "order": order, **options}
-        weighted = Retarget(relevance, groups=groups, sample_weight=times, **options)
-        repeated = Retarget(relevance[again], groups=groups[again], **options)
-        value, grad = weighted.value_and_grad(theta)
-        expected, slopes = repeated.value_and_grad(theta[again])
-        assert value == pytest.approx(expected, rel=1e-12)
-        np.testing.assert_allclose(grad, np.bincount(again, slopes, len(theta)), atol=1e-12)
-        np.testing.assert_allclose(
-            weighted.targets(theta).natural[again], repeated.targets(theta[again]).natural, atol=1e-12
-        )
-
-
 def test_group_weights_are_repeated_groups(data):
     relevance, groups, theta, _ = data
     weight = np.select([groups == 4, groups == 7], [2.0, 0.0], 1.0)
@@ -332,70 +310,6 @@ def test_group_weights_are_repeated_groups(data):
         two = Retarget(relevance[twice], groups=names, divergence=divergence).value_and_grad(theta[twice])
         assert one[0] == pytest.approx(two[0], rel=1e-12)
         np.testing.assert_allclose(one[1], np.bincount(twice, two[1], len(theta)), atol=1e-12)
-
-
-small = st.integers(2, 12).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.integers(0, 3), min_size=n, max_size=n),
-        st.lists(st.integers(0, 2), min_size=n, max_size=n),
-        st.lists(st.floats(-4, 4), min_size=n, max_size=n),
-        st.lists(st.floats(-4, 4), min_size=n, max_size=n),
-        st.permutations(range(n)),
-    )
-)
-
-
-def made(relevance, groups, **options):
-    """The objective, or None if there is nothing to rank, in which case it must raise an error."""
-    if any(len(set(relevance[groups == g])) > 1 for g in groups):
-        return Retarget(relevance, groups=groups, **options)
-    with pytest.raises(InputError, match="no pair to rank"):
-        Retarget(relevance, groups=groups, **options)
-    return None
-
-
-@given(small, st.sampled_from(["squared", *EXPONENTIAL]), st.sampled_from(["hidden", "blocks"]))
-def test_invariances(drawn, divergence, order):
-    relevance, groups, theta, _, permutation = (np.array(part) for part in drawn)
-    options = {"divergence": divergence, "order": order, "joint_convexity": True}
-    objective = made(relevance, groups, **options)
-    if objective is None:
-        return
-    value, grad = objective.value_and_grad(theta)
-    targets = objective.targets(theta).natural
-    assert value >= -1e-12
-    moved = Retarget(relevance[permutation], groups=groups[permutation], **options)
-    other, slopes = moved.value_and_grad(theta[permutation])
-    assert other == pytest.approx(value, rel=1e-9, abs=1e-10)
-    np.testing.assert_allclose(slopes, grad[permutation], atol=1e-9)
-    named = Retarget(relevance, groups=np.array(["z", "a", "m"])[groups], **options)
-    assert named.value_and_grad(theta)[0] == pytest.approx(value, rel=1e-9, abs=1e-10)
-    shift = np.array([3.0, -50.0, 1e3])[groups]
-    other, slopes = objective.value_and_grad(theta + shift)
-    assert other == pytest.approx(value, rel=1e-6, abs=1e-9)
-    np.testing.assert_allclose(slopes, grad, atol=1e-8)
-    higher = Retarget(
-        relevance + 5, groups=groups, **options
-    )  # linear offsets do not depend on the zero of the scale
-    assert higher.value_and_grad(theta)[0] == pytest.approx(value, rel=1e-9, abs=1e-10)
-    for i, j in combinations(range(len(theta)), 2):
-        if groups[i] == groups[j] and relevance[i] != relevance[j]:
-            gap = (targets[i] - targets[j]) * np.sign(relevance[i] - relevance[j])
-            assert gap >= abs(relevance[i] - relevance[j]) - 1e-9
-
-
-@given(
-    small, st.sampled_from(["squared", *EXPONENTIAL]), st.sampled_from(["hidden", "blocks"]), st.floats(0, 1)
-)
-def test_convex_where_it_says_so(drawn, divergence, order, share):
-    relevance, groups, one, two, _ = (np.array(part) for part in drawn)
-    objective = made(relevance, groups, divergence=divergence, order=order, joint_convexity=(3.0, 0.125))
-    if objective is None:
-        return
-    assert objective.is_convex
-    left, right = objective.value_and_grad(one)[0], objective.value_and_grad(two)[0]
-    between = objective.value_and_grad(share * one + (1 - share) * two)[0]
-    assert between <= share * left + (1 - share) * right + 1e-9
 
 
 def least_eigenvalue(objective, scores):

@@ -253,13 +253,6 @@ def test_rankers_take_them(solver):
         assert found.converged_
 
 
-def test_verbose_prints_a_line_per_step(capsys):
-    problem = problem_of("retarget", 1.0, *rows_and_grades())
-    for solver in (GradientDescent(3, 0.0, verbose=1), AcceleratedGradient(3, 0.0, verbose=1)):
-        solver.solve(problem, np.zeros(6))
-        assert capsys.readouterr().out.count("iteration") == 4
-
-
 @pytest.mark.parametrize(
     "step", [(1.0,), (0.0, 1.0), (1.0, 0.0), (1.0, np.inf), (np.nan, 1.0), 3.0, "ab"], ids=str
 )

@@ -1,7 +1,7 @@
 """The graph experiments at small scale: toy graphs, planted farms, few labels, distrust in signed networks."""
 
 import os
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 
 import networkx as nx
@@ -112,32 +112,6 @@ def test_every_result_is_whole(name, n_axes, results, tmp_path):
     result.figure.savefig(tmp_path / "figure.png", dpi=40)
     assert plt.imread(tmp_path / "figure.png").std() > 0.05
     assert plt.get_fignums() == before
-
-
-def test_every_view_fits_a_terminal(results):
-    for name in ("toy-graphs", "linkfarm", "spam-labels"):
-        view = results(name).view
-        widths = [max(len(column), *(len(str(cell)) for cell in view[column])) for column in view.columns]
-        assert sum(widths) + 3 * len(widths) + 1 <= 120, name
-
-
-def test_they_are_registered():
-    assert {"toy-graphs", "linkfarm", "spam-labels", "trust"} <= set(papers.names())
-    assert papers.run("toy-graphs").verdicts == toys.toy_graphs().verdicts
-
-
-def test_names_and_options():
-    names = ["toy-graphs", "linkfarm", "spam-labels", "rank-dependent-p", "trust", "hidden-ratings"]
-    assert [
-        name for module, own in papers.TITLES.items() if module.startswith("graphs.") for name in own
-    ] == names
-    found = {name: papers.get(name) for name in names}
-    assert found["toy-graphs"].options == []
-    assert {"data", "farms", "boosters", "ps", "ratios", "random_state", "n"} <= set(
-        found["linkfarm"].options
-    )
-    assert "data" in found["spam-labels"].options
-    assert found["trust"].options == ["data", "labels", "repeats", "random_state"]
 
 
 # Toy graphs
@@ -419,11 +393,6 @@ def test_linkfarm_repeats_itself_and_hears_its_seed():
     first, second, other = (linkfarm.linkfarm(**small, random_state=seed).table for seed in (1, 1, 2))
     assert first.equals(second)
     assert not first.equals(other)
-
-
-def test_names_people_write():
-    assert name_of("L_pq", 4.0, 1.05) == "L_4,4.2"
-    assert name_of("PageRank", 1.0, 1.0) == "PageRank"
 
 
 def test_unknown_data_is_refused():
@@ -746,9 +715,7 @@ class TestRankDependentPowers:
 class TestFigure63:
     """The links of vertices 2 to 5, which the text leaves open: 15 ways for each, 50,625 in all."""
 
-    @pytest.mark.parametrize(
-        ("ratio", "count"), [(1.2, 3444), pytest.param(1.05, 12_364, marks=pytest.mark.slow)]
-    )
+    @pytest.mark.parametrize(("ratio", "count"), [(1.2, 3444), (1.1, 11_428), (1.05, 12_364)])
     def test_ways_in_which_the_spammed_vertex_is_below_all(self, ratio, count):
         ways = np.array(list(product(range(1, 16), repeat=4)), dtype=np.int64)
         A = np.zeros((len(ways), 9, 9))
@@ -756,10 +723,17 @@ class TestFigure63:
         for v in range(1, 5):
             others = [u for u in range(5) if u != v]
             A[:, v, others] = ways[:, v - 1, None] >> np.arange(4) & 1
+        # ways that differ in the names of the four vertices alone are computed once
+        places = 2.0 ** np.arange(20)
+        named = [
+            A[:, p][:, :, [0, *p]].reshape(-1, 20) @ places for p in map(list, permutations(range(1, 5)))
+        ]
+        _, first, times = np.unique(np.min(named, axis=0), return_index=True, return_counts=True)
+        A = A[first]
         share = 0.85 * A / A.sum(axis=2, keepdims=True)
-        r = np.full((len(ways), 9), 1 / 9)
+        r = np.full((len(A), 9), 1 / 9)
         # Hilbert's metric shrinks by 1/ratio a step, from at most log(9)·ratio/(ratio − 1) or so
         for _ in range(int(25 / np.log(ratio)) + 1):
             r = np.maximum((r[:, :, None] * share).max(axis=1), 0.15 / 9) ** (1 / ratio)
             r /= r.sum(axis=1, keepdims=True)
-        assert (r[:, :5].min(axis=1) > r[:, 5] + 1e-9).sum() == count
+        assert times[r[:, :5].min(axis=1) > r[:, 5] + 1e-9].sum() == count

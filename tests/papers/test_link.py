@@ -11,10 +11,8 @@ from sklearn.isotonic import IsotonicRegression
 
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
-from apexrank_papers import REGISTRY
 from apexrank_papers.link.convergence import (
     BOUND,
-    DESCENT,
     GRADMAPR,
     PLAIN,
     PUBLISHED,
@@ -37,24 +35,10 @@ from apexrank_papers.link.order import (
 )
 from apexrank_papers.link.ordered import perfectly_ordered
 from apexrank_papers.link.recovery import METHODS, _beside_isotron, _within, link_recovery
-from apexrank_papers.result import ANSWERS, FINDINGS
-
-WORDS = {*FINDINGS.values(), *ANSWERS.values()}
 
 
 def words(result):
     return {verdict.row: verdict.word for verdict in result.verdicts}
-
-
-def test_names_and_options():
-    found = [experiment for name, experiment in REGISTRY.items() if name.startswith("link-")]
-    options = {experiment.name: experiment.options for experiment in found}
-    assert options == {
-        "link-recovery": ["n", "d", "draws", "noise", "steps", "random_state"],
-        "link-convergence": ["n", "d", "n_iter", "random_state"],
-        "link-order": ["n", "d", "draws", "noise", "max_iter", "random_state"],
-    }
-    assert all(experiment.title.startswith("Acharyya 2013") for experiment in found)
 
 
 def test_angles_are_right_to_the_smallest():
@@ -125,17 +109,6 @@ def test_the_unknown_link_is_recovered(recovery):
     assert (recovery.table.filter(measure="seconds")["mean"] > 0).all()
 
 
-def test_recovery_says_the_worst_draw_and_how_many_there_are(recovery):
-    assert REGISTRY["link-recovery"].run.__kwdefaults__["draws"] == 6
-    assert "the default is 6 draws" in recovery.notes[-1]
-    assert len(recovery.verdicts) == 12
-    assert set(words(recovery).values()) <= WORDS
-    angles = recovery.table.filter(method="unknown link", measure="angle to u, degrees")
-    for link, worst in angles.select("link", "worst").rows():
-        assert f"{link} {worst:.2f}" in recovery.notes[1]
-    assert f"worst of 3 draws {angles.filter(link='logistic')['worst'][0]:.2f}" in recovery.verdicts[0].why
-
-
 def test_recovery_repeats_itself_but_for_the_clock():
     first, second, third = (
         link_recovery(n=200, d=2, draws=2, steps=1, random_state=seed).table for seed in (0, 0, 2)
@@ -143,18 +116,6 @@ def test_recovery_repeats_itself_but_for_the_clock():
     timed = pl.col("measure") == "seconds"
     assert first.filter(~timed).equals(second.filter(~timed))
     assert not first.filter(~timed).equals(third.filter(~timed))
-
-
-def test_the_figure_has_each_link_with_the_truth(recovery):
-    axes = recovery.figure.axes
-    assert len(axes) == 12
-    assert [ax.get_title().split(",")[0] for ax in axes[:6]] == list(LINKS)
-    fitted, truth = axes[0].lines
-    inner = (fitted.get_ydata() > 0.05) & (fitted.get_ydata() < 0.95)
-    theta = fitted.get_xdata()[inner]
-    assert np.abs(np.interp(theta, *truth.get_data()) - fitted.get_ydata()[inner]).mean() < 0.03
-    (legend,) = recovery.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["fitted", "interval (§4.3)", "true g"]
 
 
 @pytest.mark.parametrize(
@@ -269,15 +230,6 @@ def test_gradmapr_is_isotonic_regression_where_slopes_are_free_and_not_the_gradi
         assert is_gradient or error > 0.1
 
 
-def test_solvers_are_drawn_for_both_penalties(convergence):
-    axes = convergence.figure.axes
-    assert [ax.get_title() for ax in axes] == ["alpha = 0.01", "alpha = 1e-08"]
-    names = [line.get_label() for line in axes[0].lines]
-    assert names == [DESCENT, PLAIN, PUBLISHED, RESTARTED, "L-BFGS", "Newton", GRADMAPR, "1/√t", "1/t²"]
-    (legend,) = convergence.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == names
-
-
 # a perfect order
 
 
@@ -333,14 +285,6 @@ def test_no_cost_is_judged_up_to_rounding(cost, word):
     assert f"cost {cost:.0e} in 1 answers" in verdict.why
 
 
-def test_momentum_ends_at_the_strict_order_and_says_so(order):
-    assert "With momentum the search ends as soon as all rows are in strict order" in order.notes[1]
-    clean = order.table.filter(pl.col("noise") == 0)
-    for method, found in (("with momentum", MOMENTUM), ("as published", TURNS)):
-        part = clean.filter(method=found)
-        assert f"{part['ordered'].sum()} of 6 {method} in" in order.verdicts[1].why
-
-
 def test_noise_leaves_a_distance(order):
     noisy = order.table.filter(pl.col("noise") > 0)
     assert (noisy.filter(pl.col("method") != REGRESSOR)["distance"] > 0.1).all()
@@ -366,16 +310,6 @@ def test_linear_means_the_same_factor_twice(late, word):
         {"factor_before": [1 - before, 1 - before], "factor": [1 - before * share for share in late]}
     )
     assert _linear(part).word == word
-
-
-def test_histories_are_drawn(order):
-    plain, quick, noisy = order.figure.axes
-    assert plain.get_title() == "Perfect order, turns as published"
-    for ax in (plain, quick, noisy):
-        assert ax.get_yscale() == "log"
-        assert len(ax.lines) == 3
-    assert min(np.nanmin(line.get_ydata()) for line in noisy.lines) > 0.1
-    assert max(np.nanmin(line.get_ydata()) for line in quick.lines) < 0.01
 
 
 def test_faults():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import dblquad
 from scipy.linalg import expm
 from scipy.optimize import brentq
 from scipy.stats import chisquare, kstest
@@ -115,24 +114,6 @@ def test_exact_normaliser_is_the_sum_over_orders(name, theta):
     atom, f = ATOMS[name]
     expected = sum_over_orders(theta, ORDER, f)
     assert np.isclose(np.exp(BoxNormaliser(atom, 5, ORDER).at(theta).log_z), expected, rtol=1e-11, atol=0)
-
-
-@pytest.mark.parametrize("name", ["sqrt", "chain", "cut"])
-def test_exact_normaliser_is_the_integral(name):
-    atom, f = ATOMS[name]
-    masses, _ = cone_integrals(1.5, ORDER, f)
-    assert np.isclose(np.exp(BoxNormaliser(atom, 5, ORDER).at(1.5).log_z), sum(masses.values()), rtol=1e-7)
-
-
-def test_normaliser_of_two_items_by_quadrature():
-    a, b = np.sqrt(2) - 1, 1.0  # gains at the second and first rank
-
-    def density(y, x):
-        return np.exp(-4.0 * (max(x, y) * b + min(x, y) * a - x * b - y * a))
-
-    below, _ = dblquad(density, 0, 1, 0, lambda x: x, epsabs=1e-13)
-    above, _ = dblquad(density, 0, 1, lambda x: x, 1, epsabs=1e-13)
-    assert np.isclose(np.exp(BoxNormaliser(Sqrt(), 2).at(4.0).log_z), below + above, rtol=1e-11)
 
 
 @settings(max_examples=40)

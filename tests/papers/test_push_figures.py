@@ -40,13 +40,6 @@ def test_every_result_is_whole(name, results):
     assert papers.get(name).title
 
 
-def test_no_figure_is_kept_behind_the_callers_back():
-    before = plt.get_fignums()
-    for name in ("figure1", "figure3", "figure4", "figure8", "sample-size"):
-        papers.run(name)
-    assert plt.get_fignums() == before
-
-
 @pytest.mark.parametrize(("name", "n_axes"), [*zip(NAMES, (12, 1, 3, 1, 3, 2, 6), strict=True)])
 def test_every_figure_can_be_drawn(name, n_axes, results, tmp_path):
     figure = results(name).figure
@@ -262,15 +255,6 @@ def test_a_push_helps_the_top_of_magic(results):
     assert result.view.height == 2 * 6
     assert result.view.columns[2:] == [*(f"p = {p}" for p in (1, 2, 4, 8, 16, 32, 64, "inf")), "IR Push"]
     assert papers.get("magic-tradeoff").options == ["n_splits", "n_jobs", "random_state"]
-
-
-def test_the_tradeoff_of_magic_is_drawn_with_its_spread(results):
-    result = results("magic-tradeoff")
-    for ax in result.figure.axes:
-        row = result.table.filter(pl.col("column") != "IR Push", measure=ax.get_title())
-        np.testing.assert_allclose(ax.lines[0].get_ydata(), row["mean"])
-        heights = ax.collections[0].get_paths()[0].vertices[:, 1]
-        assert heights.max() == pytest.approx((row["mean"] + row["standard_error"]).max())
 
 
 def test_the_rule_for_magic():

@@ -1,7 +1,5 @@
 """Display of ROC curves: contents, constructors and axes."""
 
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from matplotlib.colors import same_color
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError
 from apexrank.metrics import roc_points
 from apexrank.plot import RocTopDisplay
 
@@ -145,12 +143,6 @@ def test_faults(data):
         InputError, match="object is not a ranker: give scores, or an estimator with decision_function"
     ):
         RocTopDisplay.from_estimator(object(), None, y)
-
-
-def test_without_matplotlib_the_extra_is_named(data, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "apexrank\[plot\]"'):
-        RocTopDisplay.from_scores(data[1], data[0])
 
 
 def test_the_figure_can_be_saved(data, tmp_path):

@@ -1,7 +1,5 @@
 """Displays of the top of the list: precision and spam."""
 
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from matplotlib.colors import same_color
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_curve
 
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError
 from apexrank.metrics import precision_at, recall_at, roc_points, spam_met
 from apexrank.plot.graph import CumulativeSpamDisplay
 from apexrank.plot.roc import PrecisionRecallTopDisplay
@@ -239,16 +237,3 @@ def test_faults_of_spam(data):
         CumulativeSpamDisplay.from_predictions([0, 0], [1, 2])
     with pytest.raises(InputError, match="scores needs one number for each of the 500 rows"):
         CumulativeSpamDisplay.from_predictions(spam, rankings["p = 0"][1:])
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: PrecisionRecallTopDisplay.from_predictions([0, 1], [1, 2]),
-        lambda: CumulativeSpamDisplay.from_predictions([0, 1], [1, 2]),
-    ],
-)
-def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "apexrank\[plot\]"'):
-        draw()

@@ -174,6 +174,7 @@ def test_lines_of_code_are_those_with_a_token():
     assert size.code_lines(source) == 1 + 3 + 3
 
 
+@pytest.mark.slow
 def test_sizes_are_printed_for_both_packages(capsys):
     size.main()
     lines = capsys.readouterr().out.splitlines()

@@ -8,6 +8,7 @@ import re
 import runpy
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -16,12 +17,13 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*/*.py"))
 NAMES = [path.relative_to(FOLDER).with_suffix("").as_posix() for path in EXAMPLES]
-QUICK = {"push/push_path", "relevance/queries_in_scikit_learn", "graphs/consensus", "votes/clustering_voters"}
+QUICK = {"push/push_path"}
 RUNS = [
     pytest.param(path, marks=() if name in QUICK else pytest.mark.slow)
     for path, name in zip(EXAMPLES, NAMES, strict=True)
 ]
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=NAMES)
+distributions = cache(packages_distributions)
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def requirements(extra):
 
 @every_example
 def test_the_docs_extra_has_what_an_example_always_imports(path):
-    made = packages_distributions()
+    made = distributions()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) else []

@@ -118,12 +118,6 @@ class TestNumbers:
         np.testing.assert_allclose(one.voters.histogram()[0], many.voters.histogram()[0])
         assert one.verdict == many.verdict
 
-    def test_few_voters_are_in_one_group_only(self):
-        for n in (1, 2, 3, 4):
-            summary = summarise_votes(poll(voters=n)[0], bootstrap=0)
-            most, least = summary.voters.extremes()
-            assert sorted([*most, *least]) == list(range(n))
-
     def test_ballots_that_say_nothing_are_counted(self):
         result = aggregate([[1, 1, 1], [3, 2, 1], [2, np.nan, 2], [0, 0, 0]], [1, 1, 1, 0])
         summary = summarise_votes(result, bootstrap=0)
@@ -407,10 +401,6 @@ class TestVerdict:
         assert 'id="voters"' not in html
         assert "Kendall's tau with the result" not in html
 
-    def test_one_item_is_refused_before(self):
-        with pytest.raises(InputError, match="there is only one item"):
-            aggregate([[1.0], [2.0]])
-
 
 class TestVoters:
     def two_camps(self, noise=0.3, **options):
@@ -428,12 +418,6 @@ class TestVoters:
         assert camps.labels.tolist() == [0] * 60 + [1] * 40
         assert camps.orders.tolist() == [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]]
         assert camps.tau == -1
-
-    def test_repeated_ballots_are_as_good(self):
-        result = orders("abcde edcba", [60, 40])
-        camps = find_camps(result, 0, [])
-        assert camps.clear
-        assert camps.shares.tolist() == [0.6, 0.4]
 
     def test_chance_is_that_of_repeated_ballots(self):
         ballots, weights = [list("abcde"), ["a"], ["b"]], [96, 2, 2]
@@ -730,35 +714,6 @@ class TestPage:
         assert len(html) < 6e6
         assert "The first 500 of 700 items" in html
 
-    def test_confidence_is_explained(self):
-        summary = summarise_votes(poll()[0], bootstrap=0)
-        assert (
-            f"60 ballots, 5 items, aggregated by Lovász–Bregman; confidence {summary.confidence:.2f} (1: the voters "
-            "agree, 0: they cancel each other out)"
-        ) in page(summary)
-
-    def test_one_is_written_as_one(self):
-        nan = np.nan
-        two = aggregate([[2.0, 1.0], [1.0, nan], [2.0, 2.0]], [1, 1, 1], items=["a", "b"], min_support=3)
-        few = summarise_votes(two, bootstrap=0)
-        one = summarise_votes(aggregate([[2.0, 1.0]], items=["a", "b"]), bootstrap=0)
-        pairs = aggregate([[1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]] * 2)
-        tied = summarise_votes(pairs, bootstrap=0)
-        for summary in (few, one, tied):
-            told = [
-                *summary.notes,
-                summary.verdict.text,
-                *summary.verdict.details,
-                Outline(page(summary)).text,
-            ]
-            for text in told:
-                wrong = re.search(r"\b1 (more )?(ballots|items|votes|voters|groups|methods)\b", text)
-                assert wrong is None, wrong
-        assert "2 ballots rank no item above another." in few.notes
-        assert any(note.endswith("; and 1 more group.") for note in tied.notes)
-        silent = summarise_votes(aggregate([[1, 1, 1], [3, 2, 1]]), bootstrap=0)
-        assert "1 ballot ranks no item above another." in silent.notes
-
     def test_long_names_are_shortened_in_sentences(self):
         names = ["x" * 200, "y" * 200]
         summary = summarise_votes(aggregate([[2, 1], [1, 2], [2, 1], [2, np.nan]], items=names), bootstrap=0)
@@ -776,8 +731,3 @@ class TestPage:
             assert sum("…" in text for *_, text in pieces) >= 4
             for x, anchor, text in pieces:
                 assert FONT * width_of(text) <= (float(x) if anchor == "end" else chart.width - float(x))
-
-    def test_title(self):
-        summary = summarise_votes(poll()[0], bootstrap=0)
-        assert "<h1>60 votes on 5 items</h1>" in page(summary)
-        assert "<h1>Drinks &amp; more</h1>" in page(summary, title="Drinks & more")

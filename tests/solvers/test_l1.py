@@ -122,21 +122,6 @@ def test_optimality_conditions_of_the_elastic_net(wdbc, p, share):
     assert np.abs(pull[~kept]).max() <= l1 + 1e-9
 
 
-@pytest.mark.parametrize("solver", [Newton(), LBFGS()], ids=lambda s: type(s).__name__)
-@pytest.mark.parametrize("rho", [0.5, 1.0])
-def test_solvers_find_the_same_zeros(wdbc, rho, solver):
-    X, y = wdbc
-    push = Push(y, price=Power(4))
-    objective, alpha = (push, 0.1) if rho < 1 else (PClassification(push), 10.0 / classification_count(y, 4))
-    problem = Problem(X, objective, elastic_net(alpha, rho))
-    solution, exact = (s.solve(problem, np.zeros(30)) for s in (solver, Newton(tol=1e-10)))
-    assert solution.converged
-    assert np.all(np.diff(solution.history) < 1e-12 * solution.value)
-    assert solution.value == pytest.approx(exact.value, rel=1e-9)
-    np.testing.assert_array_equal(solution.w == 0, exact.w == 0)
-    assert 0 < (solution.w == 0).sum() < 30
-
-
 def test_dual_gap_of_the_elastic_net_is_the_written_out_one():
     X, y = tiny()
     rng, p, alpha, rho = np.random.default_rng(3), 5.0, 0.3, 0.6
@@ -226,22 +211,6 @@ def test_pure_l1_on_other_forms_of_the_push(options):
     w, value = split_oracle(lambda w: push_objective(X @ w, y, **oracle) / count, alpha, 1.0, 4)
     assert ranker.objective_ == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(ranker.coef_[0], w, atol=1e-3)
-
-
-def test_pure_l1_gives_the_best_push_of_its_size():
-    X, y = tiny()
-    ranker = PNormPush(p=4, l1_ratio=1.0, alpha=1.0 / classification_count(y, 4)).fit(X, y)
-    size = np.abs(ranker.coef_).sum()
-    room = {"type": "ineq", "fun": lambda x: size - x.sum()}
-    best = minimize(
-        lambda x: push_objective(X @ (x[:4] - x[4:]), y, p=4),
-        np.full(8, 0.01),
-        method="SLSQP",
-        bounds=[(0, None)] * 8,
-        constraints=room,
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    assert push_objective(X @ ranker.coef_[0], y, p=4) == pytest.approx(best.fun, abs=1e-6)
 
 
 def test_separable_data_have_a_finite_sparse_answer(wdbc):

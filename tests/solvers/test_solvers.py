@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import minmax_scale
@@ -11,7 +10,7 @@ from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton
 from apexrank.solvers.auto import ridge_path
 from apexrank.solvers.newton import newton_step
-from tests.oracles import numerical_gradient, papers_coordinate_descent
+from tests.oracles import papers_coordinate_descent
 
 
 @pytest.fixture(scope="module")
@@ -114,34 +113,6 @@ def test_verbose_prints_a_line_per_iteration(wdbc, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == solution.n_iter
     assert "gradient" in lines[-1]
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("side", ["top", "bottom", "both"])
-@pytest.mark.parametrize("price", [Power(1), Power(3.5), "identity", "exponential", "log1p"], ids=str)
-def test_hessian_by_finite_differences(wdbc, price, side, weighted):
-    X, positive = wdbc
-    X, positive = X[:40, [1, 2, 4]], positive[:40]
-    weight = np.arange(40) % 3 if weighted else None
-    problem = Problem(X, Push(positive, price=price, side=side, sample_weight=weight), penalty=0.1)
-    w = np.array([0.3, -0.2, 0.5])
-    numeric = [numerical_gradient(lambda v, i=i: problem.value_and_grad(v)[1][i], w, 1e-4) for i in range(3)]
-    hessian = problem.hessian(w)
-    np.testing.assert_allclose(hessian, numeric, rtol=1e-6, atol=1e-8 * np.abs(numeric).max())
-    np.testing.assert_allclose(hessian, Problem(sparse.csr_array(X), problem.objective, 0.1).hessian(w))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("p", [1, 4, 64])
-@pytest.mark.parametrize("alpha", [0, 1e-6, 1e-2])
-def test_newton_and_lbfgs_find_the_same_minimum(wdbc, p, alpha):
-    X, positive = wdbc
-    problem = Problem(X, Push(positive, price=Power(p)), alpha)
-    # a gradient of 1e-7 is about the limit of a line search on values in double precision
-    fast, newton = (solver.solve(problem, np.zeros(6)) for solver in (LBFGS(tol=1e-7), Newton(tol=1e-7)))
-    assert fast.converged
-    assert newton.converged
-    assert np.abs(X @ (newton.w - fast.w)).max() <= 1e-6 * np.abs(X @ fast.w).max()
 
 
 @pytest.mark.slow

@@ -122,15 +122,6 @@ def test_values_of_all_subsets(name, n):
 
 
 @each_atom
-def test_atoms_are_submodular(name):
-    f = ATOMS[name][0](5)
-    values = {X: f([i in X for i in range(5)]) for X in subsets(5)}
-    for X in values:
-        for Y in values:
-            assert values[X] + values[Y] >= values[X | Y] + values[X & Y] - 1e-12
-
-
-@each_atom
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_ties_are_means_over_all_tied_orders(name, n):
     make, value = ATOMS[name]
@@ -142,33 +133,6 @@ def test_ties_are_means_over_all_tied_orders(name, n):
     f = make(n)
     np.testing.assert_allclose(f.subgradient(ys), expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(f.subgradient(ys[3]), expected[3], rtol=0, atol=1e-12)
-
-
-@each_atom
-def test_extension_by_definition(name):
-    make, value = ATOMS[name]
-    xs = np.random.default_rng(3).normal(size=(6, 5)).round(1)  # negative numbers too
-    xs[0] = xs[0, 0]
-    expected = []
-    for x in xs:
-        order = sorted(range(5), key=lambda i: -x[i])
-        expected.append(np.dot(x[order], gains_by_definition(value, order, 5)))
-    f = make(5)
-    np.testing.assert_allclose(f.extension(xs), expected, rtol=0, atol=1e-12)
-    for X in subsets(5):  # it extends f
-        assert f.extension([float(i in X) for i in range(5)]) == pytest.approx(value(X, 5), abs=1e-12)
-
-
-@each_atom
-@each_n
-def test_monotone_by_definition(name, n):
-    make, value = ATOMS[name]
-    rising = all(value(X | {i}, n) >= value(X, n) - 1e-12 for X in subsets(n) for i in range(n))
-    f = make(n)
-    assert f.is_monotone(n) == rising
-    assert rising or not f.monotone
-    last = [value(set(range(n)), n) - value(set(range(n)) - {j}, n) for j in range(n)]
-    np.testing.assert_allclose(f.last_gains(n), last, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -389,10 +353,6 @@ def test_other_things_cannot_be_added_or_multiplied():
     for call in (lambda: Sqrt() + 1, lambda: Sqrt() * None, lambda: Sqrt() * Sqrt()):
         with pytest.raises(TypeError, match="unsupported operand"):
             call()
-
-
-def tv_cost(x, y, t):
-    return 0.5 * np.sum((x - y) ** 2) + t * np.abs(np.diff(x)).sum()
 
 
 @pytest.mark.parametrize("t", [0.0, 1e-3, 0.3, 2.0, 1e4])

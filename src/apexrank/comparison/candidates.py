@@ -41,6 +41,7 @@ class Candidate:
     name: str
     form: ClassVar[str] = ""  # description of the model's readable form
     in_threads: ClassVar[bool] = False  # whether fits may run in parallel threads
+    takes_columns: ClassVar[bool] = False  # whether rows of a table are its columns, as a data frame
 
     @property
     def settings(self) -> list[Setting]:
@@ -172,6 +173,7 @@ class Trees(Candidate):
     name: str = "boosted trees"
     form = "trees, readable only by programs"
     in_threads = True
+    takes_columns = True
     ps: Sequence[float | None] = (None,)
     leaves: Sequence[int] = (4, 16)
     rounds: Sequence[int] = (10, 25, 50, 100, 200)

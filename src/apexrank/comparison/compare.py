@@ -77,7 +77,7 @@ def _wrapped(estimator: Any) -> Candidate:
 
 @dataclass
 class Data:
-    """Data of a comparison: labels, weights, groups, times, and ``rows(train, test)``, which returns features."""
+    """Data of a comparison: labels, weights, groups, times, and features by ``rows(train, test, as_columns)``."""
 
     y: np.ndarray
     weight: np.ndarray | None
@@ -200,7 +200,7 @@ def compare_rankers(
     def scaler_of(some: np.ndarray) -> StandardScaler:
         return StandardScaler().fit(matrix[some], sample_weight=None if weight is None else weight[some])
 
-    def rows(train: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rows(train: np.ndarray, tested: np.ndarray, _: bool) -> tuple[np.ndarray, np.ndarray]:
         scaler = scaler_of(train)
         return scaler.transform(matrix[train]), scaler.transform(matrix[tested])
 
@@ -337,10 +337,14 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, tried, strict=True)]
     ratio = _ratio(splits)
     n_train, draws = int(np.mean([len(split.train) for split in splits])), None
-    X, X_test = data.rows(known, known[:1] if data.test is None else listed)
+    tested = known[:1] if data.test is None else listed
+    features = [data.rows(known, tested, candidate.takes_columns) for candidate in candidates]
     own = None if weight is None else weight[known]
     with threadpool_limits(limits=1, user_api="blas"):
-        fits = [c.fit(X, y[known], own, setting) for c, setting in zip(candidates, settings, strict=True)]
+        fits = [
+            candidate.fit(X, y[known], own, setting)
+            for candidate, setting, (X, _) in zip(candidates, settings, features, strict=True)
+        ]
     if data.test is None:
         numbers = np.arange(len(splits))
         chosen = [trial.chosen(splits) for trial in tried]
@@ -353,7 +357,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
             listed, scores = listed[tested], scores[:, tested]
     else:
         n_train, how = len(known), f"tested on {len(listed):,} rows of their own"
-        scores = np.array([class_scores(fitted, X_test) for fitted in fits])
+        scores = np.array([class_scores(fit, X) for fit, (_, X) in zip(fits, features, strict=True)])
         own = None if weight is None else weight[listed]
         values, gains, draws = _tested(y[listed], scores, own, top, options)
     return Comparison(

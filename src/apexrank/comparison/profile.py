@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from apexrank.plot.effects import Effects, additive_effects
 
 if TYPE_CHECKING:
     from apexrank.comparison.result import Comparison
-    from apexrank.io.encode import Cells, Column
+    from apexrank.io.types import Cells, Column
 
 FIRST = 1000  # number of top rows whose values are kept
 SAMPLE = 2000  # number of rows for the mean effect of a column
@@ -24,7 +24,7 @@ MOST_REFITTED = 100_000  # rows, above which bands are slow to compute and narro
 
 
 class ColumnProfile(NamedTuple):
-    """Profile of a used column: its kind, share of missing values, and number of distinct values."""
+    """Profile of a used column: its kind, share of missing values, and number of distinct values, or of levels."""
 
     name: str
     kind: str
@@ -33,11 +33,11 @@ class ColumnProfile(NamedTuple):
 
     @classmethod
     def of(cls, column: Column, cells: Cells, weight: np.ndarray | None = None) -> ColumnProfile:
-        """Profile the parsed values of a table's column."""
-        parsed = cells[column.name]
-        missing = column.is_missing(parsed)
-        known = parsed.drop_nulls() if column.kind == "category" else pl.Series(parsed[~missing, 0])
-        return cls(column.name, column.kind, float(np.average(missing, weights=weight)), known.n_unique())
+        """Profile the typed values of a table's column."""
+        values = cells[column.name]
+        missing = np.isnan(values)
+        n = len(np.unique(values[~missing]))
+        return cls(column.name, column.kind, float(np.average(missing, weights=weight)), n)
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,3 @@ def later_effects(
         return additive_effects(fitted, *rows, n_bootstrap=REFITS, random_state=0, **options)
 
     return effects
-
-
-def as_frame(cells: Cells, columns: Iterable[Column]) -> pl.DataFrame:
-    """Convert parsed values to a data frame: numbers, texts, and dates as days since 1970."""
-    return pl.DataFrame(
-        {
-            column.name: cells[column.name] if column.kind == "category" else cells[column.name][:, 0]
-            for column in columns
-        }
-    )

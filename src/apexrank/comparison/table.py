@@ -11,22 +11,24 @@ import numpy as np
 import polars as pl
 
 from apexrank.comparison.compare import Data, Options, compare_data
-from apexrank.comparison.profile import ColumnProfile, as_frame, explain_rows, later_effects
+from apexrank.comparison.profile import ColumnProfile, explain_rows, later_effects
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
-from apexrank.io.columns import (
-    group_ids,
-    labelled_rows,
-    negative_notes,
-    read_target,
-    refuse_row,
-    row_weights,
-    texts,
-)
-from apexrank.io.encode import Category, Cells, Encoder, check_encoding, parse_columns, take_rows
-from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_groups, row_notes
+from apexrank.io.columns import group_ids, labelled_rows, read_target, refuse_row, row_weights, texts
+from apexrank.io.encode import Linearise, TypedColumns, cell_stats
 from apexrank.io.read import Table, as_table
-from apexrank.io.table_ranker import Recipe, TableRanker, fit_table
+from apexrank.io.table_ranker import Look, Recipe, TableRanker, encoding_of, fit_table
+from apexrank.io.types import (
+    Category,
+    Cells,
+    deciding_columns,
+    deciding_notes,
+    parse_columns,
+    row_groups,
+    row_notes,
+    table_columns,
+    take_rows,
+)
 
 _MANY_REPEATED = 0.5  # share of repeated rows above which repetition is considered normal for the table,
 _AGREE = 0.98  # unless they nearly always repeat the target as well
@@ -81,35 +83,34 @@ def compare_table(
     for name in kept_apart:
         table.column(name)
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in kept_apart if name not in recipe.drop)])
-    table, notes = labelled_rows(table, recipe.target)
-    y, positive = read_target(table, recipe.target, recipe.positive)
+    _, scale = encoding_of(None, recipe)
+    names = recipe.feature_columns(table)
+    positive, chosen, notes = Look.at(table, names, recipe).choose(
+        names, recipe, table.separator, table.source
+    )
+    table, _ = labelled_rows(table, recipe.target)
+    y, _ = read_target(table, recipe.target, positive)
     y = y.astype(bool)
-    check_encoding(recipe.imputation, recipe.encoder_scale)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    if weight is not None and not weight.any():
-        raise InputError(
-            f"{table.source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
-        )
-    prepared = prepare(table, recipe, weight)
-    cells = parse_columns(table, prepared.columns, required=recipe.imputation == "none")
-    learn: dict[str, Any] = {
-        "impute": recipe.imputation,
-        "scale": recipe.encoder_scale,
-        "source": table.source,
-    }
-    whole = Encoder.fit(cells, prepared.columns, sample_weight=weight, **learn)
-    leaks = deciding_notes(deciding_columns(whole, whole.transform(cells), y, weight))
-    names = [column.name for column in prepared.columns]
-    repeats = row_groups(table, names)
-    negatives = negative_notes(table, recipe.target, positive)
-    notes = [*leaks, *notes, *negatives, *prepared.notes, *row_notes(y, repeats)]
+    cells = parse_columns(table, chosen.columns, training=True)
 
-    def rows(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def encoder(kind: type[TypedColumns], own: Cells, weights: np.ndarray | None) -> TypedColumns:
+        stats = cell_stats(own, chosen.columns, recipe.imputation, weights)
+        return kind.learn(stats, chosen.columns, recipe.imputation, scale, table.source)
+
+    whole = encoder(Linearise, cells, weight)
+    leaks = deciding_notes(deciding_columns(cells, chosen.columns, y, weight))
+    names = [column.name for column in chosen.columns]
+    repeats = row_groups(table, names)
+    notes = [*leaks, *notes, *chosen.notes, *row_notes(y, repeats)]
+
+    def rows(train: np.ndarray, test: np.ndarray, as_columns: bool) -> tuple[Any, Any]:
         own = take_rows(cells, train)
-        weights = None if weight is None else weight[train]
-        encoder = Encoder.fit(own, prepared.columns, sample_weight=weights, **learn)
         other = take_rows(cells, test) if test[-1] < len(y) else take_rows(test_cells or {}, test - len(y))
-        return encoder.transform(own), encoder.transform(other)
+        learnt = encoder(
+            TypedColumns if as_columns else Linearise, own, None if weight is None else weight[train]
+        )
+        return learnt.transform(own), learnt.transform(other)
 
     data = Data(y, weight, rows, len(whole.features), _names(table, recipe.id), notes=notes)
     if group_split is not None:
@@ -133,7 +134,7 @@ def compare_table(
         _explained(found, ranker, *listed),
         model=ranker,
         feature_names=whole.features,
-        left_out=prepared.left_out,
+        left_out=chosen.left_out,
         columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
         effects=later_effects(
             found,
@@ -167,7 +168,7 @@ def _explained(found: Comparison, ranker: TableRanker, table: Table, cells: Cell
     return explain_rows(
         found,
         lambda some: values[place[some]],
-        lambda some: as_frame(take_rows(cells, place[some]), columns),
+        lambda some: TypedColumns(columns).transform(take_rows(cells, place[some])),
         lambda some: ranker.contributions(replace(table, frame=table.frame[place[some]], places=None)),
     )
 
@@ -182,14 +183,14 @@ def _names(table: Table, id: str | None) -> list[str]:
 def _times(table: Table, name: str, target: str) -> np.ndarray:
     """Parse the times of the rows as numbers, in any format of a feature."""
     try:
-        (column,) = prepare(table, Recipe(target=target, features=[name])).columns
+        (column,) = table_columns(table, Recipe(target=target, features=[name])).columns
     except InputError:
         column = Category(name)
     if isinstance(column, Category):
         raise InputError(
             f"{table.source} column {name!r}: write times as numbers or dates such as 2024-12-31"
         )
-    times = column.parse(table, training=True)[:, 0]
+    times = column.parse(table, training=True)
     refuse_row(table, name, np.isnan(times), "the time is missing: fill it in or drop the row")
     return times
 

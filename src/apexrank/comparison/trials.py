@@ -27,7 +27,7 @@ MEASURES = ("top", "average_precision", "auc")
 # shares of the rows, dense at the top, at which the share of the positives found is recorded
 SHARES = np.unique(np.concatenate([np.linspace(0, 0.1, 21), np.linspace(0.1, 1, 37)]))
 
-Rows = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+Rows = Callable[[np.ndarray, np.ndarray, bool], tuple[Any, Any]]
 Progress = Callable[[int, int, str], None]
 FOLDS = 5  # default, lowered if a class has fewer rows
 
@@ -246,7 +246,8 @@ def run_trials(
 
     def try_all(numbers: list[int], s: int) -> None:
         train, test, repeat = splits[s]
-        X, X_test = rows(train, test)
+        kinds = {candidates[c].takes_columns for c in numbers}
+        features = {kind: rows(train, test, kind) for kind in kinds}
         w, w_test = (None, None) if weight is None else (weight[train], weight[test])
         if w is not None and not (w[y[train]].any() and w[~y[train]].any()):
             raise InputError(
@@ -257,6 +258,7 @@ def run_trials(
             if progress is not None:
                 with lock:
                     progress(next(started), total, candidates[c].name)
+            X, X_test = features[candidates[c].takes_columns]
             found = candidates[c].scores(X, y[train], w, X_test)
             for i, row in enumerate(found):
                 values[c][i, s] = measures_of(y[test], row, w_test, top)

@@ -12,7 +12,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.export.cards import Card, Losses, check_training, chosen_features
-from apexrank.export.features import Feature, as_table, last_step
+from apexrank.export.features import Feature, last_step, raw_matrix
 from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.io.judge import Judged
@@ -250,7 +250,7 @@ def levelled(points: np.ndarray, mass: np.ndarray, max_points: int) -> np.ndarra
 def read_columns(model: Any, effects: Sequence[Curve | Levels], X: Any) -> list[np.ndarray]:
     """Numbers of each column with NaN for missing values, or category indices with −1 for others."""
     if isinstance(model, TableRanker):
-        U = model.encoder.raw(as_table(X))
+        U = raw_matrix(model, (), X)
         found = []
         for effect in effects:
             if isinstance(effect, Curve):

@@ -26,9 +26,9 @@ from sklearn.preprocessing import (
 )
 
 from apexrank.errors import InputError
-from apexrank.io.encode import Category
 from apexrank.io.read import Table
 from apexrank.io.table_ranker import TableRanker
+from apexrank.io.types import Category
 from apexrank.validation import is_missing
 
 _REASONS = {
@@ -225,11 +225,12 @@ def _table_features(model: TableRanker) -> list[Feature]:
             "a model with `scale='query'` cannot be exported: scaling inside a group takes all rows of the group"
         )
     features: list[Feature] = []
-    for index, column in enumerate(model.encoder.columns):
+    encoder: Any = model.encoder
+    for index, column in enumerate(encoder.columns):
         gap = (None,) * column.missing
         if not isinstance(column, Category):
             date = column.name if column.kind == "date" else ""
-            fills = column.fills or (None,) * len(column.parts)
+            fills = column.fill or (None,) * len(column.parts)
             own = [
                 TableColumn(name, index, fill, date=date)
                 for name, fill in zip(column.parts, fills, strict=True)
@@ -244,10 +245,12 @@ def _table_features(model: TableRanker) -> list[Feature]:
             values=(*column.values, *gap),
             as_text=True,
             needs_value=column.required,
-            shares=tuple((value, share) for value, share in zip(levels, column.fill, strict=True) if share),
+            shares=tuple(
+                (value, share) for value, share in zip(levels, column.fill or (), strict=True) if share
+            ),
         )
         features += [Feature(known, value) for value in levels]
-    return _scaled(features, model.encoder.center, model.encoder.scale)
+    return _scaled(features, encoder.center, encoder.scale)
 
 
 def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
@@ -263,7 +266,8 @@ def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
 def raw_matrix(model: Any, features: Sequence[Feature], X: Any) -> np.ndarray:
     """Unscaled features u of the rows of X: numbers in the original units, and indicators."""
     if isinstance(model, TableRanker):
-        return model.encoder.raw(as_table(X))
+        encoder: Any = model.encoder
+        return encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return np.column_stack([feature.read(X) for feature in features])

@@ -1,10 +1,10 @@
 """Tables and model files: the building blocks of the command line, for use from Python.
 
-A table (:mod:`.read`, :mod:`.delimited`, :mod:`.write`) becomes labels (:mod:`.columns`) and a feature matrix
-(:mod:`.encode`); a :class:`~apexrank.io.table_ranker.TableRanker` fits an estimator on them and is saved to a model
-file (:mod:`.model_file`), which contains only data and never runs code. :mod:`.judge` evaluates it on labelled rows.
-Tables larger than memory are read in parts (:mod:`.stream`). TREC runs and qrels (:mod:`.trec`)
-connect to lists ranked by other systems.
+A table (:mod:`.read`, :mod:`.delimited`, :mod:`.write`) becomes labels (:mod:`.columns`), typed columns
+(:mod:`.types`) and a feature matrix (:mod:`.encode`); a :class:`~apexrank.io.table_ranker.TableRanker` fits an
+estimator on them and is saved to a model file (:mod:`.model_file`), which contains only data and never runs code.
+:mod:`.judge` evaluates it on labelled rows. Tables larger than memory are read in parts (:mod:`.stream`). TREC runs and
+qrels (:mod:`.trec`) connect to lists ranked by other systems.
 """
 
 from typing import TYPE_CHECKING

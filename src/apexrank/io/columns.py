@@ -317,16 +317,15 @@ def weight_notes(weight: np.ndarray | None) -> list[str]:
     ]
 
 
-def negative_notes(table: Table, target: str, positive: str | None) -> list[str]:
+def negative_notes(counts: Mapping[str, int], positive: str | None) -> list[str]:
     """Return a note about the values that count as negative, if there are several.
 
     Examples
     --------
-    >>> table = Table(pl.DataFrame({"kind": ["bad", "good", "BAD", "good"]}))
-    >>> negative_notes(table, "kind", "bad")
+    >>> negative_notes({"good": 2, "BAD": 1, "bad": 1}, "bad")
     ["counted as negative: 'good' (2 rows), 'BAD' (1 row)"]
     """
-    others = {value: count for value, count in target_counts(table, target).items() if value != positive}
+    others = {value: count for value, count in counts.items() if value != positive}
     if positive is None or len(others) < 2:
         return []
     shown = [f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in others.items()]
@@ -335,6 +334,8 @@ def negative_notes(table: Table, target: str, positive: str | None) -> list[str]
 
 def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
     """Return the positive value of the target: the requested one, or the obvious one of two."""
+    if not counts:
+        raise InputError(f"{source} column {target!r} has no values: name another target")
     shown = ", ".join(f"{value!r} ({count:,} rows)" for value, count in list(counts.items())[:5])
     shown = shown.replace("(1 rows)", "(1 row)")
     shown += f", ... ({len(counts)} values in all)" if len(counts) > 5 else ""

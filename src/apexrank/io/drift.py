@@ -7,14 +7,17 @@ ranked or evaluated, because a model is unreliable on values that it has never s
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from apexrank.errors import InputError, quoted
+from apexrank.io.columns import texts
 
 if TYPE_CHECKING:
-    from apexrank.io.encode import Column
+    from apexrank.io.read import Table
+    from apexrank.io.types import Column
 
 BINS = 10
 MOST_VALUES = 8192  # maximum number of values from which the bins of a column are built
@@ -82,10 +85,13 @@ class Profile(NamedTuple):
         return found._replace(shares=np.append((total - missing) * given / given.sum(), missing) / total)
 
     def counts(self, values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Weight of the numbers in each bin, with missing values (NaN) last."""
-        weights, last = np.ones(len(values)) if weights is None else weights, len(self.shares) - 1
-        bins = np.searchsorted(self.edges[1:-1], values, side="left")
-        return np.bincount(np.where(np.isnan(values), last, np.minimum(bins, last)), weights, last + 1)
+        """Weight of the numbers, or codes of levels, in each bin, with missing values (NaN) last."""
+        last, gaps = len(self.shares) - 1, np.isnan(values)
+        if len(self.edges):
+            bins = np.searchsorted(self.edges[1:-1], values, side="left")
+        else:
+            bins = np.where(gaps, last, values).astype(np.intp)
+        return np.bincount(np.where(gaps, last, np.clip(bins, 0, last)), weights, last + 1).astype(float)
 
 
 def psi(profile: Profile, counts: np.ndarray) -> float:
@@ -97,52 +103,44 @@ def psi(profile: Profile, counts: np.ndarray) -> float:
     return float(((now - before) * np.log(now / before)).sum())
 
 
-def binned(column: Column, profile: Profile, values: Any) -> np.ndarray:
-    """Counts of the parsed values of a column in the bins of its profile."""
-    if len(profile.edges):
-        return profile.counts(values[:, 0])
-    if not hasattr(column, "values"):
-        return np.array([float(len(values))])
-    known = {value: place for place, value in enumerate(column.values)}
-    places = [len(known) + 1 if value is None else known.get(value, len(known)) for value in values]
-    return np.bincount(places, minlength=len(profile.shares)).astype(np.float64)
-
-
-def unlike_training(column: Column, profile: Profile, values: Any) -> list[str]:
-    """Return notes, with counts, about parsed values that are far from those of training."""
-    name, n, missing = f"column {column.name!r}", len(values), column.is_missing(values)
-    counts, notes = binned(column, profile, values), list[str]()
-    share, before = counts / max(n, 1), profile.shares
+def unlike_training(column: Column, profile: Profile, values: np.ndarray, table: Table) -> list[str]:
+    """Return notes, with counts, about typed values that are far from those of training."""
+    name, n = f"column {column.name!r}", len(values)
+    counts, notes = profile.counts(values), list[str]()
+    share, before, given = counts / max(n, 1), profile.shares, values[~np.isnan(values)]
+    gone = int(counts[-1])
     if column.missing and _is_much(share[-1], before[-1], n):
-        gone = f"{int(counts[-1]):,} of {n:,} values are missing"
-        notes.append(f"{name}: {gone}, {share[-1]:.0%} instead of {before[-1]:.0%} in training")
-    given = values.drop_nulls() if not isinstance(values, np.ndarray) else values[~missing, 0]
+        more = f"{share[-1]:.0%} instead of {before[-1]:.0%} in training"
+        notes.append(f"{name}: {gone:,} of {n:,} values are missing, {more}")
+    elif gone and not column.missing and column.kind != "category":
+        filled = (
+            "" if column.fill is None else f": filled with {', '.join(f'{fill:.6g}' for fill in column.fill)}"
+        )
+        gaps = f"{gone:,} missing value{'s' * (gone != 1)}"
+        notes.append(f"{name} has {gaps}, but training had few or none{filled}")
     if len(profile.edges):
         low, high = float(profile.edges[0]), float(profile.edges[-1])
         far = (given < low - (high - low)) | (given > high + (high - low))
         if far.any():
-            shown = [_shown(column, number) for number in (low, high, float(given[far][0]))]
-            ends = "{} to {}, such as {}".format(*shown)
+            ends = "{} to {}, such as {}".format(*map(column.shown, (low, high, float(given[far][0]))))
             notes.append(
                 f"{name}: {int(far.sum()):,} of {n:,} values are far outside the training range {ends}"
             )
-    elif getattr(column, "other", False) and _is_much(share[-2], before[-2], n):
-        rare = [value for value in given.unique().sort() if value not in set(column.values)]  # type: ignore[union-attr]
-        notes.append(
-            f"{name}: {int(counts[-2]):,} of {n:,} values are rare or new, {share[-2]:.0%} instead of "
-            f"{before[-2]:.0%} in training: {quoted(rare, 3)}"
-        )
+    elif counts[:-1][-1:].any() and (
+        not getattr(column, "other", False) or _is_much(share[-2], before[-2], n)
+    ):
+        rare = texts(table, column.name).filter(pl.Series(values == len(before) - 2)).unique().sort()
+        more = f"{share[-2]:.0%} instead of {before[-2]:.0%}: {quoted(rare.to_list(), 3)}"
+        notes.append(f"{name}: {int(counts[-2]):,} of {n:,} values are new or were rare in training, {more}")
     place = int(counts[:-1].argmax()) if len(counts) > 1 else 0
     alike = len(given) >= _FEW_ROWS and (given == given[0]).all()
     if alike and (counts > 0).sum() == 1 and before[place] ** len(given) < _BY_CHANCE:
-        notes.append(f"{name} has one value in all {n:,} rows, {given[0]!s:.40}, but several in training")
+        notes.append(
+            f"{name} has one value in all {n:,} rows, {column.shown(given[0])}, but several in training"
+        )
     return notes
 
 
 def _is_much(share: float, before: float, n: int) -> bool:
     """Whether a share of n rows is far above that of training, by more than three standard deviations."""
     return share > 2 * before + 0.05 + 3 * math.sqrt(before * (1 - before) / n)
-
-
-def _shown(column: Column, number: float) -> str:
-    return str(np.datetime64(int(number), "D")) if column.kind == "date" else f"{number:.6g}"

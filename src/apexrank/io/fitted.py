@@ -84,7 +84,8 @@ CLASSES: dict[str, dict[str, str]] = {
     "apexrank.submodular": {"Cardinality Sqrt Log Top Product Indicator Cut Chain Combination Modular": ""},
     "apexrank.io": {"TableRanker Calibration": ""},
     "apexrank.io.table_ranker": {"Thresholds": ""},
-    "apexrank.io.encode": {"Encoder Number Category Date": ""},
+    "apexrank.io.encode": {"TypedColumns Linearise": ""},
+    "apexrank.io.types": {"Number Category Date": ""},
     "apexrank.io.drift": {"Profile": ""},
     "sklearn.pipeline": {"Pipeline": ""},
     "sklearn.preprocessing": {
@@ -148,7 +149,7 @@ ATTRIBUTES: dict[str, Any] = {
         "values_": "real * d",
         "basis_": "RampBasis",
         "graph_": "Graph",
-        "scores_ ranks_ trust_ distrust_ pagerank_ guard_ absolute_mass_ relative_mass_ fairness_ "
+        "scores_ ranks_ trust_ distrust_ pagerank_ guard_ absolute_mass_ relative_mass_ "
         "_teleport": "finite v|finite v t",
         "limited_": "mask v|mask v t",
         "_ratings": "Ratings",
@@ -156,7 +157,7 @@ ATTRIBUTES: dict[str, Any] = {
         "layer_weights_": "float v l",
         "layer_shares_": "float l",
         "layer_deviations_": "float *",
-        "vertex_disagreement_ vertex_gap_": "float v",
+        "vertex_disagreement_ vertex_gap_ fairness_": "float v",
         "min_ data_min_ data_max_ data_range_ max_abs_ statistics_": "real d",
         "n_samples_seen_": "counts|counts d",
         "_fit_dtype _fill_dtype": np.dtype,
@@ -170,7 +171,7 @@ ATTRIBUTES: dict[str, Any] = {
         "SimpleImputer.missing_values": float,
         "SimpleImputer.add_indicator": Literal[False],
         "Shape.knots Thresholds.counts Calibration.scores Calibration.probabilities": "rising m",
-        "Shape.values Thresholds.scores Link.knots Link.values Encoder.center Encoder.scale "
+        "Shape.values Thresholds.scores Link.knots Link.values Linearise.center Linearise.scale "
         "OnlineGradient.w OnlineGradient.average": "finite m",
         "Shape.counts Profile.edges Profile.shares TableRanker.mean": "finite *",
         "Shape.missing": "finite",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, islice, pairwise
+from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from apexrank.errors import InputError, quoted
 from apexrank.files import check_readable
 from apexrank.io.columns import (
     TEXT,
-    choose_positive,
     feature_columns,
     grades,
     group_ids,
@@ -26,15 +25,13 @@ from apexrank.io.columns import (
     numbers,
     refuse_row,
     row_weights,
-    target_counts,
     texts,
     weight_notes,
     word_balance,
 )
 from apexrank.io.delimited import PLAIN, Csv, csv_lines, first_line
-from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
+from apexrank.io.encode import Stats, cell_stats, merge_stats
 from apexrank.io.judge import Judged
-from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
 from apexrank.io.read import (
     PARQUET,
     Table,
@@ -45,7 +42,8 @@ from apexrank.io.read import (
     letor_table,
     reading_parquet,
 )
-from apexrank.io.table_ranker import NO_GROUPS, Recipe, TableRanker
+from apexrank.io.table_ranker import Look, Recipe, TableRanker, encoding_of
+from apexrank.io.types import Column, parse_columns
 from apexrank.problem.blocks import Block, Blocks, block_rows, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
@@ -74,25 +72,14 @@ class Span(NamedTuple):
             frame = frame if columns is None else frame.select(columns)
             return Table(frame.collect(), self.path, first=self.first)
 
-    def pieces(self, n: int) -> list[Span]:
-        """Split the span into at most ``n`` pieces."""
-        step = piece_rows(self.rows, n)
-        return [Span(self.path, self.first + a, min(step, self.rows - a)) for a in range(0, self.rows, step)]
-
-
-def piece_rows(rows: int, n: int) -> int:
-    """Return the number of rows per piece if a block of ``rows`` rows is read in at most ``n`` pieces."""
-    return max(min(rows, LEAST_ROWS), -(-rows // n), 1)
-
 
 Make = Callable[[Table], Block]
 Merge = Callable[[Any, Any], Any]
 
 
-def load_spans(spans: Sequence[Span], make: Make, pieces: int = PIECES) -> Block:
-    """Read the rows of spans in pieces, convert each to a block with ``make``, and join the blocks."""
-    parts = (make(piece.read()) for span in spans for piece in span.pieces(pieces))
-    return _joined(parts, sum(span.rows for span in spans))
+def load_pieces(pieces: Sequence[Span], make: Make) -> Block:
+    """Read pieces of a file one at a time, convert each to a block with ``make``, and join the blocks."""
+    return _joined((make(piece.read()) for piece in pieces), sum(piece.rows for piece in pieces))
 
 
 def _joined(pieces: Iterator[Block], rows: int) -> Block:
@@ -123,8 +110,6 @@ class TableBlocks(Blocks):
         groups of at most that size. Small files share a block, unless there are groups.
     groups : str, optional
         The column of groups; a group stays in one block if its rows are contiguous in one file.
-    sources : Sources, optional
-        The files of ``path``, if already known.
     """
 
     def __init__(
@@ -134,17 +119,41 @@ class TableBlocks(Blocks):
         *,
         rows: int | None = None,
         groups: str | None = None,
-        sources: Sources | None = None,
     ) -> None:
-        self.path, self.groups = Path(path), groups
+        self.path = Path(path)
         self.make: Any = make
-        self.pieces = 1 if groups is not None else PIECES  # a group must be scaled as a whole
-        self.sources = _look_at(self.path) if sources is None else sources
-        self.files, self.texts, self.width, self._stamps = self.sources
-        self.rows = block_rows(rows, len(self.head().names))
-        self.spans = _spans(self.files, self.rows, groups)
-        # a group in two files must be in two blocks, so that the split is detected
-        self.shares = _shares(self.spans, self.rows if groups is None else 0)
+        self.texts = _text_files(self.path)
+        self.files = [] if self.texts else parquet_files(self.path)
+        self.width = _letor_width(self.texts)
+        self._stamps = {
+            file: _stamp(file) for file in (*self.texts, *(Path(file.path) for file in self.files))
+        }
+        self.split(rows, len(self.head().names), groups)
+
+    def split(self, rows: int | None, width: int, groups: str | None) -> None:
+        """Split the files into pieces, and these into blocks of ``rows`` rows, by default as fit in 64 MiB.
+
+        A piece is an eighth of a block, because its columns are in memory beside the block. With groups it is a block:
+        a group must be scaled as a whole, and one in two files must be in two blocks, so that it is detected.
+        """
+        self.rows, self.groups = block_rows(rows, width), groups
+        self.piece = self.rows
+        if groups is None:
+            self.piece = max(min(self.rows, LEAST_ROWS), -(-self.rows // PIECES), 1)
+        self.pieces: list[Span] = []
+        self.shares: list[list[Span]] = []
+        for file in self.files:
+            bounds = [*range(0, file.rows, self.piece), file.rows]
+            if groups is not None:
+                bounds = _group_bounds(file.path, file.rows, self.rows, groups)
+            self.pieces += [Span(file.path, a, b - a) for a, b in pairwise(bounds)]
+        n = self.rows  # rows of the last block; full at first
+        for piece in self.pieces:
+            n += piece.rows
+            if groups is not None or n > self.rows:
+                self.shares.append([])
+                n = piece.rows
+            self.shares[-1].append(piece)
 
     def head(self) -> Table:
         """Read the first rows, for the column names."""
@@ -181,20 +190,19 @@ class TableBlocks(Blocks):
         """
         self.check_unchanged()
         for path in self.texts:
-            tables = _text_tables(path, piece_rows(self.rows, self.pieces), self.width)
+            tables = _text_tables(path, self.piece, self.width)
             yield from tables if self.groups is None else _of_whole_groups(tables, self.groups)
-        for span in self.spans:
-            for piece in span.pieces(self.pieces):
-                yield piece.read(columns)
+        for piece in self.pieces:
+            yield piece.read(columns)
 
     def __iter__(self) -> Iterator[Block]:
         self.check_unchanged()
         if not self.texts:
-            for spans in self.shares:
-                yield load_spans(spans, self.make, self.pieces)
+            for pieces in self.shares:
+                yield load_pieces(pieces, self.make)
             return
         tables = self.tables()
-        while some := list(islice(tables, -(-self.rows // piece_rows(self.rows, self.pieces)))):
+        while some := list(islice(tables, -(-self.rows // self.piece))):
             yield _joined(map(self.make, some), sum(map(len, some)))
             del some
 
@@ -250,22 +258,6 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
     return replace(head, frame=frames[0], source=str(path), places=places), total
 
 
-class Sources(NamedTuple):
-    """Files of a table: Parquet or text, the number of features of LETOR text, and stamps that detect changes."""
-
-    files: list[ParquetFile]
-    texts: list[Path]
-    width: int
-    stamps: dict[Path, tuple[int, int] | None]
-
-
-def _look_at(path: Path) -> Sources:
-    texts = _text_files(path)
-    files = [] if texts else _with_rows(path)
-    every = *texts, *(Path(file.path) for file in files)
-    return Sources(files, texts, _letor_width(texts), {file: _stamp(file) for file in every})
-
-
 class ParquetFile(NamedTuple):
     """Metadata of a Parquet file, from its footer."""
 
@@ -273,13 +265,9 @@ class ParquetFile(NamedTuple):
     rows: int
     schema: dict[str, Any]
 
-    def spans(self, rows: int) -> list[Span]:
-        """Split into spans of at most ``rows`` rows."""
-        return [Span(self.path, a, min(rows, self.rows - a)) for a in range(0, self.rows, rows)]
-
 
 def parquet_files(path: Path) -> list[ParquetFile]:
-    """Return the Parquet files of a path after checking that all are readable."""
+    """Return the Parquet files of a path that have rows, after checking that all are readable."""
     found = []
     for file in files_of(path):
         if file.suffix.lower() not in PARQUET:
@@ -291,12 +279,6 @@ def parquet_files(path: Path) -> list[ParquetFile]:
             frame = pl.scan_parquet(file, glob=False)
             rows = int(frame.select(pl.len()).collect().item())
             found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
-    return found
-
-
-def _with_rows(path: Path) -> list[ParquetFile]:
-    """Return the Parquet files of a path that have rows, after checking that all are readable."""
-    found = parquet_files(path)
     if not found:
         raise InputError(
             f"{str(path)!r} has no Parquet or LETOR file: give a folder of .parquet or .txt files, or one CSV file"
@@ -304,31 +286,6 @@ def _with_rows(path: Path) -> list[ParquetFile]:
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
     return [file for file in found if file.rows]
-
-
-def _spans(files: list[ParquetFile], rows: int, groups: str | None) -> list[Span]:
-    spans: list[Span] = []
-    for file in files:
-        if groups is None:
-            spans += file.spans(rows)
-            continue
-        bounds = _group_bounds(file.path, file.rows, rows, groups)
-        spans.extend(Span(file.path, a, b - a) for a, b in pairwise(bounds))
-    return spans
-
-
-def _shares(spans: list[Span], rows: int) -> list[list[Span]]:
-    """Group neighbouring spans into blocks of at most ``rows`` rows."""
-    shares: list[list[Span]] = []
-    n = 0
-    for span in spans:
-        if shares and n + span.rows <= rows:
-            shares[-1].append(span)
-        else:
-            shares.append([span])
-            n = 0
-        n += span.rows
-    return shares
 
 
 def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
@@ -511,20 +468,18 @@ def read_blocks(
     """
     if isinstance(features, str):
         raise InputError(f"`features` must be a list of names, got {features!r}: put it in brackets")
-    whole = TableBlocks(path, rows=rows)
-    head = whole.head()
+    blocks = TableBlocks(path, rows=rows)
+    head = blocks.head()
     target, groups = target or head.roles.get("target"), groups or head.roles.get("groups")
     if target is None:
         raise InputError(f"{path} does not say which column is the target: name it")
     roles = {"target": target, "sample_weight": sample_weight, "groups": groups}
     found = feature_columns(head, roles, features or ())
-    names = tuple(found if features is None else features)
+    blocks.names = names = tuple(found if features is None else features)
     if features is None:
-        whole.note_later_columns([name for name in roles.values() if name is not None])
-    make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
-    n = block_rows(rows, len(names))
-    blocks = TableBlocks(path, make, rows=n, groups=groups, sources=whole.sources)
-    blocks.names = names
+        blocks.note_later_columns([name for name in roles.values() if name is not None])
+    blocks.make = _Columns(names, target, _is_of_words(blocks, target), sample_weight, groups)
+    blocks.split(rows, len(names), groups)
     return blocks
 
 
@@ -555,7 +510,7 @@ def map_tables(
     tables.check_unchanged()
     delayed = dask_module().delayed
     read = delayed(Caught(_of_span), pure=False, traverse=False)
-    tasks = [read(piece, function, *args) for span in tables.spans for piece in span.pieces(tables.pieces)]
+    tasks = [read(piece, function, *args) for piece in tables.pieces]
     if merge is None:
         return checked_results(dask_module().compute(*tasks))
     merged = delayed(Caught(_merge_some), pure=False, traverse=False)
@@ -592,8 +547,8 @@ def span_blocks(tables: TableBlocks) -> DaskBlocks:
     ...     print(blocks.map(lambda block: block.X.ravel().tolist()))
     [[0.0, 1.0], [2.0]]
     """
-    load = dask_module().delayed(Caught(load_spans), pure=True, traverse=False)
-    parts = [load(spans, tables.make, tables.pieces) for spans in tables.shares]
+    load = dask_module().delayed(Caught(load_pieces), pure=True, traverse=False)
+    parts = [load(pieces, tables.make) for pieces in tables.shares]
     return DaskBlocks(parts, names=tables.names)
 
 
@@ -642,11 +597,7 @@ def fit_table_blocks(
     >>> ranker.positive, int(judged.scores.argmax())
     ('1', 2)
     """
-    scale = recipe.encoder_scale
-    check_encoding(recipe.imputation, scale)
-    searches_grades = hasattr(estimator, "param_grid")
-    if searches_grades and recipe.groups is None:
-        raise InputError(NO_GROUPS)
+    kind, scale = encoding_of(estimator, recipe)
     tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
@@ -654,35 +605,30 @@ def fit_table_blocks(
         tables.note_later_columns(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
-    look = map_tables(tables, _first_look, names, recipe, merge=_merge_looks, dask=dask)
-    facts, counts, without, n, guesses = look
-    positive, notes = None, [*guesses]
-    if n >= MANY_ROWS and _gathers_scores(estimator, recipe):
-        gigabytes = n * BYTES_A_ROW / 1e9
-        notes.append(f"labels and scores of all {n:,} rows were kept in memory: about {gigabytes:.1f} GB")
-    if not recipe.graded:
-        ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-        if not ordered:
-            raise InputError(f"{path} column {recipe.target!r} has no values: name another target")
-        positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
-    if without:
-        notes.append(
-            f"left out: {without:,} of {n:,} rows of {path}, because the target {recipe.target!r} is missing"
+    look = map_tables(tables, Look.at, names, recipe, merge=or_, dask=dask)
+    positive, chosen, notes = look.choose(names, recipe, head.separator, str(path))
+    if look.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
+        gigabytes = look.rows * BYTES_A_ROW / 1e9
+        notes.insert(
+            0, f"labels and scores of all {look.rows:,} rows were kept in memory: about {gigabytes:.1f} GB"
         )
-    prepared = choose_columns(names, facts, recipe, head.separator, str(path))
-    stats = map_tables(tables, _checked_stats, prepared.columns, recipe, merge=merge_stats, dask=dask)
-    encoder = Encoder.of_stats(stats, prepared.columns, recipe.imputation, scale, str(path))
+    stats = map_tables(tables, _stats, chosen.columns, recipe, merge=merge_stats, dask=dask)
+    encoder = kind.learn(stats, chosen.columns, recipe.imputation, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = ranker.block
     blocks = span_blocks(tables) if dask else tables
     if recipe.scale == "query":  # features are scaled within the groups of a block
         check_whole(blocks.map(groups_in))
-    (search_blocks if searches_grades else fit_blocks)(estimator, blocks)
+    (search_blocks if hasattr(estimator, "param_grid") else fit_blocks)(estimator, blocks)
     ranker.estimator = getattr(estimator, "best_estimator_", estimator)
-    judged, mean = _judge(ranker, map_tables(tables, _score, ranker, dask=dask))
+    sums, scores, columns = zip(*map_tables(tables, _score, ranker, dask=dask), strict=True)
     tables.check_unchanged()
-    ranker.learn_from(judged, mean)
-    return ranker, judged._replace(notes=(*notes, *weight_notes(judged.weight), *prepared.notes))
+    y, weight, groups = joined_columns(columns)
+    ranker.mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
+    notes = [*look.guesses, *notes, *weight_notes(weight), *chosen.notes]
+    judged = Judged(y, np.concatenate(scores), groups, positive is None, notes=tuple(notes), weight=weight)
+    ranker.learn_from(judged)
+    return ranker, judged
 
 
 def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
@@ -692,49 +638,21 @@ def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
     return recipe.graded or recipe.groups is not None or not of_two_rows(estimator._objective, 1, 1).streams
 
 
-# facts of columns, counts of the target, number of rows without one, number of all rows, and guesses of the reader
-Look = tuple[dict[str, Facts], Counter[str], int, int, Sequence[str]]
-
-
-def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
-    """Facts of the columns in the rows with a target, and counts of the target values."""
-    counts: Counter[str] = Counter()
-    labelled = table
-    if not recipe.graded:
-        labelled, _ = labelled_rows(table, recipe.target, empty=True)
-        counts.update(target_counts(labelled, recipe.target))
-    weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
-    facts = table_facts(labelled, names, weight) if needs_facts(recipe, table) else {}
-    return facts, counts, len(table) - len(labelled), len(table), table.guesses
-
-
-def _merge_looks(a: Look, b: Look) -> Look:
-    guesses = max(a[4], b[4], key=len)  # a piece has those of the file, and perhaps one about its values
-    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2], a[3] + b[3], guesses
-
-
-def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
+def _stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
     """Statistics of the features; the same pass validates grades and weights."""
     if recipe.graded:
         grades(table, recipe.target)
     else:
         table, _ = labelled_rows(table, recipe.target, empty=True)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    return table_stats(table, columns, recipe.imputation, weight)
+    cells = parse_columns(table, columns, training=True)
+    return cell_stats(cells, columns, recipe.imputation, weight)
 
 
 def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
     X, y, weight, groups = ranker.block(table)
     total = X.sum(axis=0) if weight is None else weight @ X
     return total, ranker.score_rows(table, X), (y, weight, groups)
-
-
-def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
-    """Join the parts into all answers and scores, and the mean row."""
-    sums, scores, columns = zip(*parts, strict=True)
-    y, weight, groups = joined_columns(columns)
-    mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
-    return Judged(y, np.concatenate(scores), groups, ranker.positive is None, weight=weight), mean
 
 
 def score_blocks(

@@ -7,7 +7,7 @@ the estimator and scores the training rows. Weights count as repetitions of rows
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -19,25 +19,35 @@ from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from apexrank.errors import InputError, quoted
 from apexrank.io.columns import (
+    choose_positive,
     feature_columns,
     grades,
     group_ids,
     labelled_rows,
     negative_notes,
-    read_target,
     row_weights,
+    target_counts,
     target_values,
     weight_notes,
 )
-from apexrank.io.drift import Profile, binned, psi
-from apexrank.io.encode import SCALERS, Encoder, Number, check_encoding, parse_columns
+from apexrank.io.drift import Profile, psi
+from apexrank.io.encode import IMPUTERS, SCALERS, Linearise, TypedColumns, cell_stats
 from apexrank.io.judge import Judged
-from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
 from apexrank.io.read import Table, as_table
+from apexrank.io.types import (
+    Chosen,
+    Facts,
+    Number,
+    choose_columns,
+    deciding_columns,
+    deciding_notes,
+    parse_columns,
+    table_facts,
+)
 from apexrank.kernels.pav import pav
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
@@ -71,8 +81,8 @@ class Recipe:
     weight : str, optional
         Column of row weights.
     features, drop : sequences of str
-        Columns to use, and columns to leave out. By default, and for "all", :func:`apexrank.io.prepare.prepare` drops
-        useless columns.
+        Columns to use, and columns to leave out. By default, and for "all", useless columns are dropped
+        (:func:`apexrank.io.types.table_columns`).
     categorical : sequence of str, optional
         Columns to one-hot encode, or ``["all"]`` for all text columns. By default, and for the other columns, text is
         one-hot encoded if enough rows share the same values; in graded recipes it is not.
@@ -80,8 +90,8 @@ class Recipe:
         Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error.
         Otherwise missing values get a separate feature if training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
-        See :meth:`apexrank.io.encode.Encoder.fit`. "query" scales every number to the range 0 to 1 within each group,
-        LETOR's query-level scaling.
+        See :meth:`apexrank.io.encode.Linearise.fit_transform`. "query" scales every number to the range 0 to 1 within
+        each group, LETOR's query-level scaling. Trees take columns as they are.
     """
 
     target: str
@@ -100,16 +110,12 @@ class Recipe:
         for name in ("features", "drop", "categorical"):
             if isinstance(value := getattr(self, name), str):
                 raise InputError(f"`{name}` must be a list of column names: use [{value!r}]")
-
-    @property
-    def encoder_scale(self) -> str:
-        """Scaling of the encoder; scaling within groups is applied after it."""
+        check_choice("impute", self.imputation, IMPUTERS)
         check_choice("scale", self.scale, SCALES)
         if self.scale == "query" and self.groups is None:
             raise InputError(
                 "`scale='query'` scales inside each group: name the column of groups with `groups=`"
             )
-        return "none" if self.scale == "query" else self.scale
 
     @property
     def imputation(self) -> str:
@@ -233,8 +239,8 @@ class TableRanker:
     ----------
     estimator : estimator
         A fitted linear ranker.
-    encoder : Encoder
-        Encoding of columns as features.
+    encoder : TypedColumns
+        Encoding of columns as features; :class:`~apexrank.io.encode.Linearise` for all rankers but trees.
     target : str
         Name of the training target.
     positive : str, optional
@@ -267,7 +273,7 @@ class TableRanker:
     """
 
     estimator: Any
-    encoder: Encoder
+    encoder: TypedColumns
     target: str
     positive: str | None
     id: str | None
@@ -287,7 +293,7 @@ class TableRanker:
 
     @classmethod
     def unfitted(
-        cls, recipe: Recipe, estimator: Any, encoder: Encoder, positive: str | None, names: Sequence[str]
+        cls, recipe: Recipe, estimator: Any, encoder: TypedColumns, positive: str | None, names: Sequence[str]
     ) -> TableRanker:
         """Create a ranker whose columns (of the table columns ``names``) are known, but not its coefficients."""
         used = {column.name for column in encoder.columns}
@@ -296,15 +302,14 @@ class TableRanker:
             encoder=encoder,
             positive=positive,
             ignored=[name for name in names if name not in used],
-            mean=np.zeros(len(encoder.center)),
+            mean=np.zeros(len(encoder.features)),
             thresholds=None,
-            training={"scale": recipe.scale},
+            training={"scale": recipe.scale if isinstance(encoder, Linearise) else "none"},
             **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
-    def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
-        """Store the mean of the training rows, the thresholds of the negatives, and a summary."""
-        self.mean = mean
+    def learn_from(self, judged: Judged) -> None:
+        """Store the thresholds of the negatives, and a summary of the training rows."""
         weights = np.ones(len(judged.scores)) if judged.weight is None else judged.weight
         self.score_profile = Profile.of_numbers(judged.scores[weights > 0], weights[weights > 0], 0.0)
         if self.positive is not None:
@@ -359,26 +364,32 @@ class TableRanker:
         """Whether scores are linear in the features; other rankers have a method ``contributions``."""
         return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "contributions")
 
-    def features(self, table: Table, weight: np.ndarray | None = None) -> Matrix:
-        """Feature matrix of the table's rows, scaled as in training; sparse if encoder and estimator are."""
+    def features(self, table: Table, weight: np.ndarray | None = None) -> Any:
+        """Features of the table's rows as in training: a frame for trees, else a matrix, sparse if the estimator is."""
         return self.scaled(table, self.encoder.encode(table), self.group_ids(table), weight)
 
-    def block(self, table: Table) -> Block:
-        """Training rows of a table: features, answers, weights and groups."""
+    def answers(self, table: Table) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Answers, weights and groups of the rows of a table, all of which have a target."""
         if self.positive is None:
             y = grades(table, self.target)
         else:
-            table, _ = labelled_rows(table, self.target, empty=True)
             y = (target_values(table, self.target) == self.positive).to_numpy().astype(np.int64)
-        weight = None if self.weight is None else row_weights(table, self.weight)
-        groups = self.group_ids(table)
+        return y, None if self.weight is None else row_weights(table, self.weight), self.group_ids(table)
+
+    def block(self, table: Table) -> Block:
+        """Training rows of a table: features, answers, weights and groups."""
+        if self.positive is not None:
+            table, _ = labelled_rows(table, self.target, empty=True)
+        y, weight, groups = self.answers(table)
         X = self.scaled(table, self.encoder.encode(table), groups, weight)
         return Block(X.toarray() if sparse.issparse(X) else X, y, weight, groups)
 
     def scaled(
-        self, table: Table, X: Matrix, groups: np.ndarray | None, weight: np.ndarray | None = None
-    ) -> Matrix:
+        self, table: Table, X: Any, groups: np.ndarray | None, weight: np.ndarray | None = None
+    ) -> Any:
         """Encoded rows, scaled within groups if training was; rows of weight 0 do not affect the scaling."""
+        if isinstance(X, pl.DataFrame):
+            return X
         in_rows = groups is None or self.training["scale"] != "query"
         if sparse.issparse(X):
             if in_rows and get_tags(self.estimator).input_tags.sparse:
@@ -412,7 +423,7 @@ class TableRanker:
             raise InputError("the model does not know its training rows: fit it again")
         cells = parse_columns(table, self.encoder.columns)
         found = {
-            column.name: psi(profile, binned(column, profile, cells[column.name]))
+            column.name: psi(profile, profile.counts(cells[column.name]))
             for column, profile in zip(self.encoder.columns, self.encoder.profiles, strict=True)
         }
         first = {"score": psi(self.score_profile, self.score_profile.counts(scores))}
@@ -490,6 +501,74 @@ class TableRanker:
         ]
 
 
+class Look(NamedTuple):
+    """Mergeable facts about the rows, for the choice of columns and of the positive value.
+
+    Attributes
+    ----------
+    facts : dict
+        Facts of the columns in the rows with a target.
+    counts : Counter
+        Rows of each value of a target of two classes.
+    unlabelled, rows : int
+        Number of rows without a target, and of all rows.
+    guesses : sequence of str
+        Notes about assumptions made by the reader.
+    """
+
+    facts: dict[str, Facts]
+    counts: Counter[str]
+    unlabelled: int
+    rows: int
+    guesses: Sequence[str]
+
+    @classmethod
+    def at(cls, table: Table, names: Sequence[str], recipe: Recipe) -> Look:
+        """Look at the rows of a table."""
+        counts: Counter[str] = Counter()
+        labelled = table
+        if not recipe.graded:
+            labelled, _ = labelled_rows(table, recipe.target, empty=True)
+            counts.update(target_counts(labelled, recipe.target))
+        weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
+        facts = table_facts(labelled, names, recipe, weight)
+        return cls(facts, counts, len(table) - len(labelled), len(table), table.guesses)
+
+    def __or__(self, other: Look) -> Look:
+        """Merge with the rows that follow."""
+        facts = {name: own | other.facts[name] for name, own in self.facts.items()}
+        # a piece has the guesses about its file, and perhaps one about its values
+        guesses = max(self.guesses, other.guesses, key=len)
+        without, rows = self.unlabelled + other.unlabelled, self.rows + other.rows
+        return Look(facts, self.counts + other.counts, without, rows, guesses)
+
+    def choose(
+        self, names: Sequence[str], recipe: Recipe, separator: str | None, source: str
+    ) -> tuple[str | None, Chosen, list[str]]:
+        """Positive value, columns, and notes about the target."""
+        positive, notes = None, []
+        if self.unlabelled:
+            left = f"{self.unlabelled:,} of {self.rows:,} rows of {source}"
+            notes.append(f"left out: {left}, because the target {recipe.target!r} is missing")
+        if not recipe.graded:
+            counts = dict(sorted(self.counts.items(), key=lambda item: (-item[1], item[0])))
+            positive = choose_positive(counts, source, recipe.target, recipe.positive)
+            notes += negative_notes(counts, positive)
+        if recipe.weight is not None and self.facts and not any(facts.total for facts in self.facts.values()):
+            raise InputError(
+                f"{source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
+            )
+        return positive, choose_columns(names, self.facts, recipe, separator, source), notes
+
+
+def encoding_of(estimator: Any, recipe: Recipe) -> tuple[type[TypedColumns], str]:
+    """The stage of encoding that an estimator takes, and its scaling; that of groups comes after it."""
+    if hasattr(estimator, "param_grid") and recipe.groups is None:
+        raise InputError(NO_GROUPS)
+    kind = TypedColumns if getattr(estimator, "takes_columns", False) else Linearise
+    return kind, "none" if recipe.scale == "query" else recipe.scale
+
+
 def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
     """Fit ``estimator`` on a table.
 
@@ -499,35 +578,29 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
         The fitted ranker, and answers, scores, groups and weights of its training rows, without rows that have no
         target. Notes describe how the columns were used.
     """
-    notes: list[str] = []
+    kind, scale = encoding_of(estimator, recipe)
+    names = recipe.feature_columns(table)
+    look = Look.at(table, names, recipe)
+    positive, chosen, notes = look.choose(names, recipe, table.separator, table.source)
+    columns, impute = chosen.columns, recipe.imputation
     if not recipe.graded:
-        table, notes = labelled_rows(table, recipe.target)
-    y, positive = read_target(table, recipe.target, recipe.positive, graded=recipe.graded)
-    notes += [] if recipe.graded else negative_notes(table, recipe.target, positive)
-    scale = recipe.encoder_scale
-    check_encoding(recipe.imputation, scale)
-    recipe.feature_columns(table)  # refuses unknown names before anything takes time
+        table, _ = labelled_rows(table, recipe.target)
+    cells = parse_columns(table, columns, training=True)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    if weight is not None and not weight.any():
-        raise InputError(
-            f"{table.source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
-        )
-    notes += weight_notes(weight)
-    prepared = prepare(table, recipe, weight)
-    encoder, X = Encoder.fit_transform(
-        table, prepared.columns, impute=recipe.imputation, scale=scale, sample_weight=weight
-    )
-    notes += [] if recipe.graded else deciding_notes(deciding_columns(encoder, X, y, weight))
-    notes += prepared.notes
-    groups = None if recipe.groups is None else group_ids(table, recipe.groups)
+    encoder = kind.learn(cell_stats(cells, columns, impute, weight), columns, impute, scale, table.source)
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
-    X = ranker.scaled(table, X, groups, weight)
+    y, weight, groups = ranker.answers(table)
+    notes += weight_notes(weight)
+    notes += [] if recipe.graded else deciding_notes(deciding_columns(cells, columns, y, weight))
+    X = ranker.scaled(table, encoder.transform(cells), groups, weight)
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
-    judged = Judged(y, scores, groups, positive is None, notes=tuple(notes), weight=weight)
-    counts = np.ones(len(y)) if weight is None else weight
-    mean = counts @ X / counts.sum() if sparse.issparse(X) else np.average(X, axis=0, weights=weight)
-    ranker.learn_from(judged, mean)
+    judged = Judged(y, scores, groups, positive is None, notes=(*notes, *chosen.notes), weight=weight)
+    if isinstance(encoder, Linearise):
+        counts = np.ones(len(y)) if weight is None else weight
+        mean = counts @ X / counts.sum() if sparse.issparse(X) else np.average(X, axis=0, weights=weight)
+        ranker.mean = mean
+    ranker.learn_from(judged)
     return ranker, judged
 
 
@@ -548,15 +621,14 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _fit(estimator: Any, encoder: Encoder, X: Matrix, y: np.ndarray, **given: np.ndarray | None) -> Any:
+def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: np.ndarray | None) -> Any:
     """Fit the estimator and return it, or the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
-    if searches:
-        if "groups" not in arguments:
-            raise InputError(NO_GROUPS)
-        if isinstance(folds := getattr(estimator.cv, "n_splits", estimator.cv), int):
-            check_folds(folds, y, arguments["groups"])
+    if searches and isinstance(folds := getattr(estimator.cv, "n_splits", estimator.cv), int):
+        check_folds(folds, y, arguments["groups"])
+    if "groups" in arguments and not (searches or has_fit_parameter(estimator, "groups")):
+        raise InputError(f"{type(estimator).__name__} ranks all rows as one list: leave out `groups`")
     weight = arguments.get("sample_weight")
     searched = getattr(estimator, "estimator", estimator)
     monotone: Any = getattr(searched, "monotonic_cst", None)
@@ -582,7 +654,7 @@ def _fit(estimator: Any, encoder: Encoder, X: Matrix, y: np.ndarray, **given: np
     return fitted.set_params(monotonic_cst=monotone) if by_name else fitted
 
 
-def _monotone_features(signs: Mapping[Any, int], encoder: Encoder) -> dict[int, int]:
+def _monotone_features(signs: Mapping[Any, int], encoder: TypedColumns) -> dict[int, int]:
     """Signs of the features of numeric columns."""
     columns = {column.name: column for column in encoder.columns}
     first = dict(zip(columns, encoder.starts.tolist(), strict=True))
@@ -625,7 +697,7 @@ def calibrate(
 
     check_one_list(recipe)
     table, _ = labelled_rows(table, ranker.target)
-    y, _ = read_target(table, ranker.target, ranker.positive)
+    y, weight, _ = ranker.answers(table)
     if min(fewest := int(y.sum()), len(y) - fewest) < folds:
         raise InputError(f"probabilities need at least {folds} rows of each class: give more rows")
     scores, recipe = np.empty(len(y)), replace(recipe, positive=ranker.positive)
@@ -637,7 +709,7 @@ def calibrate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the ranker itself has already warned
             scores[test] = fit_table(some, recipe, clone(ranker.estimator))[0].score(others)
-    return Calibration.learn(scores, y, None if recipe.weight is None else row_weights(table, recipe.weight))
+    return Calibration.learn(scores, y, weight)
 
 
 def rank_table(

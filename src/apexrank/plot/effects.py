@@ -458,7 +458,7 @@ class _TableUnits(_Units):
             parts = features[: len(column.parts)]
             at_fill = {}
             if gap is not None:
-                scaled = (np.array(column.fills) - self.center[parts]) / self.scale[parts]
+                scaled = (np.array(column.fill) - self.center[parts]) / self.scale[parts]
                 at_fill = dict(zip([*parts, gap], [*scaled.tolist(), 1.0], strict=True))
             for place, j in enumerate(parts):
                 if len(shapes[j].knots) < 2 and (place or gap is None):

@@ -156,22 +156,22 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"X has the column {name!r} twice: rename one of them")
-        if "date" in str(original[name].dtype).lower():
+        if "date" in _kind(original[name]):
             raise InputError(f"column {name!r} holds dates: convert them to numbers, such as days or hours")
     for j, name in enumerate(names):
         values = original[name]
         if not (_is_text(values) if levels is None else j in found):
             continue
-        words = [None if is_missing(value) else str(value) for value in np.asarray(values, dtype=object)]
+        words, place = _distinct(values)
         if levels is None:
-            found[j] = tuple(sorted({word for word in words if word is not None}))
-            if len(found[j]) > MOST_LEVELS:
+            found[j] = tuple(sorted(words[k] for k in np.unique(place[place >= 0])))
+            if len(found[j]) > MOST_LEVELS and _kind(values) != "enum":  # whose levels were chosen
                 raise InputError(
                     f"column {name!r} has {len(found[j]):,} different texts, more than {MOST_LEVELS}: leave it out, or "
                     "join the rare ones"
                 )
-        place: dict[Any, float] = {level: float(code) for code, level in enumerate(found[j])}
-        codes = np.array([place.get(word, np.nan) for word in words])
+        known: dict[Any, float] = {level: float(code) for code, level in enumerate(found[j])}
+        codes = np.array([*(known.get(word, np.nan) for word in words), np.nan])[place]
         if hasattr(X, "with_columns"):
             X = X.with_columns(type(values)(name, codes))
         else:
@@ -180,8 +180,24 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
     return X, found
 
 
+def _distinct(values: Any) -> tuple[list[str], np.ndarray]:
+    """Words of a column, and the index of that of each row; −1 if it is missing."""
+    if _kind(values) == "enum":  # of polars
+        words, place = values.dtype.categories.to_list(), values.to_physical().cast(int).fill_null(-1)
+        return words, place.to_numpy()
+    place = {}
+    texts = (None if is_missing(value) else str(value) for value in np.asarray(values, dtype=object))
+    codes = [-1 if word is None else place.setdefault(word, len(place)) for word in texts]
+    return list(place), np.array(codes, dtype=np.intp)
+
+
+def _kind(values: Any) -> str:
+    """Name of a type, without its levels or its unit."""
+    return str(values.dtype).partition("(")[0].lower()
+
+
 def _is_text(values: Any) -> bool:
-    kind = str(values.dtype).lower()
+    kind = _kind(values)
     return kind in ("object", "str", "string", "categorical") or kind.startswith(
         ("category", "string", "enum", "cat")
     )

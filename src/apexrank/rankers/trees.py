@@ -68,6 +68,8 @@ class TreeRanker(ForestRanker, TwoClasses, BaseEstimator):
     True
     """
 
+    # those of a table as they are, without imputation and indicators
+    takes_columns: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "p": [None, number(1)],
         "leaves": [whole(2)],
