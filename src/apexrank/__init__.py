@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from apexrank.graph import NonBacktrackingRank as NonBacktrackingRank
     from apexrank.graph import PageRank as PageRank
     from apexrank.graph import TrustRank as TrustRank
+    from apexrank.io.model_file import load as load
+    from apexrank.io.model_file import save as save
     from apexrank.rankers import AdditivePush as AdditivePush
     from apexrank.rankers import AdditivePushCV as AdditivePushCV
     from apexrank.rankers import AdditiveRetargeting as AdditiveRetargeting

@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from apexrank.io import load_model
+import apexrank
+from apexrank.io import ModelFileError
 from apexrank.io.judge import best_cut
-from apexrank.io.modelfile import ModelFileError, describe, pack
 from apexrank.io.table_ranker import Calibration
+from tests.io.model_files import number, pack, unpack
 
 from .test_verbs import run
 
@@ -62,7 +63,7 @@ def test_order_is_kept():
     found = ranked("rank m.apex new.csv")
     score, p = found["score"].to_numpy(), found["probability"].to_numpy()
     assert (np.diff(p) <= 0).all()
-    knots = load_model("m.apex").calibration.scores
+    knots = apexrank.load("m.apex").calibration.scores
     inside = (score > knots[0]) & (score < knots[-1])
     assert inside.sum() > 200
     assert (np.diff(p[inside]) < 0).all()  # ties only in the first and the last block
@@ -71,23 +72,19 @@ def test_order_is_kept():
 def test_without_calibration_nothing_changes():
     plain = ranked("rank plain.apex new.csv")
     assert plain.equals(ranked("rank m.apex new.csv").drop("probability"))
-    assert load_model("plain.apex").calibration is None
-    arrays = describe(load_model("plain.apex"))[1]
-    assert not [name for name in arrays if name.startswith("calibration")]
+    assert apexrank.load("plain.apex").calibration is None
 
 
 def test_model_files_keep_the_map():
-    model = load_model("m.apex")
-    header, arrays = describe(model)
-    assert np.array_equal(arrays["calibration_scores"], model.calibration.scores)
-    for name, value in (("calibration_scores", 0.0), ("calibration_probabilities", 2.0)):
-        Path("bad.apex").write_bytes(pack(header, arrays | {name: np.full_like(arrays[name], value)}))
-        with pytest.raises(ModelFileError, match="its probabilities do not rise with the scores"):
-            load_model("bad.apex")
-    del arrays["calibration_scores"]
-    Path("bad.apex").write_bytes(pack(header, arrays))
-    with pytest.raises(ModelFileError, match="its probabilities"):
-        load_model("bad.apex")
+    model = apexrank.load("m.apex")
+    tree, arrays = unpack(Path("m.apex").read_bytes())
+    for name in ("scores", "probabilities"):
+        at = number(tree, "apexrank.io.Calibration", name)
+        assert np.array_equal(arrays[at], getattr(model.calibration, name))
+        for wrong in (arrays[at] * 0, arrays[at] + np.inf, arrays[at][1:]):
+            Path("bad.apex").write_bytes(pack(tree, [*arrays[:at], wrong, *arrays[at + 1 :]]))
+            with pytest.raises(ModelFileError, match="of a Calibration"):
+                apexrank.load("bad.apex")
 
 
 def test_weights_are_repetitions():
@@ -195,7 +192,7 @@ def test_cuts_keep_ties_together_and_weights_repeat():
 
 def test_fit_says_the_range_and_writes_the_same_bytes_again():
     result = run(f"{FIT} -o again.apex")
-    low, high = load_model("again.apex").calibration.probabilities[[0, -1]]
+    low, high = apexrank.load("again.apex").calibration.probabilities[[0, -1]]
     assert f"probabilities from {low:.3g} to {high:.3g}" in result.stdout
     assert Path("again.apex").read_bytes() == Path("m.apex").read_bytes()
 
@@ -211,7 +208,7 @@ def test_rows_of_one_customer_are_in_one_fold(tmp_path):
     widths = []
     for options in ("--drop patient", "--group-split patient"):
         run(f"{fit} {options} -o {tmp_path}/m.apex")
-        model = load_model(tmp_path / "m.apex")
+        model = apexrank.load(tmp_path / "m.apex")
         assert model.encoder.features == ["a", "b"]
         widths.append(np.ptp(model.calibration.probabilities))
     assert widths[0] > 0.9

@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import apexrank
 from apexrank.cli.app import app
 from apexrank.datasets.letor import write_letor
 from apexrank.errors import InputError
-from apexrank.io import Recipe, load_model, stream
+from apexrank.io import Recipe, stream
 from apexrank.io.stream import TableBlocks, fit_table_blocks, read_blocks
 from apexrank.rankers import MonotoneRetargeting, PNormPush, PNormPushCV, fit_blocks
 
@@ -73,7 +74,7 @@ def same_fit(folder, tmp_path, options, engine, rtol):
     for data, more, name in ((folder, engine, "there"), (tmp_path / "rows.parquet", [], "here")):
         code, text = run("fit", data, *options, *more, "--json", "-o", tmp_path / f"{name}.apex")
         assert code == 0, text
-    found, expected = load_model(tmp_path / "there.apex"), load_model(tmp_path / "here.apex")
+    found, expected = apexrank.load(tmp_path / "there.apex"), apexrank.load(tmp_path / "here.apex")
     np.testing.assert_allclose(found.coef, expected.coef, rtol=rtol, atol=rtol * np.abs(expected.coef).max())
     assert found.training["rows"] == expected.training["rows"]
     gap = found.training.get("dual_gap")
@@ -127,7 +128,7 @@ def test_letor_folders_are_fitted_evaluated_and_ranked(letor, tmp_path, scale):
         asked = ["--model", "retarget", "--scale", scale, *engine, "-o", tmp_path / f"{name}.apex"]
         code, text = run("fit", data, *asked)
         assert code == 0, text
-    models = [load_model(tmp_path / f"{name}.apex") for name in ("there", "blocks", "here")]
+    models = [apexrank.load(tmp_path / f"{name}.apex") for name in ("there", "blocks", "here")]
     for model in models[:2]:
         np.testing.assert_allclose(model.coef, models[2].coef, rtol=1e-6)
         assert (model.target, model.groups, model.id) == ("relevance", "qid", "docid")

@@ -9,7 +9,8 @@ import onnxruntime
 import polars as pl
 import pytest
 
-from apexrank.io import load_model, read_table
+import apexrank
+from apexrank.io import read_table
 from tests.cli.running import run
 
 
@@ -41,7 +42,7 @@ class TestOnnx:
         }
         words = np.array(table.frame["city"].to_list(), object)[:, None]
         scores = session.run(["score"], {**numbers, "city": words})[0]
-        np.testing.assert_allclose(scores, load_model("model.apex").score(table), rtol=1e-9)
+        np.testing.assert_allclose(scores, apexrank.load("model.apex").score(table), rtol=1e-9)
 
     def test_json(self, folder):
         report = json.loads(run("export model.apex --format onnx -o graph.bin --json").stdout)
@@ -79,7 +80,7 @@ class TestSql:
     def test_goes_to_the_screen(self, folder):
         sql = run("export model.apex").stdout
         found = np.ravel(self.scores(f"SELECT {sql} FROM payments"))
-        np.testing.assert_allclose(found, load_model("model.apex").score(read_table("new.csv")), rtol=1e-9)
+        np.testing.assert_allclose(found, apexrank.load("model.apex").score(read_table("new.csv")), rtol=1e-9)
 
     @pytest.mark.parametrize("dialect", ["", "--dialect sqlite"])
     def test_a_statement_in_a_file(self, folder, dialect):
@@ -88,7 +89,7 @@ class TestSql:
         text = (folder / "score.sql").read_text()
         assert text.endswith(";\n")
         found = self.scores(text)
-        wanted = load_model("model.apex").score(read_table("new.csv"))
+        wanted = apexrank.load("model.apex").score(read_table("new.csv"))
         np.testing.assert_allclose([row[1] for row in found], np.sort(wanted)[::-1], rtol=1e-9)
         assert found[0][0] == f"{200 + int(wanted.argmax()):03d}"
 
@@ -165,7 +166,7 @@ class TestScorecard:
         assert of_training.stderr == given.stderr == ""
         assert of_training.stdout == given.stdout
         found = json.loads(given.stdout)["objective"]["model"]
-        assert found == pytest.approx(load_model("model.apex").training["objective"], rel=1e-9)
+        assert found == pytest.approx(apexrank.load("model.apex").training["objective"], rel=1e-9)
         for name in ("train", "new"):
             pl.read_csv(f"{name}.csv").with_columns(other=pl.int_range(pl.len()) % 5 + 1).write_csv(
                 f"{name}.csv"
@@ -194,7 +195,7 @@ class TestAdditive:
             found = connection.execute(f"SELECT {sql} FROM t ORDER BY n").fetchall()
         connection.close()
         np.testing.assert_allclose(
-            np.ravel(found), load_model("model.apex").score(read_table("new.csv")), atol=1e-9
+            np.ravel(found), apexrank.load("model.apex").score(read_table("new.csv")), atol=1e-9
         )
 
     def test_cards_of_all_formats(self, additive):

@@ -404,7 +404,7 @@ class TestSignals:
 
     @pytest.mark.parametrize(("number", "code", "words"), SIGNALS, ids=lambda value: str(value))
     @pytest.mark.parametrize(
-        "where", ["apexrank/io/read.py", "apexrank/solvers/", "apexrank/io/modelfile.py"]
+        "where", ["apexrank/io/read.py", "apexrank/solvers/", "apexrank/io/model_file.py"]
     )
     def test_during_fit(self, cli, folder, where, number, code, words):
         (folder / "fit.apex").write_bytes(OLD)

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import apexrank
 from apexrank.cli.app import app
 from apexrank.errors import InputError
-from apexrank.io import Recipe, TableRanker, load_model, read_table
+from apexrank.io import Recipe, TableRanker, read_table
 from apexrank.io.drift import MOST_VALUES
 from apexrank.io.encode import MOST_KEPT, Linearise, NumberStats, cell_stats, merge_stats
 from apexrank.io.stream import (
@@ -253,7 +254,7 @@ def test_the_command_writes_a_model_that_ranks(folder, tmp_path):
     assert code == 0, text
     in_memory = json.loads(text)
     assert report["measures"] == pytest.approx(in_memory["measures"], rel=1e-9)
-    found, expected = load_model(tmp_path / "blocks.apex"), load_model(tmp_path / "memory.apex")
+    found, expected = apexrank.load(tmp_path / "blocks.apex"), apexrank.load(tmp_path / "memory.apex")
     same_model(found, expected, rtol=1e-5)
     result = CliRunner().invoke(app, ["rank", str(tmp_path / "blocks.apex"), str(tmp_path / "claims.csv")])
     assert result.exit_code == 0, result.output
@@ -276,7 +277,7 @@ def test_dask_workers_read_the_files(folder, tmp_path):
     for engine in (["dask", "--workers", "1"], ["blocks"]):
         code, text = run(folder, *options, "--engine", *engine, "-o", tmp_path / f"{engine[0]}.apex")
         assert code == 0, text
-    same_model(load_model(tmp_path / "dask.apex"), load_model(tmp_path / "blocks.apex"))
+    same_model(apexrank.load(tmp_path / "dask.apex"), apexrank.load(tmp_path / "blocks.apex"))
 
 
 @pytest.mark.parametrize(
@@ -307,7 +308,7 @@ def test_parameters_are_chosen_as_in_memory(folder, tmp_path, engine):
     assert found["params"]["p"] == expected["params"]["p"]
     assert found["params"]["alpha"] == pytest.approx(expected["params"]["alpha"], rel=1e-6)
     assert found["cv"]["score"] == pytest.approx(expected["cv"]["score"], abs=1e-5)
-    same_model(load_model(tmp_path / "blocks.apex"), load_model(tmp_path / "memory.apex"), rtol=1e-4)
+    same_model(apexrank.load(tmp_path / "blocks.apex"), apexrank.load(tmp_path / "memory.apex"), rtol=1e-4)
 
 
 @pytest.mark.parametrize("model", ["retarget", "listwise", "pairs"])

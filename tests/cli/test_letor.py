@@ -1,6 +1,7 @@
 """The command line on graded relevance: LETOR files, tables with groups, TREC runs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +15,17 @@ from apexrank.aggregation import LovaszAggregator
 from apexrank.cli.app import app
 from apexrank.cli.fit import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
+from apexrank.errors import InputError
 from apexrank.io import (
+    Recipe,
     TableRanker,
-    load_model,
     read_qrels,
     read_run,
     read_table,
-    save_model,
     write_qrels,
     write_table,
 )
-from apexrank.io.modelfile import ModelFileError, pack, unpack
+from apexrank.io.table_ranker import Thresholds
 from apexrank.preprocessing import QueryNormalizer
 from tests.cli.test_verbs import run
 
@@ -65,7 +66,7 @@ def test_feature_numbers_above_a_million_are_refused(folder):
 
 def test_fit_and_evaluate(model):
     train, test = read_letor("train.txt"), read_letor("test.txt.gz")
-    ranker = load_model(model)
+    ranker = apexrank.load(model)
     scores = ranker.score(read_table("test.txt.gz"))
     center, scale = train.data.mean(0), train.data.std(0)
     estimator = ranker.estimator.__class__(**ranker.estimator.get_params())
@@ -102,7 +103,7 @@ def test_a_table_with_groups_is_the_same(folder):
     train.rename({"qid": "query", "relevance": "stars", "docid": "page"}).write_csv("train.csv")
     run("fit train.txt --model pairs --alpha 0.01 -o a.apex")
     run("fit train.csv --model pairs --alpha 0.01 --target stars --groups query --id page -o b.apex")
-    np.testing.assert_array_equal(load_model("a.apex").coef, load_model("b.apex").coef)
+    np.testing.assert_array_equal(apexrank.load("a.apex").coef, apexrank.load("b.apex").coef)
     lines = run("rank b.apex train.csv --top 1 --explain").stdout.splitlines()
     assert lines[0] == "query,page,rank,score,why_1,why_2,why_3"
     assert len(lines) == 1 + train["qid"].n_unique()
@@ -114,7 +115,7 @@ def test_query_level_scaling(folder):
     estimator = apexrank.CrucialPairsPush(alpha=0.01)
     scaler = QueryNormalizer()
     estimator.fit(scaler.fit_transform(train.data, groups=train.groups), train.target, groups=train.groups)
-    scores = load_model("model.apex").score(read_table("test.txt.gz"))
+    scores = apexrank.load("model.apex").score(read_table("test.txt.gz"))
     X = scaler.transform(test.data, groups=test.groups)
     np.testing.assert_allclose(scores, estimator.predict(X), rtol=1e-10)
     assert "query scaling" in run("fit train.txt --model pairs --alpha 0.01 --scale query").stdout
@@ -200,12 +201,13 @@ def test_bad_input_is_one_line(folder, command, words):
 
 def test_a_model_of_grades_has_no_thresholds(folder):
     run("fit train.txt --model pairs --alpha 0.01")
-    header, arrays = unpack(Path("model.apex").read_bytes())
-    assert header["positive"] is None
-    for change in ({"positive": "1"}, {"negatives": 3}, {"estimator": {"class": "PNormPush", "params": {}}}):
-        Path("wrong.apex").write_bytes(pack({**header, **change}, arrays))
-        with pytest.raises(ModelFileError):
-            load_model("wrong.apex")
+    model = apexrank.load("model.apex")
+    assert model.positive is model.thresholds is None
+    thresholds = Thresholds.learn(np.arange(5.0))
+    push = apexrank.PNormPush().fit([[0.0], [1.0]], [0, 1])
+    for change in ({"positive": "1"}, {"thresholds": thresholds}, {"estimator": push}):
+        with pytest.raises(InputError):
+            apexrank.save(replace(model, **change), "wrong.apex")
 
 
 # Runs ranked elsewhere, measured as trec_eval does
@@ -324,7 +326,7 @@ def test_features_that_a_file_does_not_name_are_zero(folder):
     short[:, -1] = 0.0
     write_letor("short.txt", short[:, :-1], test.target, test.groups, test.docids)
     write_letor("zeros.txt", short, test.target, test.groups, test.docids)
-    scores = [load_model("model.apex").score(read_table(name)) for name in ("short.txt", "zeros.txt")]
+    scores = [apexrank.load("model.apex").score(read_table(name)) for name in ("short.txt", "zeros.txt")]
     np.testing.assert_array_equal(*scores)
 
 
@@ -416,7 +418,7 @@ def test_grades_that_all_exceed_0(tmp_path, monkeypatch, model):
         found = json.loads(run(f"{options} --json").stdout)
         assert left in found["notes"]
         expected = apexrank.metrics.ndcg(
-            y, load_model("model.apex").score(read_table(rows.split()[0])), groups=groups
+            y, apexrank.load("model.apex").score(read_table(rows.split()[0])), groups=groups
         )
         assert found["measures"]["ndcg"] == pytest.approx(expected)
         assert f"note: {left}\n" in run(options).stderr
@@ -450,7 +452,7 @@ def test_row_numbers_of_graded_tables_are_left_out(tmp_path, monkeypatch, rows, 
     )
     assert told in run(command, code=2 if "strict" in rows else 0).stderr
     if "strict" not in rows:
-        assert load_model("model.apex").encoder.features == ["x", "shuffled"]
+        assert apexrank.load("model.apex").encoder.features == ["x", "shuffled"]
     kept = json.loads(run(f"{command} --features all,rownames --json").stdout)
     assert not kept["notes"]
     assert list(kept["coefficients"]) == ["rownames", "x", "shuffled"]
@@ -478,9 +480,10 @@ def test_groups_for_a_model_without(tmp_path, monkeypatch):
     frame.write_csv("rows.csv")
     Path("rows").mkdir()
     frame.write_parquet("rows/rows.parquet")
-    ranker = apexrank.rankers.MonotoneRetargeting().fit(made.data, made.target, groups=made.groups)
-    save_model("bare.apex", ranker)
-    save_model("own.apex", TableRanker.of(ranker, target="y", groups="s"))
+    recipe = Recipe(target="y", graded=True, groups="s")
+    ranker = TableRanker.fit(frame, recipe, apexrank.MonotoneRetargeting())
+    apexrank.save(ranker, "own.apex")
+    apexrank.save(replace(ranker, groups=None), "bare.apex")
     one_list = "note: the model has no groups, so all rows are measured as one list: name their column with --groups\n"
     assert one_list in run("evaluate bare.apex rows.csv --target y").stderr
     own = run("evaluate own.apex rows.csv --json")
@@ -499,13 +502,24 @@ def test_groups_for_a_model_without(tmp_path, monkeypatch):
         )
 
 
+@pytest.mark.parametrize("verb", ["rank", "evaluate", "export"])
+def test_a_ranker_without_a_table_is_refused(folder, verb):
+    ranker = apexrank.MonotoneRetargeting().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    apexrank.save(ranker, "bare.apex")
+    rest = "-o model.sql" if verb == "export" else "train.txt"
+    result = run(f"{verb} bare.apex {rest}", code=2)
+    assert "MonotoneRetargeting" in result.stderr
+    assert "apexrank.load" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("engine", ["", "--engine blocks"])
 def test_a_column_of_queries_is_found_by_its_name(folder, engine):
     write_table(read_table("train.txt").frame, "train.csv")
     command = f"fit train.csv --target relevance --id docid --json -o qid.apex {engine}"
     found = json.loads(run(f"{command} --model retarget").stdout)
-    assert load_model("qid.apex").groups == "qid"
+    assert apexrank.load("qid.apex").groups == "qid"
     assert any("'qid'" in note for note in found["notes"])
     assert json.loads(run(f"{command} --model retarget --groups qid").stdout)["measures"] == found["measures"]
     run(f"{command} --model retarget --drop qid")
-    assert load_model("qid.apex").groups is None
+    assert apexrank.load("qid.apex").groups is None

@@ -9,8 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import apexrank
 from apexrank.errors import InputError, near_name
-from apexrank.io import load_model, read_table
+from apexrank.io import read_table
 
 from .test_verbs import run
 
@@ -35,7 +36,7 @@ def test_encodings_give_the_table_of_utf8(encoding, packed):
     Path("t.csv").write_bytes(gzip.compress(bytes_) if packed else bytes_)
     assert read_table("t.csv", encoding=encoding).frame.equals(read_table("plain.csv").frame)
     run(f"{FIT} --encoding {encoding}")
-    assert [column.name for column in load_model("model.apex").encoder.columns] == ["âge", "ville"]
+    assert [column.name for column in apexrank.load("model.apex").encoder.columns] == ["âge", "ville"]
     ranked = run(f"rank model.apex t.csv --encoding {encoding}").stdout
     assert {"Anaïs", "Noël"} == {line.split(",")[0] for line in ranked.splitlines()[1:3]}
     measured = run(f"evaluate model.apex t.csv --measures auc --json --encoding {encoding}").stdout

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import apexrank
 from apexrank.cli.app import app
-from apexrank.io import load_model, read_table
+from apexrank.io import read_table
 from apexrank.io.judge import ONE_LIST, TOP_OF_ONE_LIST
 from apexrank.metrics.evaluation import Measure
 
@@ -60,7 +60,7 @@ class TestFit:
         for words in ("converged after", "duality gap", "precision at 10", "amount", "written: m.apex\n"):
             assert words in result.stdout
         assert result.stdout.endswith("apexrank evaluate m.apex NEW.csv\n")
-        assert load_model("m.apex").id == "case"
+        assert apexrank.load("m.apex").id == "case"
         assert sorted(path.name for path in folder.iterdir()) == ["m.apex", "new.csv", "train.csv"]
 
     def test_json(self, folder):
@@ -117,17 +117,17 @@ class TestFit:
 
     def test_columns_by_name(self, folder):
         run("fit train.csv --target fraud --features amount,hour --weight query")
-        ranker = load_model("model.apex")
+        ranker = apexrank.load("model.apex")
         assert ranker.encoder.features == ["amount", "hour"]
 
     def test_positive_and_categories_and_gaps(self, folder):
         Path("t.csv").write_text("x,city,kind\n1,Oslo,a\n2,,b\n,Rome,c\n3,Rome,a\n5,Rome,b\n0,Oslo,a\n")
         result = run("fit t.csv --target kind --positive b --categorical all --impute median --alpha 0.1")
         assert "2 of them positive (kind = b)" in result.stdout
-        assert load_model("model.apex").encoder.features == [
+        assert apexrank.load("model.apex").encoder.features == [
             *("x", "x missing", "city=Oslo", "city=Rome", "city missing")
         ]
-        assert load_model("model.apex").encoder.columns[0].fill == (2.0,)
+        assert apexrank.load("model.apex").encoder.columns[0].fill == (2.0,)
 
     def test_not_converging_is_a_note(self, folder):
         result = run(f"{FIT} --max-iter 1")
@@ -165,7 +165,7 @@ class TestFit:
             in result.stderr
         )
         features = ["price", "job=?", "job=a", "job=b", "job=c", "when day", "when month", "when weekday"]
-        assert load_model("model.apex").encoder.features == features
+        assert apexrank.load("model.apex").encoder.features == features
         assert run("rank model.apex t.csv --top 1").stdout.startswith("index,rank,score")
         result = run("evaluate model.apex t.csv --json")
         assert json.loads(result.stdout)["measures"]["auc"] > 0.99
@@ -182,7 +182,7 @@ class TestRank:
     def test_ids_ranks_and_scores_are_right(self, model):
         run("rank model.apex new.csv -o top.csv")
         top, new = pl.read_csv("top.csv", schema_overrides={"case": pl.String}), read_table("new.csv")
-        scores = load_model(model).score(new)
+        scores = apexrank.load(model).score(new)
         order = np.argsort(-scores, kind="stable")
         assert top["case"].to_list() == new.frame["case"].gather(order).to_list()
         assert top["score"].to_list() == scores[order].tolist()
@@ -263,7 +263,7 @@ class TestEvaluate:
         answer = json.loads(run("evaluate model.apex new.csv --json").stdout)
         new = read_table("new.csv")
         y = new.frame["fraud"].cast(int).to_numpy()
-        scores = load_model(model).score(new)
+        scores = apexrank.load(model).score(new)
         assert answer["positives"] == y.sum()
         assert answer["measures"]["auc"] == apexrank.metrics.auc(y, scores)
         assert answer["measures"]["precision_at_50"] == apexrank.metrics.precision_at(y, scores, 50)
@@ -304,7 +304,7 @@ class TestEvaluate:
 
     def test_a_table_with_scores_needs_no_model(self, model):
         new = read_table("new.csv")
-        scored = new.frame.with_columns(pl.Series("s", load_model(model).score(new)))
+        scored = new.frame.with_columns(pl.Series("s", apexrank.load(model).score(new)))
         scored.write_csv("scored.csv")
         command = "evaluate scored.csv --scores s --target fraud --json"
         without = json.loads(run(command).stdout)
@@ -318,7 +318,7 @@ class TestEvaluate:
 
     def test_per_query(self, model):
         new = read_table("new.csv")
-        new.frame.with_columns(pl.Series("s", load_model(model).score(new))).write_csv("scored.csv")
+        new.frame.with_columns(pl.Series("s", apexrank.load(model).score(new))).write_csv("scored.csv")
         command = (
             "evaluate scored.csv --scores s --target fraud --groups query --measures mrr,auc --per-query"
         )

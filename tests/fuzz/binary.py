@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
+import tempfile
+from copy import deepcopy
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from apexrank import AdditivePush, MonotoneRetargeting, PNormPush
+import apexrank
+from apexrank import AdditivePush, MonotoneRetargeting, PageRank, PNormPush
 from apexrank.io import Recipe, Table, TableRanker
-from apexrank.io.modelfile import FORMAT, describe, pack, unpack
+from tests.io.model_files import at, pack, places, unpack
 
 NASTY_JSON: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2**31, 2**53, 2**63, 10**30, 10**400, 0.5, -0.0, 1e308, 5e-324),
@@ -85,73 +87,50 @@ def _models() -> list[bytes]:
         Recipe(target="fraud", id="id", features=["x", "city"], categorical=["city"]),
         AdditivePush(alpha=0.1, n_pairs=1),
     )
-    return [pack(*describe(model)) for model in (two, graded, additive)]
+    graph = PageRank().fit(([0, 1, 2], [1, 2, 0]))
+    files = []
+    with tempfile.TemporaryDirectory() as folder:
+        for model in (two, graded, additive, graph):
+            apexrank.save(model, f"{folder}/m.apex")
+            files.append(Path(folder, "m.apex").read_bytes())
+    return files
 
 
 def model_file(rng: Random) -> bytes:
-    """Model file, mostly with a fault in its header or arrays but a valid checksum."""
+    """Model file, mostly with a fault in its JSON or arrays but checksums that are right."""
     content = rng.choice(_models())
     style = rng.random()
     if style < 0.1:
         return content
-    header, arrays = unpack(content)
+    tree, arrays = unpack(content)
     if style < 0.7:
         for _ in range(rng.choice((1, 1, 2))):
-            _spoil(header, rng)
-        listed = header.pop("arrays", None) if isinstance(header, dict) else None
-        if listed is not None and rng.random() < 0.9:
-            return _packed(header | {"arrays": listed}, arrays)
-        return _packed(header, arrays)
-    if style < 0.85:
-        name = rng.choice(list(arrays))
-        arrays[name] = _spoilt_array(arrays[name], rng)
-        header.pop("arrays")
-        return pack(header, arrays)
-    body = bytearray(content.split(b"\n", 2)[2])
-    at = rng.randrange(len(body))
-    body[at : at + rng.choice((0, 1, 5))] = rng.randbytes(rng.choice((0, 1, 3)))
-    return with_checksum(bytes(body))
-
-
-def with_checksum(body: bytes) -> bytes:
-    """Model file with the given body and a valid checksum, so that later checks are reached."""
-    return b"apexrank model %d\nsha256 %s\n%s" % (FORMAT, hashlib.sha256(body).hexdigest().encode(), body)
-
-
-def _packed(header: Any, arrays: dict[str, np.ndarray]) -> bytes:
-    text = json.dumps(header).encode()
-    body = b"".join(array.tobytes() for array in arrays.values())
-    return with_checksum(b"header %d\n%s\n%s" % (len(text), text, body))
-
-
-def _spoil(value: Any, rng: Random) -> None:
-    """Replace one value inside a JSON value."""
-    while isinstance(value, dict | list) and value:
-        keys = list(value) if isinstance(value, dict) else range(len(value))
-        key = rng.choice(keys)
-        if rng.random() < 0.4 and isinstance(value[key], dict | list) and value[key]:
-            value = value[key]
-            continue
-        if rng.random() < 0.2:
-            del value[key]
-        elif rng.random() < 0.1 and isinstance(value, dict):
-            value[rng.choice(("more", "", "arrays", key))] = value.pop(key)
-        elif isinstance(value, list) and rng.random() < 0.3:
-            value.append(value[key])
-        else:
-            value[key] = rng.choice(NASTY_JSON)
-        return
+            *path, key = rng.choice([*places(tree)])
+            if rng.random() < 0.2:
+                del at(tree, path)[key]
+            else:
+                at(tree, path)[key] = deepcopy(rng.choice(NASTY_JSON))
+    elif style < 0.85:
+        number = rng.randrange(len(arrays))
+        arrays[number] = _spoilt_array(arrays[number], rng)
+    else:
+        body = bytearray(content)
+        start = rng.randrange(len(body))
+        body[start : start + rng.choice((0, 1, 5))] = rng.randbytes(rng.choice((0, 1, 3)))
+        return bytes(body)
+    return pack(tree, arrays)
 
 
 def _spoilt_array(array: np.ndarray, rng: Random) -> np.ndarray:
-    array = np.append(array, array[:1]) if rng.random() < 0.3 else array.copy()
+    array = np.array(array, ndmin=1)
+    array = np.append(array, array[:1]) if rng.random() < 0.3 else array
     array = array[: rng.randrange(len(array) + 1)] if rng.random() < 0.3 else array
     if rng.random() < 0.2:
         return array.astype(np.int64 if array.dtype.kind == "f" else np.float64)
-    if len(array) and array.dtype.kind == "f":
-        array[rng.randrange(len(array))] = rng.choice((-1.0, 0.0, 1e308, -1e308, 5e-324, np.nan, np.inf))
-    elif len(array):
-        array[rng.randrange(len(array))] = rng.choice((-1, 0, 2**62, 7))
+    if array.size and array.dtype.kind == "f":
+        array.flat[rng.randrange(array.size)] = rng.choice((-1.0, 0.0, 1e308, -1e308, 5e-324, np.nan, np.inf))
+    elif array.dtype.kind == "i" and array.size:
+        array.flat[rng.randrange(array.size)] = rng.choice((-1, 0, 2**30, 7))
     return array
 
 

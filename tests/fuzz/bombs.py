@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
+import apexrank
 from apexrank.cli.options import BallotOptions
 from apexrank.datasets import read_letor, read_preflib
 from apexrank.errors import ApexrankError
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import read_seeds
-from apexrank.io import load_model, read_qrels, read_run, read_table
+from apexrank.io import read_qrels, read_run, read_table
 from apexrank_papers.data.networks import load_cnr_2000
 from apexrank_papers.data.webspam import load_webspam
-from tests.fuzz.binary import with_checksum
 from tests.fuzz.runner import check_message
 from tests.fuzz.work import peak_bytes
+from tests.io.model_files import pack
 
 MEGABYTE = 1 << 20
 Reader = Callable[[Path], Any]
@@ -50,8 +51,22 @@ def _npz() -> bytes:
     return buffer.getvalue()
 
 
-def _header(text: bytes) -> bytes:
-    return with_checksum(b"header %d\n%s\n" % (len(text), text))
+def _claimed(kind: str, size: int) -> bytes:
+    """An array of a few bytes that claims to be of a type and size."""
+    text = f"{{'descr': {kind}, 'fortran_order': False, 'shape': ({size},), }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def _packed_model() -> bytes:
+    """Model file whose JSON, mostly blanks, is compressed."""
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("model.json", "w", force_zip64=True) as entry,
+    ):
+        for _ in range(300):
+            entry.write(b" " * MEGABYTE)
+    return buffer.getvalue()
 
 
 def _orders(path: Path) -> Any:
@@ -135,18 +150,24 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], Reader]] = {
     "hosts, claimed": ("b.graph", lambda: b"2147483647\n1:1\n", _hosts),
     "seeds, line of 1 MB": ("b.txt", lambda: b"vertex,weight\n" + b"a" * MEGABYTE + b",1\n", read_seeds),
     "crawl, packed zeros": ("b.npz", _npz, load_cnr_2000),
-    "model, deep": ("b.apex", lambda: _header(b"[" * 500_000 + b"]" * 500_000), load_model),
-    "model, huge numbers": (
+    "model, deep": ("b.apex", lambda: pack("[" * 500_000 + "]" * 500_000, []), apexrank.load),
+    "model, number of 1 MB": ("b.apex", lambda: pack("9" * MEGABYTE, []), apexrank.load),
+    "model, many lists": (
         "b.apex",
-        lambda: _header(b'{"arrays": [{"name": "coef", "dtype": "<f8", "shape": [%s]}]}' % (b"9" * 18)),
-        load_model,
+        lambda: pack('{"format": 6, "model": [' + "[]," * (MEGABYTE // 3) + "[]]}", []),
+        apexrank.load,
     ),
-    "model, header beyond the file": (
+    "model, huge array": (
         "b.apex",
-        lambda: with_checksum(b"header 9999999999999999999\n{}"),
-        load_model,
+        lambda: pack({"format": 6, "model": {"array": 0}}, [_claimed("'<f8'", 10**15)]),
+        apexrank.load,
     ),
-    "model, number of 1 MB": ("b.apex", lambda: _header(b"9" * MEGABYTE), load_model),
+    "model, huge text": (
+        "b.apex",
+        lambda: pack({"format": 6, "model": {"array": 0}}, [_claimed("'<U99999999'", 4)]),
+        apexrank.load,
+    ),
+    "model, packed": ("b.apex", _packed_model, apexrank.load),
 }
 
 

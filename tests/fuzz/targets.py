@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import apexrank
 from apexrank.cli.graph_studies import _spam_labels
 from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.cli.output import working
@@ -18,7 +19,7 @@ from apexrank.datasets import read_letor, read_preflib
 from apexrank.graph.layers import layers_of_table
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import earlier_scores, seed_weights
-from apexrank.io import load_model, rank_table, read_qrels, read_run, read_table
+from apexrank.io import TableRanker, rank_table, read_qrels, read_run, read_table
 from apexrank.io.columns import grades, is_text, numbers, read_target, texts
 from apexrank.io.stream import read_blocks
 from apexrank_papers.data.networks import load_bitcoin_otc, load_cnr_2000
@@ -160,8 +161,9 @@ def _crawl(data: bytes, folder: Path, rng: Random) -> Any:
 def _model(data: bytes, folder: Path, rng: Random) -> Any:
     path = folder / "input.apex"
     path.write_bytes(data)
-    model = load_model(path)
-    return rank_table(model, ROWS, explain=rng.random() < 0.5) if _knows(model) else model
+    model = apexrank.load(path)
+    known = isinstance(model, TableRanker) and _knows(model)
+    return rank_table(model, ROWS, explain=rng.random() < 0.5) if known else model
 
 
 def _knows(model: Any) -> bool:

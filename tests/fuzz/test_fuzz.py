@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import apexrank
 from apexrank import files
 from apexrank.aggregation.ballot_files import check_cells
 from apexrank.cli.options import BallotOptions, EdgeOptions
@@ -22,9 +23,8 @@ from apexrank.files import unpacked
 from apexrank.graph.files import edges_of_file
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
-from apexrank.io import load_model, read_qrels, read_run, read_table, stream, write_table
+from apexrank.io import read_qrels, read_run, read_table, stream, write_table
 from apexrank.io.columns import read_target, texts
-from apexrank.io.modelfile import pack, unpack
 from apexrank.io.stream import read_blocks
 from apexrank_papers.data.networks import load_cnr_2000
 from apexrank_papers.data.webspam import load_webspam
@@ -33,6 +33,7 @@ from tests.fuzz.binary import ROWS, _models
 from tests.fuzz.generate import generate
 from tests.fuzz.runner import Fault, check_message, outcome
 from tests.fuzz.targets import GRAPH, NUMBERED, TARGETS
+from tests.io.model_files import DELETED, at, edited, number, pack, places, unpack
 
 SEED = 20_251
 EACH = 360  # times 14 targets: more than 5,000 inputs
@@ -263,29 +264,26 @@ class TestTables:
 
     def test_scores_of_features_that_overflow(self, tmp_path):
         """A scale near 0 caused a NumPy warning before the error."""
-        header, arrays = unpack(_models()[0])
-        header.pop("arrays")
-        arrays["scale"][:] = 5e-324
-        (tmp_path / "m.apex").write_bytes(pack(header, arrays))
+        tree, arrays = unpack(_models()[0])
+        arrays[number(tree, "scale")][:] = 5e-324
+        (tmp_path / "m.apex").write_bytes(pack(tree, arrays))
         with pytest.raises(InputError, match="input rows row 1: its values are too large to score"):
-            load_model(tmp_path / "m.apex").score(ROWS)
+            apexrank.load(tmp_path / "m.apex").score(ROWS)
 
     def test_scores_inside_groups_of_features_that_overflow(self, tmp_path):
         """The error came from scikit-learn and did not name the row."""
-        header, arrays = unpack(_models()[1])
-        header.pop("arrays")
-        arrays["scale"][:] = 5e-324
-        (tmp_path / "m.apex").write_bytes(pack(header, arrays))
+        tree, arrays = unpack(_models()[1])
+        arrays[number(tree, "scale")][:] = 5e-324
+        (tmp_path / "m.apex").write_bytes(pack(tree, arrays))
         with pytest.raises(InputError, match="input rows row 2: its values are too large to score"):
-            load_model(tmp_path / "m.apex").score(ROWS)
+            apexrank.load(tmp_path / "m.apex").score(ROWS)
 
     def test_reasons_that_overflow(self, tmp_path):
-        header, arrays = unpack(_models()[0])
-        header.pop("arrays")
-        arrays["mean"][:] = -1e308
-        arrays["coef"][:] = 1e5
-        (tmp_path / "m.apex").write_bytes(pack(header, arrays))
-        assert load_model(tmp_path / "m.apex").explain(ROWS, n=1)[0] == ["x=+inf"]
+        tree, arrays = unpack(_models()[0])
+        arrays[number(tree, "mean")][:] = -1e308
+        arrays[number(tree, "coef_")][:] = 1e5
+        (tmp_path / "m.apex").write_bytes(pack(tree, arrays))
+        assert apexrank.load(tmp_path / "m.apex").explain(ROWS, n=1)[0] == ["x=+inf"]
 
 
 def read_rows(name, values):
@@ -416,12 +414,10 @@ class TestModels:
     @pytest.mark.parametrize("scale", [None, 3, "wild", ["none"]])
     def test_scale_of_no_kind(self, tmp_path, scale):
         """The file was read, and failed with a KeyError when it was used."""
-        header, arrays = unpack(_models()[0])
-        header.pop("arrays")
-        header["training"]["scale"] = scale
-        if scale is None:
-            del header["training"]["scale"]
-        refused(load_model, tmp_path / "m.apex", pack(header, arrays), "not a valid model file")
+        tree, arrays = unpack(_models()[0])
+        path = next(path for path in places(tree) if at(tree, path) == ["scale", "standard"])
+        tree = edited(tree, path, DELETED if scale is None else ["scale", scale])
+        refused(apexrank.load, tmp_path / "m.apex", pack(tree, arrays), "not a valid model file")
 
 
 @pytest.mark.slow

@@ -4,8 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+import apexrank
 from apexrank import PNormPush
-from apexrank.io import Recipe, Table, TableRanker, load_model, save_model
+from apexrank.io import Recipe, Table, TableRanker
 from apexrank.io.drift import LITTLE, Profile, psi
 from apexrank.io.stream import fit_table_blocks
 from apexrank.rankers import ListwiseRanker
@@ -131,8 +132,8 @@ def test_profiles_of_few_values(values):
 
 
 def test_files_keep_the_profiles(tmp_path, ranker):
-    save_model(tmp_path / "m.apex", ranker)
-    again, new = load_model(tmp_path / "m.apex"), Table(frame(300, seed=2, city=["Rome"] * 300))
+    apexrank.save(ranker, tmp_path / "m.apex")
+    again, new = apexrank.load(tmp_path / "m.apex"), Table(frame(300, seed=2, city=["Rome"] * 300))
     assert again.drift(new, again.score(new)) == ranker.drift(new, ranker.score(new))
     assert again.check(new) == ranker.check(new) != []
     assert next(iter(again.drift(new, again.score(new)))) == "score"

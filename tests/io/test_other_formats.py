@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import apexrank
 from apexrank import files
 from apexrank.cli.graph_studies import _spam_labels
 from apexrank.cli.options import BallotOptions
@@ -26,7 +27,7 @@ from apexrank.files import HEAD, check_is_text
 from apexrank.graph.files import edges_of_file
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import earlier_scores, seed_weights
-from apexrank.io import load_model, read_qrels, read_run, read_table
+from apexrank.io import read_qrels, read_run, read_table
 from apexrank.io.stream import read_blocks
 
 CSV = b"source,target,weight,y\na,b,1,0\nb,c,2,1\nc,a,1,0\n"
@@ -118,7 +119,7 @@ READERS = TABLES | {
     "ballots.soi": BallotOptions().read,
     "documents.run": read_run,
     "judgements.qrels": read_qrels,
-    "model.apex": load_model,
+    "model.apex": apexrank.load,
     "trusted.txt": lambda path: seed_weights(path, GRAPH, "trusted"),
     "spam.csv": lambda path: _spam_labels(path, GRAPH),
     "start.csv": lambda path: earlier_scores(path, GRAPH),

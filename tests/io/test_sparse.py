@@ -8,9 +8,10 @@ import pytest
 from scipy.sparse import issparse
 from sklearn.base import clone
 
+import apexrank
 from apexrank import InputError, PNormPush
 from apexrank.export import to_sql
-from apexrank.io import Recipe, Table, TableRanker, encode, load_model, rank_table, save_model
+from apexrank.io import Recipe, Table, TableRanker, encode, rank_table
 from apexrank.io.table_ranker import fit_table
 from apexrank.rankers import (
     AdditivePush,
@@ -81,8 +82,10 @@ def test_linear_rankers_agree_with_dense_matrices(rows, monkeypatch, tmp_path, e
         parts = (model.features(some).toarray() - model.mean) * model.coef
         expected = np.add.reduceat(parts, model.encoder.starts, axis=1)
         np.testing.assert_allclose(model.contributions(some), expected, rtol=1e-9, atol=1e-12)
-    save_model(tmp_path / "model.apex", model)
-    ranked = [rank_table(m, rows, top=5, explain=True) for m in (model, load_model(tmp_path / "model.apex"))]
+    apexrank.save(model, tmp_path / "model.apex")
+    ranked = [
+        rank_table(m, rows, top=5, explain=True) for m in (model, apexrank.load(tmp_path / "model.apex"))
+    ]
     assert ranked[0].equals(ranked[1])
 
 
@@ -109,12 +112,12 @@ def test_trees_take_one_column_per_column(rows, tmp_path):
     assert model.encoder.features == ["a", "b", "day", "x"]
     own = TreeRanker(rounds=5).fit(frame.select(model.encoder.features), frame["y"])
     unlike = frame.with_columns(a=pl.lit("new"), x=pl.lit(None, pl.Float64))
-    save_model(tmp_path / "model.apex", model)
+    apexrank.save(model, tmp_path / "model.apex")
     for some in (frame, unlike):
         table = some.with_columns(day=pl.col("day").cast(pl.Int32).cast(pl.Date))
         scores = own.decision_function(some.select(model.encoder.features))
         np.testing.assert_array_equal(model.score(table), scores)
-        np.testing.assert_array_equal(load_model(tmp_path / "model.apex").score(table), scores)
+        np.testing.assert_array_equal(apexrank.load(tmp_path / "model.apex").score(table), scores)
         parts = model.contributions(table)
         assert parts.shape == (1600, 4)
         assert np.ptp(parts.sum(axis=1) - scores) < 1e-9

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import apexrank
 from apexrank import InputError, PNormPush
 from apexrank.export import round_scorecard, to_sql
-from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
+from apexrank.io import Recipe, Table, TableRanker, read_table
 from apexrank.io.delimited import Csv
 from apexrank.io.encode import Linearise, cell_stats
 from apexrank.io.read import as_table
@@ -468,8 +469,8 @@ class TestFit:
         ranker = TableRanker.fit(data, Recipe("y"), PNormPush(alpha=0.1))
         kinds = {type(column) for column in ranker.encoder.columns}
         assert kinds == {Number, Category, Date}
-        save_model(tmp_path / "m.apex", ranker)
-        loaded = load_model(tmp_path / "m.apex")
+        apexrank.save(ranker, tmp_path / "m.apex")
+        loaded = apexrank.load(tmp_path / "m.apex")
         assert loaded.encoder.columns == ranker.encoder.columns
         new = messy(60, seed=9).with_columns(job=pl.lit("diver"), x=pl.lit(None, pl.Float64))
         np.testing.assert_array_equal(loaded.score(Table(new)), ranker.score(Table(new)))

@@ -67,7 +67,7 @@ from apexrank.graph import (
     SpamMassRank,
     TopMeanRank,
 )
-from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
+from apexrank.io import Recipe, Table, TableRanker, read_table
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import LetorRanker, LogisticRanker, TreeRanker
 from tests.whole import can_import
@@ -186,7 +186,7 @@ def steps_of(folder):
     ]
     graph_rank, links = PageRank(), (np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2]))
     (folder / "new.csv").write_text(FRAME.write_csv())
-    save_model(folder / "model.apex", MODEL)
+    apexrank.save(MODEL, folder / "model.apex")
 
     def command():
         result = CliRunner().invoke(
@@ -195,8 +195,8 @@ def steps_of(folder):
         assert result.exit_code == 0, result.output
 
     def saved_and_loaded():
-        save_model(folder / "model.apex", MODEL)
-        load_model(folder / "model.apex")
+        apexrank.save(MODEL, folder / "model.apex")
+        apexrank.load(folder / "model.apex")
 
     def refused():
         with pytest.raises(InputError):
@@ -292,8 +292,8 @@ def test_eight_threads_rank_tables_and_files(tmp_path):
     alone = MODEL.score(TABLE).tobytes()
     assert set(in_eight_threads(lambda _: MODEL.score(TABLE).tobytes())) == {alone}
     path = tmp_path / "model.apex"
-    save_model(path, MODEL)
-    assert set(in_eight_threads(lambda _: load_model(path).score(TABLE).tobytes(), 16)) == {alone}
+    apexrank.save(MODEL, path)
+    assert set(in_eight_threads(lambda _: apexrank.load(path).score(TABLE).tobytes(), 16)) == {alone}
 
 
 @pytest.mark.slow

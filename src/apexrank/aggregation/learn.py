@@ -245,6 +245,13 @@ class LovaszAggregator(Graded, LinearEstimator):
     def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
         return self.predict(X, groups=groups)
 
+    def check_state(self) -> None:
+        """Raise InputError unless there is a weight for each kind of points, and the list of ``fit`` if needed."""
+        width = self.n_features_in_ * (len(self._kinds) + (self.missing == "indicator"))
+        needed = not self.grouped_ and self.normalize is not None
+        if len(self.coef_) != width or (needed and not len(getattr(self, "list_", ()))):
+            raise InputError("the weights or the list of a LovaszAggregator are not those of its parameters")
+
     def _reading(self, reset: bool) -> dict[str, Any]:
         finite = True if self.missing == "raise" else "allow-nan"
         return {"accept_sparse": False, "dtype": np.float64, "ensure_all_finite": finite, "reset": reset}

@@ -156,7 +156,7 @@ def compare(
     if reading.strict:
         reading.note(*found.notes)
     if save is not None:
-        io.save_model(save, found.model)
+        apexrank.save(found.model, save)
     if page.report is not None:
         apexrank.report.build(found, page.report, title=page.title or f"Which ranker? {train.name}")
     apart = [name for name in (options.group_split, options.time) if name is not None]

@@ -70,7 +70,7 @@ def export(
     out.check_file(output, model, card.data, card.test)
     out.check_inputs(model, card.data, card.test)
 
-    ranker = io.load_model(model)
+    ranker = opt.load_table_ranker(model)
     export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
     found, tell = export_to(ranker, output, sql, card)
     if json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+import apexrank
 from apexrank import io, metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
@@ -220,7 +221,7 @@ def fit(
         judged = judged._replace(notes=(*judged.notes, note))
     if reading.strict:
         reading.note(*judged.notes)
-    io.save_model(output, ranker)
+    apexrank.save(ranker, output)
     report["notes"] = [*judged.notes, *undefined]
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)

@@ -438,9 +438,21 @@ class EdgeOptions(Strictness):
         return self.build(self.read_edges(path), signed=signed)
 
 
+def load_table_ranker(path: Path) -> io.TableRanker:
+    """Load a model of a table; a bare estimator does not know which columns it takes."""
+    model = apexrank.load(path)
+    kind = type(model).__name__
+    refuse(
+        not isinstance(model, io.TableRanker),
+        f"{str(path)!r} holds a {kind} without the columns of a table: use apexrank.load in Python, or save a "
+        "TableRanker",
+    )
+    return model
+
+
 def load_ranker(path: Path, groups: str | None) -> io.TableRanker:
-    """Load a model; a model without a group column uses that of ``--groups``."""
-    ranker = io.load_model(path)
+    """Load a model of a table; a model without a group column uses that of ``--groups``."""
+    ranker = load_table_ranker(path)
     other = ranker.groups is not None and groups not in (None, ranker.groups)
     refuse(other, f"the model already ranks within groups (column {ranker.groups!r}): leave out --groups")
     ranker.groups = ranker.groups or groups

@@ -183,6 +183,22 @@ class Graph(Vertices):
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
 
+    def check_state(self) -> None:
+        """Raise InputError unless the arrays are those of a graph."""
+        indptr, indices, n, m = self.indptr, self.indices, self.n, len(self.indices)
+        if not (
+            len(indptr) == n + 1 > 1 and indptr[0] == 0 and indptr[-1] == m and (np.diff(indptr) >= 0).all()
+        ):
+            raise InputError(f"the links of the graph are not those into {n} vertices")
+        rises = np.diff(indices) > 0
+        rises[indptr[(indptr > 0) & (indptr < m)] - 1] = True
+        if not (rises.all() and indices.max(initial=0) < n):
+            raise InputError("the sources of the links are not vertices in ascending order")
+        if not np.allclose(self.out_weight, np.bincount(indices, self.weights, n), rtol=1e-9, atol=0):
+            raise InputError("`out_weight` is not the sum of the weights of the links")
+        if self.weights is not None and not (self.weights > 0).all():
+            raise InputError("a weight of the graph is not positive")
+
     def __repr__(self) -> str:
         return f"Graph({self.n} vertices, {self.n_edges} links{', weighted' if self.weights is not None else ''})"
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from apexrank.errors import InputError
 from apexrank.graph.base import InLink, IteratedRank
 from apexrank.graph.graph import SignedGraph
 from apexrank.graph.power import iterate
@@ -20,7 +21,7 @@ from apexrank.graph.reading import as_graph
 from apexrank.parameters import checked, number
 
 
-class _Ratings(NamedTuple):
+class Ratings(NamedTuple):
     """Ratings scaled to [-1, 1], and the numbers made and received by each vertex."""
 
     raters: np.ndarray
@@ -29,13 +30,19 @@ class _Ratings(NamedTuple):
     made: np.ndarray
     received: np.ndarray
 
+    def check(self, n_vertices: int) -> None:
+        """Raise InputError unless these are ratings between n_vertices vertices."""
+        inside = max(self.raters.max(initial=0), self.rated.max(initial=0)) < n_vertices
+        if not (inside and len(self.made) == n_vertices):
+            raise InputError(f"the ratings are not those between {n_vertices} vertices")
+
     def smoothed_mean(self, trust: np.ndarray, smoothing: float) -> np.ndarray:
         """Return ``Σ trust(u)·W(u, v) / (received(v) + smoothing)``, 0 for vertices without ratings."""
         sums = np.bincount(self.rated, trust[self.raters] * self.values, len(self.received))
         return sums / np.where(self.received > 0, self.received + smoothing, 1.0)
 
 
-def _ratings(graph: SignedGraph) -> _Ratings:
+def _ratings(graph: SignedGraph) -> Ratings:
     parts = [part.to_scipy().tocoo() for part in graph]
     raters, rated = (np.concatenate([getattr(part, end) for part in parts]) for end in ("row", "col"))
     values = np.concatenate(
@@ -43,7 +50,7 @@ def _ratings(graph: SignedGraph) -> _Ratings:
     )
     largest = np.abs(values).max(initial=0.0) or 1.0
     made, received = (np.bincount(end, minlength=graph.positive.n) for end in (raters, rated))
-    return _Ratings(raters, rated, values / largest, made, received)
+    return Ratings(raters, rated, values / largest, made, received)
 
 
 @dataclass(eq=False, repr=False)

@@ -2,7 +2,7 @@
 
 A table (:mod:`.read`, :mod:`.delimited`, :mod:`.write`) becomes labels (:mod:`.columns`), typed columns
 (:mod:`.types`) and a feature matrix (:mod:`.encode`); a :class:`~apexrank.io.table_ranker.TableRanker` fits an
-estimator on them and is saved to a model file (:mod:`.modelfile`), which contains only data and never runs code.
+estimator on them and is saved to a model file (:mod:`.model_file`), which contains only data and never runs code.
 :mod:`.judge` evaluates it on labelled rows. Tables larger than memory are read in parts (:mod:`.stream`). TREC runs and
 qrels (:mod:`.trec`) connect to lists ranked by other systems.
 """
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.io.modelfile import ModelFileError as ModelFileError
-    from apexrank.io.modelfile import load_model as load_model
-    from apexrank.io.modelfile import save_model as save_model
+    from apexrank.io.model_file import ModelFileError as ModelFileError
     from apexrank.io.read import Table as Table
     from apexrank.io.read import read_table as read_table
     from apexrank.io.table_ranker import Calibration as Calibration

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from apexrank.errors import quoted
+from apexrank.errors import InputError, quoted
 from apexrank.io.columns import texts
 
 if TYPE_CHECKING:
@@ -45,6 +45,14 @@ class Profile(NamedTuple):
 
     edges: np.ndarray
     shares: np.ndarray
+
+    def check_state(self) -> None:
+        """Raise InputError unless there is a share for each bin between edges that do not fall."""
+        sized = len(self.shares) == len(self.edges) > 1 or not len(self.edges)
+        if not (
+            sized and ((self.shares >= 0) & (self.shares <= 1)).all() and (np.diff(self.edges) >= 0).all()
+        ):
+            raise InputError("a profile has not a share from 0 to 1 for each bin")
 
     @classmethod
     def of_numbers(

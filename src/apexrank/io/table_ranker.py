@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -157,6 +156,16 @@ class Thresholds:
         rows = falling[np.searchsorted(below, counts, side="right")]
         return cls(counts, negatives[rows], float(below[-1]))
 
+    def check_state(self) -> None:
+        """Raise InputError unless counts go from 0 to below the total, and scores fall."""
+        counts = self.counts
+        if not (
+            len(counts) > 0 == counts[0]
+            and counts[-1] < self.total < 1 << 53
+            and (np.diff(self.scores) <= 0).all()
+        ):
+            raise InputError("the thresholds are out of order")
+
     def at(self, fpr: float) -> float:
         """Score exceeded by at most a share ``fpr`` of the training negatives.
 
@@ -210,6 +219,11 @@ class Calibration(NamedTuple):
         centers = np.add.reduceat(size * values, starts) / np.add.reduceat(size, starts)
         return cls(centers, fitted[starts])
 
+    def check_state(self) -> None:
+        """Raise InputError unless the probabilities are some, from 0 to 1."""
+        if not (len(self.scores) and self.probabilities[0] >= 0 and self.probabilities[-1] <= 1):
+            raise InputError("the probabilities are not between 0 and 1")
+
     def at(self, scores: np.ndarray) -> np.ndarray:
         """Return the probability of each score."""
         return np.interp(scores, self.scores, self.probabilities)
@@ -219,8 +233,7 @@ class Calibration(NamedTuple):
 class TableRanker:
     """Fitted estimator with everything needed to apply it to a table.
 
-    Created by :meth:`fit`, or by :meth:`of` from a fitted ranker of grades; saved with
-    :func:`apexrank.io.save_model`.
+    Created by :meth:`fit`, saved by :func:`apexrank.save`.
 
     Parameters
     ----------
@@ -247,7 +260,7 @@ class TableRanker:
     calibration : Calibration, optional
         Probabilities of scores, if calibrated.
     score_profile : Profile, optional
-        Distribution of the scores of the training rows; None in files of older formats.
+        Distribution of the scores of the training rows.
 
     Examples
     --------
@@ -277,58 +290,6 @@ class TableRanker:
     def fit(cls, table: Any, recipe: Recipe, estimator: Any) -> TableRanker:
         """Learn the encoding and fit ``estimator`` on a table: a data frame, the path of a file, or a `Table`."""
         return fit_table(as_table(table), recipe, estimator)[0]
-
-    @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        *,
-        features: Sequence[str] | None = None,
-        target: str = "relevance",
-        groups: str | None = None,
-        id: str | None = None,
-    ) -> TableRanker:
-        """Wrap a ranker of grades that was fitted on arrays or a numeric frame, so that a model file can store it.
-
-        ``features`` are the columns of tables to rank, by default the feature names of the fitted estimator, or x0, x1,
-        …; the other parameters also name columns.
-
-        Examples
-        --------
-        >>> import polars as pl
-        >>> from apexrank import MonotoneRetargeting
-        >>> ranker = MonotoneRetargeting().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
-        >>> TableRanker.of(ranker).score(Table(pl.DataFrame({"x0": [3.0, 4.0]}))).round(2).tolist()
-        [2.99, 3.99]
-        """
-        check_is_fitted(estimator)
-        if is_classifier(estimator):
-            raise InputError(
-                f"a model file of a {type(estimator).__name__} also keeps the scores of the training negatives: "
-                "fit it with TableRanker.fit(table, recipe, ranker)"
-            )
-        if getattr(estimator, "_levels", None):
-            raise InputError(
-                "the ranker was fitted on columns of categories, which a model file takes from a table: fit it with "
-                "TableRanker.fit(table, recipe, ranker)"
-            )
-        d = estimator.n_features_in_
-        names = features or getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(d)])
-        if len(names) != d:
-            raise InputError(f"`features` must name {d} columns, got {len(names)}")
-        estimator = copy(estimator)
-        vars(estimator).pop("feature_names_in_", None)  # from now on it gets arrays
-        means = getattr(estimator, "mean_", None)  # of an estimator that accepts missing values
-        columns = tuple(
-            Number(str(name), fill=None if means is None else (float(means[j]),), required=means is None)
-            for j, name in enumerate(names)
-        )
-        recipe = Recipe(target=target, graded=True, groups=groups, id=id, scale="none")
-        encoder = Linearise(columns, (), np.zeros(d), np.ones(d))
-        ranker = cls.unfitted(recipe, estimator, encoder, None, [])
-        found = {name.rstrip("_"): getattr(estimator, name, None) for name in CERTIFICATE}
-        ranker.training |= {name: value for name, value in found.items() if value is not None}
-        return ranker
 
     @classmethod
     def unfitted(
@@ -362,6 +323,27 @@ class TableRanker:
             "scale": self.training["scale"],
             **{name.rstrip("_"): value for name, value in found.items() if value is not None},
         }
+
+    def check_state(self) -> None:
+        """Raise InputError if the estimator, the columns and the summary of the training rows contradict each other."""
+        check_is_fitted(self.estimator)
+        n_features, graded = len(self.encoder.features), self.positive is None
+        if self.estimator.n_features_in_ != n_features or len(self.mean) != n_features:
+            raise InputError(f"the estimator or the mean is not that of {n_features} features")
+        if is_classifier(self.estimator) == graded or graded != (self.thresholds is None):
+            raise InputError("the estimator or its thresholds do not fit the target")
+        if self.calibration is not None and graded:
+            raise InputError("grades have no probabilities")
+        summary = (
+            dict.fromkeys(("rows", "positives", *(name.rstrip("_") for name in CERTIFICATE)), 0)
+            | self.training
+        )
+        if self.training.get("scale") not in SCALES or not all(
+            value is None or type(value) in (int, float, bool)
+            for name, value in summary.items()
+            if name != "scale"
+        ):
+            raise InputError("the summary of the training rows is not what it must be")
 
     @property
     def meaning(self) -> str:
@@ -438,9 +420,7 @@ class TableRanker:
     def drift(self, table: Table, scores: np.ndarray) -> dict[str, float]:
         """Population stability index of the scores and of each column, largest first; see `apexrank.io.drift`."""
         if self.score_profile is None:
-            raise InputError(
-                "the model does not know its training rows: it was made before format 5; fit it again"
-            )
+            raise InputError("the model does not know its training rows: fit it again")
         cells = parse_columns(table, self.encoder.columns)
         found = {
             column.name: psi(profile, profile.counts(cells[column.name]))

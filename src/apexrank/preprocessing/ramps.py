@@ -79,8 +79,19 @@ class RampEncoder(TransformerMixin, BaseEstimator):
         rows = self.numbers(X, reset=True)
         weight = validated_weight(sample_weight, rows)
         self.basis_ = learn_basis(rows, weight, self.n_knots, self.levels_)
-        self.knots_ = list(self.basis_.knots)
         return self
+
+    @property
+    def knots_(self) -> list[np.ndarray]:
+        check_is_fitted(self)
+        return list(self.basis_.knots)
+
+    def check_state(self) -> None:
+        """Raise InputError unless the columns of levels have a knot for each of them."""
+        basis = self.basis_
+        for j, knots in enumerate(basis.knots):
+            if basis.levels[j] != (j in self.levels_) or len(self.levels_.get(j, knots)) != len(knots):
+                raise InputError(f"`levels_` and `basis_` of a RampEncoder differ in column {j}")
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of the rows, as a dense array."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from apexrank.errors import InputError
 from apexrank.kernels.ramps import (
     block_grams,
     expand,
@@ -41,6 +42,7 @@ WEAKEST = (
 )
 SCATTER = 4.0  # multiplications of a matrix product per scattered addition to memory, in equal time
 CHUNK = 4096  # rows expanded at a time
+MOST_KNOTS = 1 << 16  # of a column, as positions take two bytes
 
 
 class Places:
@@ -90,6 +92,15 @@ class RampBasis:
     pair_knots: dict[int, np.ndarray] | None = None
     pair_weights: dict[int, np.ndarray] | None = None
     pair_strength: float = 1.0
+
+    def check(self, n_features: int) -> None:
+        """Raise InputError unless this is a basis of n_features columns, without pairs."""
+        parts = (self.knots, self.middle, self.missing, self.levels)
+        inside = all(
+            0 <= at < len(knots) < MOST_KNOTS for at, knots in zip(self.middle, self.knots, strict=False)
+        )
+        if self.pairs or not inside or any(len(part) != n_features for part in parts):
+            raise InputError(f"the knots are not those of {n_features} columns")
 
     @cached_property
     def blocks(self) -> list[np.ndarray]:

@@ -64,6 +64,13 @@ class Shape(NamedTuple):
     missing_count: float
     levels: tuple[str, ...] = ()
 
+    def check(self, n_features: int) -> None:
+        """Raise InputError unless this is a function of one of the columns of X."""
+        m = len(self.knots)
+        sized = len(self.levels) in (0, m) and len(self.counts) == (m if self.levels else max(1, m - 1))
+        if not (sized and 0 <= self.feature < n_features and m > 0):
+            raise InputError(f"the function of column {self.feature} has arrays of different lengths")
+
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Effect of each value; a text column is passed as codes."""
         return np.where(np.isnan(x), self.missing, np.interp(x, self.knots, self.values))
@@ -85,6 +92,13 @@ class PairShape(NamedTuple):
     features: tuple[int, int]
     knots: tuple[np.ndarray, np.ndarray]
     values: np.ndarray
+
+    def check(self, n_features: int) -> None:
+        """Raise InputError unless this is a function of two of the columns of X."""
+        first, second = self.features
+        sized = self.values.shape == tuple(map(len, self.knots)) and self.values.size
+        if not (sized and 0 <= first < n_features and 0 <= second < n_features and first != second):
+            raise InputError(f"the function of the columns {self.features} has arrays of different lengths")
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Effect of each pair of values."""

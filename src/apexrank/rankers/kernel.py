@@ -106,6 +106,11 @@ class KernelEstimator(LinearEstimator):
         for name in ("dual_coef_", "X_fit_", "kernel_"):
             self.__dict__.pop(name, None)
 
+    def check_state(self) -> None:
+        """Raise InputError if the columns of a precomputed kernel are not the fitted rows."""
+        if getattr(self, "kernel_", None) == "precomputed" and len(self.dual_coef_) != self.n_features_in_:
+            raise InputError("`dual_coef_` has not one number for each column of a precomputed kernel")
+
     def _kernel_of(self, rows: Any, others: Any, kernel: Any) -> np.ndarray:
         """Kernel matrix between two sets of rows; with "precomputed" the rows are the matrix."""
         if kernel == "precomputed":

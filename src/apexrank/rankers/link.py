@@ -52,12 +52,8 @@ class Link:
 
     def __init__(self, knots: ArrayLike, values: ArrayLike, slope: float = np.inf) -> None:
         theta, value = np.asarray(knots, dtype=float), np.asarray(values, dtype=float)
-        if (
-            not len(theta)
-            or theta.shape != value.shape
-            or (np.diff(theta) < 0).any()
-            or (np.diff(value) < 0).any()
-        ):
+        rise = all((np.diff(part) >= 0).all() for part in (theta, value))
+        if not (len(theta) and theta.shape == value.shape and rise and slope > 0):
             raise InputError("a link needs at least one knot, and knots and values that do not fall")
         first = np.append(True, np.diff(theta) > 0)
         theta, value = theta[first], value[first]

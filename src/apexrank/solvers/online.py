@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from apexrank.errors import InputError
 
 WIDEST = 300  # largest matrix whose eigenvalues are computed
 
@@ -49,10 +51,16 @@ class OnlineGradient:
     rounds: int = 0
     smoothness: float = 0.0
     loss: float = 0.0
-    average: np.ndarray = field(init=False)
+    average: Any = None  # by default w
 
     def __post_init__(self) -> None:
-        self.average = self.w.copy()
+        if self.average is None:
+            self.average = self.w.copy()
+
+    def check(self, n_features: int) -> None:
+        """Raise InputError unless the points have n_features coordinates."""
+        if len(self.w) != n_features:
+            raise InputError(f"the points of the stream do not have {n_features} coordinates")
 
     def play(
         self, value_and_grad: Callable[[np.ndarray], tuple[float, np.ndarray]], smoothness: float = 0.0
