@@ -682,8 +682,12 @@ def test_edited_json_is_refused_or_can_be_used(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_edited_tables_are_refused_or_can_be_used(model, rows, tmp_path):
-    tree, arrays = unpack(saved(model, tmp_path / "m.apex"))
+@pytest.mark.parametrize(
+    "estimator", [PNormPush(8.0), TreeRanker(rounds=2), AdditivePush(n_knots=4, n_pairs=1)]
+)
+def test_edited_tables_are_refused_or_can_be_used(estimator, rows, tmp_path):
+    ranker = fit(rows, estimator)
+    tree, arrays = unpack(saved(ranker, tmp_path / "m.apex"))
     path, used = tmp_path / "edited.apex", 0
     for place in places(tree["model"]):
         for value in AWKWARD:
@@ -693,6 +697,7 @@ def test_edited_tables_are_refused_or_can_be_used(model, rows, tmp_path):
                 used += 1
                 rank_table(ranker, rows, explain=True)
                 ranker.check(rows)
+                ranker.drift(rows, ranker.score(rows))
                 to_sql(ranker)
             except InputError as error:
                 assert "\n" not in str(error)  # noqa: PT017

@@ -312,7 +312,8 @@ def _is(value: Any, hint: Any, sizes: dict[str, int]) -> bool:
         )
     if hint in (int, float):
         kinds = (int, np.integer) if hint is int else (int, float, np.integer, np.floating)
-        return isinstance(value, kinds) and not isinstance(value, bool)
+        exact = isinstance(value, float | np.generic) or (type(value) is int and abs(value) <= 1 << 53)
+        return exact and isinstance(value, kinds) and not isinstance(value, np.bool_)
     if hint is bool:
         return isinstance(value, bool | np.bool_)
     return hint is Any or isinstance(value, NoneType if hint is None else hint)

@@ -330,18 +330,19 @@ class TableRanker:
         n_features, graded = len(self.encoder.features), self.positive is None
         if self.estimator.n_features_in_ != n_features or len(self.mean) != n_features:
             raise InputError(f"the estimator or the mean is not that of {n_features} features")
+        levels = {j for j, column in enumerate(self.encoder.columns) if column.kind == "category"}
+        named = [
+            *getattr(self.estimator, "feature_names_in_", self.encoder.features)
+        ] == self.encoder.features
+        if not named or {*getattr(self.estimator, "levels_", levels)} != levels:
+            raise InputError("the columns of the estimator are not those of the table")
         if is_classifier(self.estimator) == graded or graded != (self.thresholds is None):
             raise InputError("the estimator or its thresholds do not fit the target")
         if self.calibration is not None and graded:
             raise InputError("grades have no probabilities")
-        summary = (
-            dict.fromkeys(("rows", "positives", *(name.rstrip("_") for name in CERTIFICATE)), 0)
-            | self.training
-        )
+        numbers = [value for name, value in self.training.items() if name != "scale"]
         if self.training.get("scale") not in SCALES or not all(
-            value is None or type(value) in (int, float, bool)
-            for name, value in summary.items()
-            if name != "scale"
+            value is None or isinstance(value, int | float) for value in numbers
         ):
             raise InputError("the summary of the training rows is not what it must be")
 
