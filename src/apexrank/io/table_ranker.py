@@ -331,10 +331,9 @@ class TableRanker:
         if self.estimator.n_features_in_ != n_features or len(self.mean) != n_features:
             raise InputError(f"the estimator or the mean is not that of {n_features} features")
         levels = {j for j, column in enumerate(self.encoder.columns) if column.kind == "category"}
-        named = [
-            *getattr(self.estimator, "feature_names_in_", self.encoder.features)
-        ] == self.encoder.features
-        if not named or {*getattr(self.estimator, "levels_", levels)} != levels:
+        unnamed = self.encoder.features if isinstance(self.encoder, Linearise) else []
+        names = getattr(self.estimator, "feature_names_in_", unnamed)
+        if [*names] != self.encoder.features or {*getattr(self.estimator, "levels_", levels)} != levels:
             raise InputError("the columns of the estimator are not those of the table")
         if is_classifier(self.estimator) == graded or graded != (self.thresholds is None):
             raise InputError("the estimator or its thresholds do not fit the target")
