@@ -97,7 +97,7 @@ def check_folds(folds: int, y: ArrayLike, groups: ArrayLike | None) -> None:
     """
     counts = np.unique(np.asarray(y), return_counts=True)[1]
     what, most = (
-        ("rows of each class", counts.max()) if groups is None else ("groups", len(np.unique(groups)))
+        ("rows of each class", counts.min()) if groups is None else ("groups", len(np.unique(groups)))
     )
     if most < folds:
         raise InputError(

@@ -47,9 +47,9 @@ def test_one_command_from_an_ordinary_table_to_a_model(folder):
     assert "* recommended: " in result.stdout
     assert "With " in result.stdout
     assert "written: m.apex" in result.stdout
-    assert "columns left out: 'comment' (text that hardly repeats" in result.stdout
+    assert "columns left out: 'comment' (almost every value is unique" in result.stdout
     assert result.stderr.startswith("note: differences of up to about ")
-    assert "note: one-hot encoded: 'shop' (3 values)" in result.stderr
+    assert "note: categories: 'shop' (3 values)" in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["m.apex", "new.csv", "train.csv"]
 
 

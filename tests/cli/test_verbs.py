@@ -160,10 +160,7 @@ class TestFit:
             "note: left out: 4 of 120 rows of t.csv, because the target 'churn' is missing" in result.stderr
         )
         assert "note: column 'price' alone ranks the rows almost perfectly (AUC 1.000)" in result.stderr
-        assert (
-            "note: dates as numbers (days since 1970, month, day of the week, and the hour if there are times): 'when'"
-            in result.stderr
-        )
+        assert "note: dates: 'when'" in result.stderr
         features = ["price", "job=?", "job=a", "job=b", "job=c", "when day", "when month", "when weekday"]
         assert apexrank.load("model.apex").encoder.features == features
         assert run("rank model.apex t.csv --top 1").stdout.startswith("index,rank,score")
@@ -532,7 +529,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --cv --folds 2 --scoring luck", "unknown scorer 'luck'"),
         (
             f"fit good.csv {TRAIN} --cv",
-            "5 folds need at least 5 rows of each class, got 4: give more rows, or lower --folds",
+            "5 folds need at least 5 rows of each class",
         ),
         (f"fit good.csv {TRAIN} -o no/model.apex", "there is no folder"),
         (f"fit good.csv {TRAIN} -o folder", "it is a folder"),

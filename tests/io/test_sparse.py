@@ -108,7 +108,7 @@ def test_trees_take_one_column_per_column(rows, tmp_path):
         b=pl.when(pl.int_range(1600) % 40 == 0).then(None).otherwise("b"),
         day=pl.col("day").str.to_date().to_physical().cast(float),
     )
-    model = TableRanker.fit(rows.frame.with_columns(b=frame["b"]), recipe(), TreeRanker(rounds=5))
+    model = TableRanker.fit(rows.frame.with_columns(b=frame["b"]), recipe(impute=None), TreeRanker(rounds=5))
     assert model.encoder.features == ["a", "b", "day", "x"]
     own = TreeRanker(rounds=5).fit(frame.select(model.encoder.features), frame["y"])
     unlike = frame.with_columns(a=pl.lit("new"), x=pl.lit(None, pl.Float64))
@@ -125,7 +125,7 @@ def test_trees_take_one_column_per_column(rows, tmp_path):
     assert "'new'" in notes
     assert "column 'x'" in notes
     with pytest.raises(InputError, match="leave out `groups`"):
-        TableRanker.fit(rows, recipe(groups="q"), TreeRanker(rounds=5))
+        TableRanker.fit(rows, recipe(impute=None, groups="q"), TreeRanker(rounds=5))
 
 
 def test_trees_take_many_levels_with_any_name():

@@ -100,7 +100,7 @@ class TestKinds:
             (["1,234", "2,500"] * 5, ";", "may be numbers"),  # thousands or thousandths
             (["1,5", "2,5", "3,25"] * 4, ",", "may be numbers"),
             ([f"1/{k}/2023" for k in range(1, 11)], None, "day and month are ambiguous"),
-            ([f"person {k}" for k in range(60)], None, "hardly repeats"),
+            ([f"person {k}" for k in range(60)], None, "almost every value is unique"),
             ([None] * 10, None, "no values"),
             (["same"] * 10, None, "one value only"),
             ([[1, 2]] * 10, None, "List(Int64) values, not numbers"),
@@ -274,7 +274,9 @@ class TestKinds:
         names = [f"name {k // 2}" for k in range(1000)]
         assert chosen(v=names, x=np.arange(1000) % 7).left_out[0][0] == "v"
         for recipe in (Recipe("y", categorical=["v"]), Recipe("y", features=["v"])):
-            with pytest.raises(InputError, match=r"column 'v' cannot be used \(text that hardly repeats\)"):
+            with pytest.raises(
+                InputError, match=r"column 'v' cannot be used \(almost every value is unique\)"
+            ):
                 chosen(v=names, recipe=recipe)
         half = [f"name {k}" if k % 3 else "none" for k in range(999)]
         assert "`categorical=['NAME']` keeps" in chosen(v=half, x=np.arange(999) % 7).left_out[0][1]
@@ -320,9 +322,17 @@ class TestKinds:
             assert merged[name].words.equals(facts.words)
 
 
+def test_codes_that_begin_with_zeros_are_noted():
+    found = chosen(zip=["01007", "02139", "90210"] * 50, x=["0", "0.5", "10"] * 50)
+    assert [type(column) for column in found.columns] == [Number, Number]
+    assert [note for note in found.notes if "zip" in note] == [
+        "read as numbers: '01007' in 'zip' (codes? `categorical=['zip']`)"
+    ]
+
+
 def test_notes_name_five_columns_and_count_the_rest():
     (note,) = chosen(**{f"c{k}": list("abcd") * 50 for k in range(7)}).notes
-    assert note.startswith("one-hot encoded: 'c0' (4 values), 'c1' (4 values), ")
+    assert note.startswith("categories: 'c0' (4 values), 'c1' (4 values), ")
     assert note.endswith("'c4' (4 values), ... (7 in all)")
 
 

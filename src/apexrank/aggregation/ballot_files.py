@@ -245,7 +245,7 @@ chooses)",))
         values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
         voiced = ~np.isnan(values).all(axis=1)
         if not voiced.any():
-            _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
+            _refuse_silent(values, lambda voter: f"{table.place(voter)}: this voter {_SILENT_ROW}")
         elif not voiced.all():
             notes = [*notes, f"left out: {(~voiced).sum():,} of {len(table):,} voters, who gave no score"]
             weights = None if weights is None else weights[voiced]
@@ -253,7 +253,7 @@ chooses)",))
         kind, cure = ("ranks", _CURE_OF_LISTS) if lists else (self.kind, BallotFile.cure)
 
         def where(voter: int, item: int) -> str:
-            return _row_place(table, voter) if lists else table.where(voter, names[item])
+            return table.place(voter) if lists else table.where(voter, names[item])
 
         ballots = table.source, values, items, voters, weights, where, kind
         return BallotFile(*ballots, lists=lists, notes=tuple(notes), cure=cure)
@@ -290,11 +290,11 @@ chooses)",))
         if len(again):
             row = int(again[0])
             twice = f"voter {voters.at(row)!r} has a row for {items.at(row)!r} already; keep one of them"
-            raise InputError(f"{_row_place(table, row)}: {twice}")
+            raise InputError(f"{table.place(row)}: {twice}")
         values = np.full((n_voters, n_items), np.nan)
         values[voters.codes, items.codes] = cells
         first = voters.rows
-        _refuse_silent(values, lambda voter: f"{_row_place(table, first[voter])}: this voter {_SILENT_ROW}")
+        _refuse_silent(values, lambda voter: f"{table.place(first[voter])}: this voter {_SILENT_ROW}")
         told = pl.DataFrame({voter: table.column(voter).gather(first)})
         weights = None if self.weights is None else _voter_weights(table, self.weights, voters)
 
@@ -432,10 +432,6 @@ def check_cells(source: str, voters: int, items: int, given: int) -> None:
             f"{source}: {voters:,} voters times {items:,} items are {cells:,} cells of {8e-9 * cells:.1f} GB, and "
             f"{most:,} is the limit; write a file of fewer voters or items"
         )
-
-
-def _row_place(table: Table, row: int) -> str:
-    return table.where(row, "").rpartition(", column")[0]
 
 
 def _refuse_silent(values: np.ndarray, message: Callable[[int], str]) -> None:
@@ -580,7 +576,7 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
         return
     row = int(bad.argmax())
     if not given[row].any():
-        raise InputError(f"{_row_place(table, row)}: this voter names no item; remove the row")
+        raise InputError(f"{table.place(row)}: this voter names no item; remove the row")
     if gap[row]:
         where = table.where(row, places[int(given[row].argmin())])
         raise InputError(f"{where}: this place is empty, but later ones are not; move them up")

@@ -359,7 +359,7 @@ def _report(
 ) -> dict[str, Any]:
     features, estimator = ranker.encoder.features, ranker.estimator
     params = estimator.get_params()
-    params |= {name: vars(estimator).get(f"{name}_", params[name]) for name in ("alpha",) if name in params}
+    params |= {"alpha": getattr(estimator, "alpha_", params["alpha"])} if "alpha" in params else {}
     return {
         "model": output,
         "estimator": type(estimator).__name__,

@@ -90,11 +90,14 @@ def numbers(
         failed = (given & values.is_null()).to_numpy()
         if failed.any():
             row = int(failed.argmax())
-            if advice and failed.sum() == given.sum() > 1:
-                raise InputError(f"{table.source} column {name!r} holds text such as {series[row]!r}{advice}")
-            like = f" such as {_EXAMPLES[decimal]}{unit}, as in training" if decimal else ""
+            hint = ""
             if re.fullmatch(r"[-+]?[\d.]*,[\d.,]+", words[row]):
-                like += " (decimal commas? `decimal=`; thousands separators? take them out)"
+                hint = " (decimal commas? `decimal=`; thousands separators? take them out)"
+            if advice and failed.sum() == given.sum() > 1:
+                text = f"{table.source} column {name!r} holds text such as {series[row]!r}"
+                raise InputError(f"{text}{hint}{advice}")
+            like = f" such as {_EXAMPLES[decimal]}{unit}, as in training" if decimal else ""
+            like += hint
             raise InputError(f"{table.where(row, name)}: {series[row]!r} is not a number{like}{advice}")
         values = values.set(~given, None)
     elif series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):

@@ -8,7 +8,7 @@ has None, booleans, whole numbers, finite floats, text and lists; any other valu
 ``float``           ``"inf"``, ``"-inf"`` or ``"nan"``
 ``tuple``, ``dict``  the entries; those of a dict are pairs
 ``array``           number of the file; ``scalar``: the same of a NumPy scalar
-``texts``           an array of objects: its entries
+``objects``         an array of objects: its entries
 ``csr``             kind, shape, data, indices and indptr of a sparse matrix
 ``numpy``           name of a type or function of NumPy
 a public name       fields of an object of that class: see :mod:`apexrank.io.fitted`
@@ -207,7 +207,8 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str = "the model") -> A
     public = name_of(kind)
     if public is None:
         what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {kind.__name__}"
-        raise InputError(f"a model file cannot hold {what}, which is {where}")
+        best = "; save its `best_estimator_`" if hasattr(value, "best_estimator_") else ""
+        raise InputError(f"a model file cannot hold {what}, which is {where}{best}")
     fields = {name: getattr(value, name) for name in fields_of(kind)}
     fields |= state_of(value) if isinstance(value, BaseEstimator) else {}
     tree = {name: _encode(fields[name], arrays, f"`{name}` of a {kind.__name__}") for name in sorted(fields)}

@@ -110,12 +110,15 @@ class Table:
         places = rows if self.places is None else self.places[rows]
         return replace(self, frame=self.frame[rows], places=places)
 
-    def where(self, row: int, column: str) -> str:
-        """Describe the location of a value in a row (counted from 0): file, line or row, and column."""
+    def place(self, row: int) -> str:
+        """Describe the location of a row (counted from 0): file, and line or row."""
         row = self.first + (row if self.places is None else int(self.places[row]))
-        if self.layout is None:
-            return f"{self.source} row {row + 1}, column {column!r}"
-        return f"{self.source} line {self.layout.line_of(row)}, column {column!r}"
+        line = f"row {row + 1}" if self.layout is None else f"line {self.layout.line_of(row)}"
+        return f"{self.source} {line}"
+
+    def where(self, row: int, column: str) -> str:
+        """Describe the location of a value: that of its row, and the column."""
+        return f"{self.place(row)}, column {column!r}"
 
 
 def _hint(name: str, names: list[str]) -> str:

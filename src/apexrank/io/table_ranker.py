@@ -238,7 +238,7 @@ class TableRanker:
     Parameters
     ----------
     estimator : estimator
-        A fitted linear ranker.
+        A fitted ranker.
     encoder : TypedColumns
         Encoding of columns as features; :class:`~apexrank.io.encode.Linearise` for all rankers but trees.
     target : str
@@ -537,8 +537,7 @@ class Look(NamedTuple):
     def __or__(self, other: Look) -> Look:
         """Merge with the rows that follow."""
         facts = {name: own | other.facts[name] for name, own in self.facts.items()}
-        # a piece has the guesses about its file, and perhaps one about its values
-        guesses = max(self.guesses, other.guesses, key=len)
+        guesses = [*dict.fromkeys((*self.guesses, *other.guesses))]
         without, rows = self.unlabelled + other.unlabelled, self.rows + other.rows
         return Look(facts, self.counts + other.counts, without, rows, guesses)
 
@@ -566,6 +565,8 @@ def encoding_of(estimator: Any, recipe: Recipe) -> tuple[type[TypedColumns], str
     if hasattr(estimator, "param_grid") and recipe.groups is None:
         raise InputError(NO_GROUPS)
     kind = TypedColumns if getattr(estimator, "takes_columns", False) else Linearise
+    if kind is TypedColumns and (recipe.scale == "minmax" or recipe.impute in ("median", "mean")):
+        raise InputError("trees take columns as they are: leave out `scale` and `impute`")
     return kind, "none" if recipe.scale == "query" else recipe.scale
 
 
@@ -606,8 +607,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
 
 def _refuse_overflow(table: Table, fits: np.ndarray) -> None:
     if not fits.all():
-        row = int((~fits).argmax())
-        raise InputError(f"{table.source} row {row + 1}: its values are too large to score; correct them")
+        place = table.place(int((~fits).argmax()))
+        raise InputError(f"{place}: its values are too large to score; correct them")
 
 
 def signed(value: float) -> str:

@@ -427,7 +427,7 @@ def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None
     ...     print(note)
     read with thousands separators or units: 'price'
     taken as missing: '?' in 'price' (1 row)
-    one-hot encoded: 'shop' (2 values)
+    categories: 'shop' (2 values)
     """
     names = recipe.feature_columns(table)
     facts = table_facts(table, names, recipe, weight)
@@ -530,14 +530,17 @@ def _remarks(column: Column, facts: Facts, named: bool) -> list[tuple[str, str]]
     """Actions on a column with its name; none for a category that was asked for."""
     name = repr(column.name)
     if isinstance(column, Category):
-        return [] if named else [("one-hot encoded", f"{name} ({len(facts.words):,} values)")]
+        return [] if named else [("categories", f"{name} ({len(facts.words):,} values)")]
     found = []
     if isinstance(column, Date):
-        what = "dates as numbers (days since 1970, month, day of the week, and the hour if there are times)"
-        found.append((what, name))
+        found.append(("dates", name))
     elif isinstance(column, Number) and column.decimal:
         commas = "decimal commas" if column.decimal == "," else "thousands separators or units"
         found.append((f"read with {commas}", name))
+    codes = facts.words["word"].str.contains(r"^0\d+$")
+    if codes.any():  # such as postcodes and telephone numbers
+        shown = facts.words["word"].filter(codes)[0]
+        found.append(("read as numbers", f"{shown!r} in {name} (codes? `categorical=[{column.name!r}]`)"))
     marks = facts.words.filter(facts.words["word"].str.to_lowercase().is_in(MARKS))
     if len(marks) and "text" in facts.kinds:
         rows = int(marks["rows"].sum())
@@ -611,7 +614,7 @@ def _levels(name: str, facts: Facts, asked: bool) -> Category | str:
     if frequent and (asked or (len(frequent) <= FREQUENT_LEVELS and 2 * sum(frequent) >= facts.given)):
         return facts.category(name)
     advice = "; `categorical=['NAME']` keeps its frequent values"
-    return f"text that hardly repeats{advice * bool(frequent)}"
+    return f"almost every value is unique{advice * bool(frequent)}"
 
 
 # ---------------------------------------------------------------- common mistakes

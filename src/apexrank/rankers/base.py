@@ -190,6 +190,7 @@ def read_rows(
 
 def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraining:
     found = survey(blocks, binary=binary)
+    estimator._had_groups = found.grouped
     classes = classes_of(found) if binary else None
     estimator.n_features_in_ = found.n_features
     estimator.__dict__.pop("feature_names_in_", None)

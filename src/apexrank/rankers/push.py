@@ -197,7 +197,7 @@ class IRPush(TwoClasses, LinearEstimator):
     The sign in the paper's formula is corrected. It lifts each positive with a discount like that of DCG, and behaves
     much like a P-Norm Push with large p.
 
-    Parameters and attributes are those of :class:`PNormPush`.
+    ``alpha`` and the solver's parameters, and the attributes, are those of :class:`PNormPush`.
 
     Examples
     --------
