@@ -527,6 +527,7 @@ class TestInputs:
 DIRECT = {
     "files.py": "the one place",
     "io/write.py": "polars, into the temporary file of files.py",
+    "io/model_file.py": "zipfile, into the temporary file of files.py",
     "cli/output.py": "matplotlib, into memory",
     "graph/shards.py": "into the temporary folder of files.py",
     "graph/pack.py": "scratch files in the temporary folder of files.py",

@@ -199,7 +199,7 @@ def steps_of(folder):
         apexrank.load(folder / "model.apex")
 
     def refused():
-        with pytest.raises(InputError):
+        with pytest.raises(ValueError, match="p"):
             PNormPush(-1).fit(X, Y)
 
     common = [lambda ranker=ranker: answer(ranker) for ranker in rankers]
