@@ -169,14 +169,16 @@ def memory():
 
 
 def growth(steps, number):
-    """Growth in bytes and Python objects during the last two thirds of the given steps."""
-    run = islice(cycle(steps), number)
-    for step in islice(run, number // 3):
-        step()
-    before, blocks = memory(), sys.getallocatedblocks()
-    for step in run:
-        step()
-    return memory() - before, sys.getallocatedblocks() - blocks
+    """Growth in bytes and Python objects during the second or the last third of the given steps, whichever is less.
+
+    A leak grows in both. The allocator takes some 7 MB more once, at a moment that depends on threads.
+    """
+    run, states = islice(cycle(steps), number), []
+    for _ in range(3):
+        for step in islice(run, number // 3):
+            step()
+        states.append((memory(), sys.getallocatedblocks()))
+    return np.diff(states, axis=0).min(axis=0).tolist()
 
 
 def steps_of(folder):
@@ -235,8 +237,8 @@ def test_ten_thousand_fits_and_ranks_do_not_grow_the_process(tmp_path, counted):
     for step in each * 20:  # load, compile and cache everything before counting
         step()
     grown, objects = growth(steps, number)
-    assert grown < 1_000_000
-    assert objects < 1_000
+    assert grown < 500_000
+    assert objects < 500
     counted("fits and ranks in one process", number)
 
 
