@@ -253,8 +253,6 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     InputError
         When the model has no such option.
     """
-    import apexrank
-
     model, price = MODELS[name], given.get("price", "power")
     chosen_by_cv = ("alpha",) if model.graded else ("p", "alpha")
     if "p" in given and price != "power":

@@ -341,7 +341,7 @@ class Facts(NamedTuple):
         """Whether the values number the rows, starting at 0 or 1."""
         return self.rows >= LEAST_COUNTED and self.run is not None and self.run[0] in (0, 1)
 
-    def category(self, name: str, *, required: bool = False) -> Category:
+    def category(self, name: str) -> Category:
         """The column as a category, with a level for each of its frequent values."""
         if len(self.words) == MOST_WORDS:
             raise InputError(
@@ -354,7 +354,7 @@ class Facts(NamedTuple):
         kept = frequent.sort(["weight", "word"], descending=[True, False]).head(MAX_LEVELS)
         rest = self.given - float(kept["weight"].sum())
         values = tuple(sorted(kept["word"]))
-        return Category(name, values, bool(rest > 0 and not is_rare(rest, self.total)), required=required)
+        return Category(name, values, bool(rest > 0 and not is_rare(rest, self.total)))
 
 
 _NUMERIC = ("number", "date", "datetime", "zoned datetime")
