@@ -7,7 +7,7 @@ import os
 import re
 import tracemalloc
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import polars as pl
@@ -36,11 +36,9 @@ def table(**columns):
 def learn(data, names, categorical=(), **options):
     required, weight = options.get("impute") == "none", options.get("sample_weight")
     columns = [
-        Facts.of(data, name, weight).category(name, required=required)
-        if name in categorical
-        else Number(name, required=required)
-        for name in names
+        Facts.of(data, name, weight).category(name) if name in categorical else Number(name) for name in names
     ]
+    columns = [replace(column, required=required) for column in columns]
     return Linearise.fit_transform(data, columns, **options)[0]
 
 
