@@ -126,6 +126,9 @@ def test_trees_take_one_column_per_column(rows, tmp_path):
     assert "column 'x'" in notes
     with pytest.raises(InputError, match="leave out `groups`"):
         TableRanker.fit(rows, recipe(impute=None, groups="q"), TreeRanker(rounds=5))
+    for options in ({"impute": "mean"}, {"impute": None, "scale": "minmax"}):
+        with pytest.raises(InputError, match="`scale` and `impute`"):
+            TableRanker.fit(rows, recipe(**options), TreeRanker(rounds=5))
 
 
 def test_trees_take_many_levels_with_any_name():

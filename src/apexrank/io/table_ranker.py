@@ -250,7 +250,7 @@ class TableRanker:
     ignored : list of str
         Training columns that are not features.
     mean : array
-        Training mean of each encoded feature, the reference of :meth:`contributions`.
+        Training mean of each encoded feature, the reference of :meth:`contributions`; 0 for trees.
     thresholds : Thresholds, optional
         Score thresholds for false positive rates; None with grades.
     training : dict
