@@ -458,3 +458,10 @@ def test_files_that_hold_no_array(tmp_path):
         with pytest.raises(InputError, match=message) as error:
             ArrayBlocks(tmp_path / name, np.zeros(3))
         assert "\n" not in str(error.value)
+
+
+def test_a_score_without_the_groups_of_a_fit_in_blocks_warns():
+    X, y, groups = np.arange(12.0)[:, None], np.tile([0.0, 1.0, 2.0], 4), np.repeat([0, 1, 2, 3], 3)
+    ranker = fit_blocks(MonotoneRetargeting(), ArrayBlocks(X, y, groups=groups, rows=6))
+    with pytest.warns(UserWarning, match="fit had groups"):
+        ranker.score(X, y)
