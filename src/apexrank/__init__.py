@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from apexrank.graph import TrustRank as TrustRank
     from apexrank.io.model_file import load as load
     from apexrank.io.model_file import save as save
-    from apexrank.rankers import AdditivePush as AdditivePush
-    from apexrank.rankers import AdditivePushCV as AdditivePushCV
+    from apexrank.rankers import AdditiveRanker as AdditiveRanker
     from apexrank.rankers import AdditiveRetargeting as AdditiveRetargeting
     from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers import IRPush as IRPush

@@ -1,4 +1,4 @@
-"""Candidate rankers of a comparison: logistic regression, a linear and an additive push, and boosted trees.
+"""Candidate rankers of a comparison: logistic regression, a linear push, curves, and boosted trees.
 
 A candidate is a family of settings. It fits all of them on the training rows at once, because they share work: a path
 over p starts each fit from the previous one, and trees of 50 rounds are the first part of those of 200.
@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.parallel import in_pool
-from apexrank.rankers.additive import AdditivePush, additive_path
+from apexrank.rankers.additive import AdditiveRanker
 from apexrank.rankers.base import class_scores
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.push import PNormPush, push_path
@@ -134,33 +134,15 @@ class LinearPush(Candidate):
 
 
 @dataclass(frozen=True)
-class Additive(Candidate):
-    """P-Norm Push of additive scores with selected p, penalty and number of column pairs."""
+class Curves(Candidate):
+    """Additive scores with the smoothness of each curve and the pairs of columns chosen by the data."""
 
-    name: str = "additive push"
+    name: str = "curves"
     form = "one curve per feature"
     in_threads = True
-    ps: Sequence[float] = (4.0,)
-    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
-    pairs: Sequence[int] = (0, 30)
-    search: Setting = field(default_factory=lambda: {"max_iter": 50, "tol": 1e-3})  # as in the linear push
 
-    @property
-    def settings(self) -> list[Setting]:
-        grid = product(self.pairs, self.alphas, self.ps)
-        return [{"p": p, "alpha": alpha} | ({"pairs": pairs} if pairs else {}) for pairs, alpha, p in grid]
-
-    def scores(
-        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
-    ) -> np.ndarray:
-        given: dict[str, Any] = {"ps": self.ps, "n_pairs": self.pairs, "sample_weight": weight, **self.search}
-        with quietly():
-            path = additive_path(X, y, self.alphas, **given)
-        return np.array([ranker.decision_function(X_test) for ranker in path])
-
-    def estimator(self, setting: Setting) -> AdditivePush:
-        given = dict(setting)  # uses the names of the command line
-        return AdditivePush(n_pairs=given.pop("pairs", 0), **given)
+    def estimator(self, setting: Setting) -> AdditiveRanker:
+        return AdditiveRanker()
 
 
 @dataclass(frozen=True)
@@ -200,7 +182,7 @@ class Trees(Candidate):
 def default_candidates() -> list[Candidate]:
     """Return the candidates of ``apexrank compare``, most readable first; trees with a push need LightGBM."""
     pushed = [Trees("pushed trees", ps=(2.0,))] if find_spec("lightgbm") else []
-    return [Logistic(), LinearPush(), Additive(), Trees(), *pushed]
+    return [Logistic(), LinearPush(), Curves(), Trees(), *pushed]
 
 
 def model_size(fitted: Any) -> int | None:

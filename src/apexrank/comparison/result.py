@@ -13,7 +13,7 @@ from scipy.special import expit
 from apexrank.comparison.candidates import Candidate, Setting
 from apexrank.comparison.trials import MEASURES, SHARES, Top, corrected_interval
 from apexrank.metrics.confidence import Interval, interval_of_draws
-from apexrank.rankers.additive import AdditiveFit
+from apexrank.rankers.additive import Additive
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.trees import TreeRanker
 
@@ -185,7 +185,7 @@ class Comparison:
     def additive(self) -> int | None:
         """Additive ranker: the recommended one if it is additive, else the first additive one, or None."""
         order = dict.fromkeys([self.recommended, *range(len(self.candidates))])
-        are = (i for i in order if isinstance(self.candidates[i].estimator(self.settings[i]), AdditiveFit))
+        are = (i for i in order if isinstance(self.candidates[i].estimator(self.settings[i]), Additive))
         return next(are, None)
 
     @property

@@ -7,16 +7,22 @@ for a straight line this is the square of its total rise, regardless of the numb
 the median, and a missing value has a separate coefficient.
 
 For a pair of columns, a :class:`RampBasis` has functions that are bilinear between a few knots of each column and have
-no part that depends on one column alone, with the ridge ``θ'(D'D ⊗ 1 + 1 ⊗ D'D + 1)θ`` on their values θ at the knots.
+no part that depends on one column alone, with the ridge ``θ'(S ⊗ 1 + 1 ⊗ S + 0.1)θ`` on their values θ at the knots,
+where S is D'D with first differences D, or 1 for levels.
+
+Coefficients belong to terms, each with a strength of its own that the coefficients are scaled by: a ridge on them is
+then the sum of the ridges of the terms. A column is a term, except that all columns of two values are one, and all
+missing values another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -43,6 +49,7 @@ WEAKEST = (
 SCATTER = 4.0  # multiplications of a matrix product per scattered addition to memory, in equal time
 CHUNK = 4096  # rows expanded at a time
 MOST_KNOTS = 1 << 16  # of a column, as positions take two bytes
+FLAT = 0.1  # ridge on the values of a pair, relative to that on their differences
 
 
 class Places:
@@ -62,6 +69,15 @@ class Places:
             )
 
 
+class Side(NamedTuple):
+    """A column in pairs: its knots there, and the weight of the training rows at each of them."""
+
+    column: int
+    knots: np.ndarray
+    weight: np.ndarray
+    levels: bool
+
+
 @dataclass(frozen=True, eq=False)
 class RampBasis:
     """Functions of columns and of pairs of columns whose sum is the score.
@@ -74,24 +90,21 @@ class RampBasis:
         Knot of each column at which its function is 0.
     missing, levels : sequences of bool
         Whether missing values have a coefficient, and whether there is a coefficient per knot instead of per ramp.
+    sides : sequence of Side
+        Columns in pairs; a column may have several sides with different knots.
     pairs : sequence of (int, int)
-        Pairs of columns.
-    pair_knots : dict of arrays
-        Knots of each column in pairs.
-    pair_weights : dict of arrays
-        Weight of the training rows at each of these knots.
-    pair_strength : float
-        Strength of the ridge on pairs relative to that on columns.
+        Pairs of sides.
+    strength : array, optional
+        Strength of each term (:attr:`terms`); by default 1.
     """
 
     knots: Sequence[np.ndarray]
     middle: Sequence[int]
     missing: Sequence[bool]
     levels: Sequence[bool]
+    sides: Sequence[Side] = ()
     pairs: Sequence[tuple[int, int]] = ()
-    pair_knots: dict[int, np.ndarray] | None = None
-    pair_weights: dict[int, np.ndarray] | None = None
-    pair_strength: float = 1.0
+    strength: np.ndarray | None = None
 
     def check(self, n_features: int) -> None:
         """Raise InputError unless this is a basis of n_features columns, without pairs."""
@@ -105,8 +118,40 @@ class RampBasis:
     @cached_property
     def blocks(self) -> list[np.ndarray]:
         """Values at the slots of each column and pair of the functions that its coefficients multiply."""
+        if self.strength is None:
+            return self._plain
+        unit = 1 / np.sqrt(self.strength[self.terms])
+        bounds = np.cumsum([0, *(block.shape[1] for block in self._plain)])
+        return [block * unit[a:b] for block, (a, b) in zip(self._plain, pairwise(bounds), strict=True)]
+
+    @cached_property
+    def _plain(self) -> list[np.ndarray]:
+        """The blocks at strength 1."""
         found = [self._of_column(j) for j in range(len(self.knots))]
-        return found + [self._of_pair(j, k) for j, k in self.pairs]
+        return found + [self._of_pair(self.sides[a], self.sides[b]) for a, b in self.pairs]
+
+    def with_strength(self, strength: np.ndarray) -> RampBasis:
+        """The same functions with other strengths of the terms."""
+        other = replace(self, strength=strength)
+        other.__dict__["_plain"] = self._plain
+        return other
+
+    @cached_property
+    def terms(self) -> np.ndarray:
+        """Term of each coefficient: its column or, counted on from there, two values, missing values, and each pair."""
+        d, found = len(self.knots), [np.zeros(0, dtype=np.int64)]
+        for j, knots in enumerate(self.knots):
+            own = len(knots) if self.levels[j] else len(knots) - 1
+            found += [np.full(own, j if len(knots) > 2 else d), np.full(int(self.missing[j]), d + 1)]
+        for q, (a, b) in enumerate(self.pairs):
+            size = (len(self.sides[a].knots) - 1) * (len(self.sides[b].knots) - 1)
+            found.append(np.full(size, d + 2 + q))
+        return np.concatenate(found)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of terms; some may have no coefficient."""
+        return len(self.knots) + 2 + len(self.pairs)
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -140,19 +185,19 @@ class RampBasis:
         gap[width, own.shape[1] :] = 1.0
         return gap
 
-    def _of_pair(self, j: int, k: int) -> np.ndarray:
-        sides, roughness = [], []
-        for column in (j, k):
-            weight = self.pair_weights[column]  # type: ignore[index]
-            sides.append(linalg.null_space(weight[None, :]))
-            D = np.diff(np.eye(len(weight)), axis=0)
-            roughness.append(D.T @ D)
-        one = [np.eye(len(side)) for side in sides]
-        K = np.kron(roughness[0], one[1]) + np.kron(one[0], roughness[1]) + np.kron(*one)
-        both = np.kron(*sides)
+    @staticmethod
+    def _of_pair(*both: Side) -> np.ndarray:
+        free, roughness, one = [], [], []
+        for side in both:
+            free.append(linalg.null_space(side.weight[None, :]))
+            one.append(np.eye(len(side.weight)))
+            D = np.diff(one[-1], axis=0)
+            roughness.append(one[-1] if side.levels else D.T @ D)
+        K = np.kron(roughness[0], one[1]) + np.kron(one[0], roughness[1]) + FLAT * np.kron(*one)
+        values = np.kron(*free)
         # whitened, so that a plain ridge on the coefficients is the ridge K on the values
-        L = linalg.cholesky(self.pair_strength * (both.T @ K @ both), lower=True)
-        return linalg.solve_triangular(L, both.T, lower=True).T
+        L = linalg.cholesky(values.T @ K @ values, lower=True)
+        return linalg.solve_triangular(L, values.T, lower=True).T
 
 
 class RampRows:
@@ -172,14 +217,18 @@ class RampRows:
         self.values, self.basis = X, basis
         self.shape = len(X), int(basis.columns[-1])
         self.places = Places(X, basis.knots) if places is None else places
-        used = sorted({column for pair in basis.pairs for column in pair})
-        where = {column: place for place, column in enumerate(used)}
-        own = [] if basis.pair_knots is None else [basis.pair_knots[column] for column in used]
-        self.pair_places = Places(np.ascontiguousarray(X[:, used]), own)
-        self.pairs = np.array([(where[j], where[k]) for j, k in basis.pairs], dtype=np.int64).reshape(-1, 2)
+        columns = [side.column for side in basis.sides]
+        self.pair_places = Places(np.ascontiguousarray(X[:, columns]), [side.knots for side in basis.sides])
+        self.pairs = np.array(basis.pairs, dtype=np.int64).reshape(-1, 2)
         n = len(X)
         self.chunk = max(MIN_CHUNK_ROWS, -(-n // MAX_CHUNKS))
         self.threads = 1 if X.size < SMALL else n_threads()
+
+    def with_strength(self, strength: np.ndarray) -> RampRows:
+        """The same rows with other strengths of the terms."""
+        other = copy(self)
+        other.basis = self.basis.with_strength(strength)
+        return other
 
     def gather(self, v: np.ndarray) -> np.ndarray:
         """Sum over columns and pairs of the values of v at the positions of each row."""

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.rankers.additive import AdditivePush as AdditivePush
-    from apexrank.rankers.additive import AdditivePushCV as AdditivePushCV
+    from apexrank.rankers.additive import AdditiveRanker as AdditiveRanker
     from apexrank.rankers.additive import AdditiveRetargeting as AdditiveRetargeting
     from apexrank.rankers.base import CollapsedWarning as CollapsedWarning
     from apexrank.rankers.base import PositiveLabelWarning as PositiveLabelWarning

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import KW_ONLY, dataclass, replace
-from itertools import combinations, product
+from dataclasses import KW_ONLY, dataclass
+from itertools import count, pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from apexrank.errors import InputError
-from apexrank.kernels.ramps import cell_sums
-from apexrank.parameters import whole
-from apexrank.penalties import Bounded, GroupLasso, Penalty
+from apexrank.objectives.base import Objective
+from apexrank.objectives.log_loss import LogLoss
+from apexrank.parameters import between, names, whole
+from apexrank.penalties import Bounded, Penalty
 from apexrank.preprocessing.ramps import coded, learn_basis
 from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
-from apexrank.problem.ramps import Places, RampBasis, RampRows
-from apexrank.rankers.base import LinearEstimator, checked_rows, monotone_signs, read_rows
-from apexrank.rankers.push import PNormPush
+from apexrank.problem.ramps import Places, RampBasis, RampDesign, RampRows
+from apexrank.rankers.base import LinearEstimator, TwoClasses, checked_rows, monotone_signs
+from apexrank.rankers.interactions import (
+    MOST_LEVELS,
+    MOST_SCREENED,
+    Pair,
+    screen_pairs,
+    supported,
+    with_pairs,
+)
+from apexrank.rankers.logistic import LogisticRanker
+from apexrank.rankers.push import AUTO_ALPHA, PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
-from apexrank.rankers.search import PNormPushCV
+from apexrank.rankers.smoothness import Strengths, find_strengths
 
-PAIR_KNOTS = 6
-PAIR_STRENGTH = 10.0
-MOST_SCREENED = 64  # columns with the largest effects that are screened for pairs
-SCREENED_ROWS = 100_000
-BACKFITTED = 10  # iterations of backfitting over the rows and columns of a grid
+PAIR_STRENGTH = 10.0  # of a pair in the beginning, or without strengths of its own
+ROUNDS, A_ROUND = 4, 10  # rounds of pairs, and pairs screened in each
+MOST_COEFFICIENTS = 4096  # columns of numbers get fewer knots beyond
+STRENGTH_ROWS = 100_000  # rows from which strengths and pairs are chosen
+LARGEST_P = 64.0  # in the scale of the penalty
+EVIDENCE = 0.5  # least log Bayes factor of a pair, in units of the logarithm of the number of candidates
 
 
 class Shape(NamedTuple):
@@ -114,18 +125,18 @@ class PairShape(NamedTuple):
 
 ADDITIVE: dict[str, list[Any]] = {
     "n_knots": [whole(2)],
-    "n_pairs": [whole(0)],
+    "n_pairs": [names(("auto",)), whole(0)],
     "monotonic_cst": [None, Mapping, "array-like"],
 }
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveFit(LinearEstimator):
-    """Base class that turns the linear ranker it is combined with into an additive one."""
+class Additive(LinearEstimator):
+    """Base class of estimators whose scores are sums of functions of the columns."""
 
     _: KW_ONLY
     n_knots: int = 33
-    n_pairs: int = 0
+    n_pairs: int | str = "auto"
     monotonic_cst: Mapping[Any, int] | Sequence[int] | None = None
 
     takes_device_arrays: ClassVar[bool] = False
@@ -151,38 +162,41 @@ class AdditiveFit(LinearEstimator):
             self._levels = levels
         return X
 
+    def _encoded(self, data: Training) -> Training:
+        if type(data) is not Training:
+            raise InputError(f"{type(self).__name__} needs its rows in memory: give an array or a frame")
+        knots = min(self.n_knots, max(3, MOST_COEFFICIENTS // data.n_features))
+        return with_rows(data, RampRows(data.X, learn_basis(data.X, data.weight, knots, self._levels)))
+
     def _minimise(self, data: Training, make: Make) -> Problem:
         """Fit the functions of columns, choose pairs by the remaining gradient, and fit both jointly."""
         encoded = self._encoded(data)
         problem = super()._minimise(encoded, make)
-        if self.n_pairs:
-            return self._add_pairs(encoded, problem, make)
+        if self.n_pairs not in ("auto", 0):
+            encoded = self._with_pairs(encoded, problem)
+            problem = super()._minimise(encoded, make)
         self._keep(encoded)
         return problem
 
-    def _add_pairs(self, encoded: Training, problem: Problem, make: Make) -> Problem:
-        """Fit functions of columns and pairs, starting from a fit without pairs."""
-        paired = self._with_pairs(encoded, problem)
-        self._start = np.concatenate([self.coef_, np.zeros(paired.X.shape[1] - len(self.coef_))])
-        problem = super()._minimise(paired, make)
-        self._keep(paired)
-        return problem
-
-    def _encoded(self, data: Training) -> Training:
-        if type(data) is not Training:
-            raise InputError(f"{type(self).__name__} needs its rows in memory: give an array or a frame")
-        if isinstance(data.X, RampRows):
-            return data
-        basis = learn_basis(data.X, data.weight, self.n_knots, self._levels)
-        return Training(RampRows(data.X, basis), data.labels, data.weight, data.groups)
+    def _with_pairs(self, data: Training, problem: Problem) -> Training:
+        """Add the pairs of columns in whose cells the gradient of the objective is largest."""
+        rows, weight = data.X, weights_of(data)
+        slope = problem.objective.value_and_grad(problem.design.scores(self.coef_))[1]
+        columns = self._screened(rows, self.coef_, weight)
+        pairs = screen_pairs(rows.basis, rows.values, columns, slope, weight)[: int(self.n_pairs)]
+        basis = with_pairs(rows.basis, rows.values, weight, pairs)
+        basis = basis.with_strength(
+            np.append(np.ones(rows.basis.n_terms), np.full(len(pairs), PAIR_STRENGTH))
+        )
+        self._start = np.append(self.coef_, np.zeros(len(basis.terms) - len(self.coef_)))
+        return with_rows(data, RampRows(rows.values, basis, rows.places))
 
     def _warm(self) -> np.ndarray | None:
         start = self.__dict__.pop("_start", None)
         return super()._warm() if start is None else start
 
     def _penalty_on(self, data: Training, objective: Any) -> Penalty:
-        penalty = super()._penalty_on(data, objective)
-        signs = self._signs(data.X.basis)
+        penalty, signs = super()._penalty_on(data, objective), self._signs(data.X.basis)
         if not signs.any():
             return penalty
         return Bounded(penalty, np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf))
@@ -197,40 +211,23 @@ class AdditiveFit(LinearEstimator):
             signs[first : first + ramps] = sign
         return signs
 
-    def _with_pairs(self, data: Training, problem: Problem) -> Training:
-        """Add the pairs of columns in whose cells the gradient of the objective is largest."""
-        X, basis = data.X.values, data.X.basis
-        v, w = basis.matrix @ self.coef_, np.ones(len(X)) if data.weight is None else data.weight
-        mass = data.X.scatter(w)
-        spread = np.zeros(len(basis.knots))
-        for j in range(len(spread)):
+    def _screened(self, rows: RampRows, w: np.ndarray, weight: np.ndarray) -> list[int]:
+        """Columns that may be in pairs: those with the largest effects."""
+        basis, mass = rows.basis, rows.scatter(weight)
+        v, monotone = basis.matrix @ w, monotone_signs(self, len(basis.knots))
+        spread = {}
+        for j, knots in enumerate(basis.knots):
             own = slice(basis.starts[j], basis.starts[j + 1])
-            spread[j] = (
-                np.average(v[own] ** 2, weights=mass[own]) - np.average(v[own], weights=mass[own]) ** 2
-            )
-        free = [
-            j
-            for j in range(len(spread))
-            if j not in monotone_signs(self, len(spread)) and len(basis.knots[j]) > 1
-        ]
-        chosen = sorted(sorted(free, key=lambda j: -spread[j])[:MOST_SCREENED])
-        few = {j: few_knots(basis.knots[j], basis.levels[j]) for j in chosen}
-        chosen = [j for j in chosen if len(few[j]) > 1]
-        places = Places(np.ascontiguousarray(X[:, chosen]), [few[j] for j in chosen])
-        residual = problem.objective.value_and_grad(problem.design.scores(self.coef_))[1]
-        best = screen_pairs(places, residual, w)[: self.n_pairs]
-        pairs = [(chosen[a], chosen[b]) for a, b in best]
-        weights = {j: knot_mass(places, place, w) for place, j in enumerate(chosen)}
-        paired = replace(
-            basis, pairs=pairs, pair_knots=few, pair_weights=weights, pair_strength=PAIR_STRENGTH
-        )
-        rows = RampRows(X, paired, data.X.places)
-        return Training(rows, data.labels, data.weight, data.groups)
+            wide = basis.levels[j] and len(knots) > MOST_LEVELS
+            if len(knots) > 1 and j not in monotone and not wide:
+                mean = np.average(v[own], weights=mass[own])
+                spread[j] = np.average((v[own] - mean) ** 2, weights=mass[own])
+        return sorted(sorted(spread, key=lambda j: -spread[j])[:MOST_SCREENED])
 
     def _keep(self, data: Training) -> None:
         """Store the functions, each centred to mean 0 over the training rows."""
         rows, basis = data.X, data.X.basis
-        weight = np.ones(rows.shape[0]) if data.weight is None else data.weight
+        weight = weights_of(data)
         v, mass = basis.matrix @ np.ravel(self.coef_), rows.scatter(weight)
         self.shapes_, self.pairs_, self._offset = [], [], 0.0
         for j, knots in enumerate(basis.knots):
@@ -249,10 +246,12 @@ class AdditiveFit(LinearEstimator):
             self.shapes_.append(
                 Shape(j, knots, own[:width] - mean, missing, between, float(counts[width]), levels)
             )
-        for q, (j, k) in enumerate(basis.pairs):
-            first, both = basis.starts[len(basis.knots) + q], (basis.pair_knots[j], basis.pair_knots[k])
-            grid = v[first : first + len(both[0]) * len(both[1])].reshape(len(both[0]), len(both[1]))
-            self.pairs_.append(PairShape((j, k), both, grid))
+        for (a, b), first in zip(basis.pairs, basis.starts[len(basis.knots) :], strict=False):
+            both = basis.sides[a], basis.sides[b]
+            shape = len(both[0].knots), len(both[1].knots)
+            grid = v[first : first + shape[0] * shape[1]].reshape(shape)
+            columns, knots = (both[0].column, both[1].column), (both[0].knots, both[1].knots)
+            self.pairs_.append(PairShape(columns, knots, grid))
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
         rows = checked_rows(self, X)
@@ -275,89 +274,37 @@ class AdditiveFit(LinearEstimator):
         return out
 
 
-def few_knots(knots: np.ndarray, levels: bool) -> np.ndarray:
-    """Knots of a column within pairs: a subset of its own knots, evenly spaced over its quantiles."""
-    if levels:
-        return knots if len(knots) <= PAIR_KNOTS else knots[:1]
-    return knots[np.unique(np.round(np.linspace(0, len(knots) - 1, min(PAIR_KNOTS, len(knots)))).astype(int))]
-
-
-def knot_mass(places: Places, column: int, weight: np.ndarray) -> np.ndarray:
-    """Weight of the rows at each knot of a column, interpolated between neighbouring knots."""
-    width, code, t = (
-        int(places.widths[column]),
-        places.code[:, column].astype(int),
-        places.fraction[:, column],
-    )
-    mass = np.bincount(code, weight * (1 - t), minlength=width + 2) + np.bincount(
-        code + 1, weight * t, minlength=width + 2
-    )
-    return np.maximum(mass[:width], 1e-9 * weight.sum())
-
-
-def screen_pairs(places: Places, residual: np.ndarray, weight: np.ndarray) -> list[tuple[int, int]]:
-    """Rank pairs of columns by how much of the residuals their cells explain beyond either column alone.
-
-    On the grid of cells between knots, the score of a pair is ``Σ E²/N``, where E is the sum of the residuals in a cell
-    minus its additive part and N the weight of the cell. Large data sets are subsampled.
-    """
-    pairs = np.array([*combinations(range(len(places.widths)), 2)], dtype=np.int64).reshape(-1, 2)
-    code = places.code
-    if len(code) > SCREENED_ROWS:
-        some = np.random.default_rng(0).choice(len(code), SCREENED_ROWS, replace=False)
-        code, residual, weight = code[some], residual[some], weight[some]
-    size = int(places.widths.max(initial=1))
-    sums, counts = np.zeros((2, len(pairs), size, size))
-    cell_sums(
-        np.ascontiguousarray(code.T), residual, weight, pairs, places.widths, 0, len(pairs), sums, counts
-    )
-    left = sums - counts * additive_part(sums, counts)
-    strength = (left**2 / np.maximum(counts, 1e-12)).sum(axis=(1, 2), where=counts > 0)
-    return [(int(a), int(b)) for a, b in pairs[np.argsort(-strength, kind="stable")].tolist()]
-
-
-def additive_part(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Additive weighted least-squares fit of the cell means ``sums/counts`` of each grid."""
-    rows, columns = (np.maximum(counts.sum(axis=axis), 1e-12) for axis in (2, 1))
-    a, b = np.zeros(rows.shape), np.zeros(columns.shape)
-    for _ in range(BACKFITTED):
-        a = (sums - counts * b[:, None, :]).sum(axis=2) / rows
-        b = (sums - counts * a[:, :, None]).sum(axis=1) / columns
-    return a[:, :, None] + b[:, None, :]
-
-
 @dataclass(eq=False, repr=False)
-class AdditivePush(AdditiveFit, PNormPush):
-    """P-Norm Push with additive scores: one piecewise linear function per column.
+class AdditiveRanker(Additive, TwoClasses):
+    """Additive scores with one smooth curve per column, and pairs of columns where the data call for them.
 
-    The score is ``f(x) = Σ_j f_j(x_j)``, plus ``n_pairs`` functions of two columns. It minimises the objective of
-    :class:`PNormPush` with the penalty ``alpha/2·Σ_j M_j·Σ_m (f_j(k_m) − f_j(k_{m−1}))²`` on the M_j increments of
-    each function between its knots. The problem is convex: ``dual_gap_`` certifies the minimum, and every effect can
-    be plotted (:class:`apexrank.plot.ShapeDisplay`). Columns need no scaling. Missing values (NaN) have their own
-    effect, or the mean effect, 0, if training had none. Text columns of a data frame have one effect per value; a value
-    not seen in training counts as missing.
+    The score is ``f(x) = b + Σ_j f_j(x_j)`` plus functions of two columns, each piecewise linear with a ridge on its
+    increments. By default it is the log-odds of a logistic regression, and the strength of every ridge follows from the
+    data by the marginal likelihood, without cross-validation (:mod:`apexrank.rankers.smoothness`): a column of noise
+    becomes flat, one with a threshold keeps it. With ``p`` the P-Norm Push is minimised over the same functions with
+    the same strengths. Either problem is convex: ``dual_gap_`` certifies the minimum. Columns need no scaling. Missing
+    values (NaN) have their own effect, or the mean effect, 0, if training had none. Text columns of a data frame have
+    one effect per value; a value not seen in training counts as missing.
 
     Parameters
     ----------
-    p, loss, price, side, balance, solver, max_iter, tol, warm_start, verbose
-        As in :class:`PNormPush`.
-    alpha : float or "auto"
-        Smoothness: larger values give flatter functions. ``"auto"`` is ``d/12·(1/n₊ + 1/n₋)`` for d columns;
-        :class:`AdditivePushCV` chooses alpha by cross-validation.
-    l1_ratio : float, default 0
-        Share of the group lasso ``Σ_j √M_j·|√M_j·β_j|`` in the penalty, where β_j are the increments of column j. Above
-        0, whole columns and pairs can drop out; :meth:`alpha_max` gives the scale. Must be below 1, and cannot be
-        combined with ``monotonic_cst``.
+    p : float, optional
+        Strength of the push, as in :class:`PNormPush`; None is logistic regression.
+    alpha : "auto" or float
+        ``"auto"`` gives each term a strength of its own. A number is one strength for all, as in
+        :class:`LogisticRanker` and :class:`PNormPush`.
     n_knots : int, default 33
         Maximum number of knots of a column, placed at its quantiles; a column with fewer distinct values has a knot at
-        each of them.
-    n_pairs : int, default 0
-        Number of pairs of columns with a joint effect. They are chosen from the fit of single columns, by the gradient
-        of the objective minus its additive part on a grid of cells. All functions are then fitted jointly.
+        each of them. Tables of more than 120 columns get fewer.
+    n_pairs : "auto" or int
+        Number of pairs of columns with a joint effect. ``"auto"`` adds pairs in rounds and keeps those for which the
+        Bayes factor exceeds the number of candidates; with a number as ``alpha`` it is 0.
     monotonic_cst : dict or sequence of int, optional
         1 for columns whose effect must not decrease, −1 for columns whose effect must not increase, 0 for others; a
         dict by name or position, or one value per column. Such columns are not used in pairs. The effect of a missing
         value is not constrained.
+    solver, max_iter, tol, warm_start, verbose
+        As in :class:`PNormPush`.
 
     Attributes
     ----------
@@ -365,113 +312,178 @@ class AdditivePush(AdditiveFit, PNormPush):
         Effect of each column.
     pairs_ : list of PairShape
         Joint effects, in the order in which the pairs were chosen.
+    strength_, edf_ : arrays
+        Strength and effective degrees of freedom of each column and pair, in the order of ``shapes_`` and ``pairs_``.
+        All columns of two values share a strength; a column with 0 degrees of freedom has a constant effect. Only with
+        ``alpha="auto"``.
     coef_ : array of shape (1, n)
-        Coefficients of the ramps and of the whitened functions of pairs, as solved.
+        Coefficients of the ramps and of the whitened functions of pairs, as solved, times the root of their strength.
     intercept_, classes_, alpha_, objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
         As in :class:`PNormPush`. The score is ``intercept_[0]`` plus all effects.
+
+    Notes
+    -----
+    Strengths and pairs are chosen on at most 100,000 random rows; all rows are fitted.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3))
     >>> y = np.abs(X[:, 0]) + X[:, 1] + rng.normal(size=1000) > 2
-    >>> ranker = AdditivePush(monotonic_cst={1: 1}).fit(X, y)
-    >>> ranker.dual_gap_ < 1e-9
-    True
-    >>> bool((np.diff(ranker.shapes_[1].values) >= 0).all())
-    True
+    >>> ranker = AdditiveRanker(monotonic_cst={1: 1}).fit(X, y)
+    >>> ranker.converged_, bool((np.diff(ranker.shapes_[1].values) >= 0).all())
+    (True, True)
     >>> low, middle, high = ranker.shapes_[0](np.array([-2.0, 0.0, 2.0]))
     >>> bool(min(low, high) > middle)
     True
+    >>> bool(ranker.edf_[2] < 1)
+    True
     """
 
-    _parameter_constraints: ClassVar[dict] = PNormPush._parameter_constraints | ADDITIVE
+    _parameter_constraints: ClassVar[dict] = (
+        LinearEstimator._parameter_constraints
+        | ADDITIVE
+        | {"p": [None, between(1, np.inf)], "alpha": AUTO_ALPHA}
+    )
+
+    p: float | None = None
+    _: KW_ONLY
+    alpha: float | str = "auto"
+
+    @property
+    def _linear(self) -> Any:
+        """The ranker that minimises the same objective over linear scores."""
+        return LogisticRanker() if self.p is None else PNormPush(self.p)
+
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
+        return self._linear._objective(positive, weight, groups)
+
+    def _power(self) -> tuple[float, float] | None:
+        return self._linear._power()
 
     def _intercept(self, data: Training, problem: Problem, w: np.ndarray) -> float:
+        objective: Any = problem.objective
+        if self.p is None:
+            return objective.intercept(problem.scores(w)) + self._offset
         return super()._intercept(data, problem, w) + self._offset
 
+    def _minimise(self, data: Training, make: Make) -> Problem:
+        """Choose strengths and pairs, then fit all functions jointly."""
+        if self.alpha != "auto":
+            return super()._minimise(data, make)
+        make(*data.columns())  # its errors come first
+        encoded = self._with_strengths(self._encoded(data))
+        problem = LinearEstimator._minimise(self, encoded, make)
+        self._keep(encoded)
+        return problem
+
+    def _with_strengths(self, data: Training) -> Training:
+        """The rows with the terms that the data support, each with its strength."""
+        basis, found = self._chosen_terms(sampled(data))
+        bounds = basis.columns
+        self.edf_ = np.array([found.edf[a:b].sum() for a, b in pairwise(bounds)])
+        strength = found.strength[basis.terms]
+        self.strength_ = np.array([strength[a] if a < b else np.inf for a, b in pairwise(bounds)])
+        self._start = found.v if self.p is None else found.v / (1 + min(self.p, LARGEST_P))
+        return with_rows(data, RampRows(data.X.values, basis.with_strength(found.strength), data.X.places))
+
+    def _chosen_terms(self, data: Training) -> tuple[RampBasis, Strengths]:
+        """Functions and strengths; pairs are added in rounds, and dropped without evidence."""
+        objective, weight = LogLoss(data.labels, sample_weight=data.weight), weights_of(data)
+        rows, pairs, new = data.X, list[Pair](), list[Pair]()
+        d = rows.basis.n_terms
+        rounds, size = (ROUNDS, A_ROUND) if self.n_pairs == "auto" else (1, int(self.n_pairs))
+        strength, w, tried = np.ones(d), np.zeros(rows.shape[1]), set[Pair]()
+        for number in count():
+            basis = rows.basis
+            signs = self._signs(basis)
+            found = find_strengths(RampDesign(rows), objective, basis.terms, strength, w, signs)
+            w = found.v / np.sqrt(found.strength)[basis.terms]
+            columns = self._screened(rows, w, weight)
+            kept = self._supported(basis, found, len(columns))
+            progress = number == 0 or any(pairs[q] in new for q in kept)
+            new = []
+            if number < rounds and progress:
+                slope, curvature = derivatives(objective, rows.gather(basis.matrix @ w))
+                ranked = screen_pairs(basis, rows.values, columns, slope, curvature)
+                new = [pair for pair in ranked if pair not in tried][:size]
+                tried.update(new)
+            if not new and len(kept) == len(pairs):
+                break
+            pairs = [*(pairs[q] for q in kept), *new]
+            stays = np.isin(basis.terms, [*range(d), *(d + q for q in kept)])
+            strength = np.concatenate(
+                [found.strength[:d], found.strength[d:][kept], np.full(len(new), PAIR_STRENGTH)]
+            )
+            basis = with_pairs(basis, rows.values, weight, pairs)
+            w = np.concatenate([w[stays], np.zeros(len(basis.terms) - stays.sum())])
+            rows = RampRows(rows.values, basis, rows.places)
+        return basis, found
+
+    def _supported(self, basis: RampBasis, found: Strengths, n_columns: int) -> list[int]:
+        """Pairs for which there is evidence; all of them if their number is given."""
+        every, first = [*range(len(basis.pairs))], basis.n_terms - len(basis.pairs)
+        if self.n_pairs != "auto" or not every:
+            return every
+        some = np.flatnonzero(basis.terms >= first)
+        least = EVIDENCE * np.log(n_columns * (n_columns - 1) / 2)
+        covariance = found.curvature.covariance(some)
+        return supported(covariance, found.v[some], basis.terms[some] - first, every, least)
+
     def _auto_alpha(self, data: Training, objective: Any) -> float:
-        """``d/12·(1/n₊ + 1/n₋)``; 1/12 is the variance of a line that rises by 1 over uniformly spread values."""
-        noise = getattr(objective, "push", objective).noise
-        d = sum(len(knots) > 1 for knots in data.X.basis.knots)
-        return float(np.sqrt(noise / 12)) if self.l1_ratio > 0 else max(1, d) / 12 * noise
-
-    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
-        penalty = super()._penalty_on(data, objective)
-        if self.l1_ratio == 0:
-            return penalty
-        if penalty.is_bounded:
-            raise InputError("`l1_ratio` > 0 and `monotonic_cst` cannot be combined: leave out one of them")
-        basis = data.X.basis
-        return GroupLasso(
-            np.repeat(np.arange(len(basis.blocks)), np.diff(basis.columns)), self.alpha_, self.l1_ratio
-        )
+        """Factor of the strengths, which are those for a sum of log losses."""
+        if self.p is None:
+            return 1 / objective.count
+        scores = data.X.gather(data.X.basis.matrix @ self._start)
+        return push_scale(scores, data.labels, weights_of(data), min(self.p, LARGEST_P))
 
 
-def additive_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    alphas: Sequence[float],
-    *,
-    ps: Sequence[float] = (4.0,),
-    n_pairs: Sequence[int] = (0,),
-    sample_weight: ArrayLike | None = None,
-    **options: Any,
-) -> list[AdditivePush]:
-    """One fitted :class:`AdditivePush` for each of ``product(n_pairs, alphas, ps)``.
+def with_rows(data: Training, rows: RampRows) -> Training:
+    """The same labels, weights and groups with encoded rows."""
+    return Training(rows, data.labels, data.weight, data.groups)
 
-    The rows are encoded once, and each fit starts from the previous one; a fit with pairs starts from the one without.
-    ``options`` are those of :class:`AdditivePush`. Pass the alphas in decreasing order.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> path = additive_path(X[:, :4], y, [1, 0.1], n_pairs=[0, 2])
-    >>> [(ranker.alpha, len(ranker.pairs_)) for ranker in path]
-    [(1, 0), (0.1, 0), (1, 2), (0.1, 2)]
+def weights_of(data: Training) -> np.ndarray:
+    """Weight of each row."""
+    return np.ones(len(data.labels)) if data.weight is None else data.weight
+
+
+def sampled(data: Training) -> Training:
+    """The rows, or ``STRENGTH_ROWS`` random ones of them."""
+    if len(data.labels) <= STRENGTH_ROWS:
+        return data
+    rng, counted = np.random.default_rng(0), np.flatnonzero(weights_of(data))
+    some = np.sort(rng.choice(counted, min(STRENGTH_ROWS, len(counted)), replace=False))
+    weight = None if data.weight is None else data.weight[some]
+    return Training(RampRows(data.X.values[some], data.X.basis), data.labels[some], weight, None)
+
+
+def derivatives(objective: LogLoss, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slope and curvature of the log loss of each row."""
+    p = expit(scores + objective.intercept(scores))
+    return objective.weight * (p - objective.positive), objective.weight * p * (1 - p)
+
+
+def push_scale(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray, p: float) -> float:
+    """Factor with which strengths of a logistic regression weigh prior against noise in the push as they do there.
+
+    ``scores`` are log-odds divided by ``1 + p``, as those of a push are. Its Hessian is then about ``1 + p`` times a
+    covariance of the columns, and its gradient has that covariance times the sum of the squared shares of the positives
+    and of the negatives.
     """
-    ranker = AdditivePush(warm_start=True, **options)
-    ranker._validate_params()
-    data = ranker._encoded(read_rows(ranker, X, y, sample_weight, None, binary=True))
-    found: list[list[AdditivePush]] = [[] for _ in n_pairs]
-    for alpha, p in product(alphas, ps):
-        problem = ranker.set_params(alpha=alpha, p=p)._minimise(data, ranker._objective)
-        for path, number in zip(found, n_pairs, strict=True):
-            own = copy(ranker).set_params(n_pairs=number)
-            solved = own._add_pairs(data, problem, own._objective) if number else problem
-            path.append(own._finish(data, solved))
-    return [fitted for path in found for fitted in path]
+    noise = 0.0
+    for some, power in ((positive, -1.0), (~positive, p)):
+        share = weight[some] * np.exp(power * scores[some] - (power * scores[some]).max())
+        noise += float((share**2 / np.where(weight[some] > 0, weight[some], 1)).sum() / share.sum() ** 2)
+    return (1 + p) * noise
 
 
 @dataclass(eq=False, repr=False)
-class AdditivePushCV(AdditiveFit, PNormPushCV):
-    """Additive push with p and alpha chosen by cross-validation on a top-of-list metric.
-
-    Parameters and attributes are those of :class:`PNormPushCV` and :class:`AdditivePush`; alpha is the smoothness.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> search = AdditivePushCV(ps=[1, 4], cv=3).fit(X[:, :6], y)
-    >>> len(search.shapes_), search.p_ in (1, 4)
-    (6, True)
-    """
-
-    _parameter_constraints: ClassVar[dict] = PNormPushCV._parameter_constraints | ADDITIVE
-
-    warm_start: ClassVar[bool] = False  # type: ignore[misc]
-
-    _kind = AdditivePush
-
-
-@dataclass(eq=False, repr=False)
-class AdditiveRetargeting(AdditiveFit, MonotoneRetargeting):
+class AdditiveRetargeting(Additive, MonotoneRetargeting):
     """Monotone retargeting with additive scores, for graded lists: one function per column.
 
     Parameters and attributes are those of :class:`MonotoneRetargeting`, except kernels and ``partial_fit``, plus
-    ``n_knots``, ``n_pairs``, ``monotonic_cst``, ``shapes_`` and ``pairs_`` of :class:`AdditivePush`.
+    ``n_knots``, ``n_pairs`` (a number), ``monotonic_cst``, ``shapes_`` and ``pairs_`` of :class:`AdditiveRanker`.
 
     Examples
     --------
