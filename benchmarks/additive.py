@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from apexrank import AdditivePush
+from apexrank import AdditiveRanker
 from apexrank.rankers import AdditiveRetargeting
 from benchmarks.timing import peak_megabytes, report, seconds
 
@@ -51,12 +51,12 @@ def main() -> None:
 
     many_lists()
 
-    AdditivePush(n_knots=KNOTS).fit(*make_rows(2000))  # compiles
+    AdditiveRanker(n_knots=KNOTS).fit(*make_rows(2000))  # compiles
     rows = []
     for n in ROWS:
         X, y = make_rows(n)
         start = time.perf_counter()
-        ranker = AdditivePush(n_knots=KNOTS).fit(X, y)
+        ranker = AdditiveRanker(n_knots=KNOTS).fit(X, y)
         own = time.perf_counter() - start
         start = time.perf_counter()
         lgb.train({"objective": "binary", "verbosity": -1}, lgb.Dataset(X, y.astype(float)), TREES)
@@ -71,7 +71,7 @@ def main() -> None:
                 "ratio": own / trees,
                 "limit": 3.0,
                 "megabytes beside the data": peak_megabytes(
-                    lambda X=X, y=y: AdditivePush(n_knots=KNOTS).fit(X, y)  # type: ignore[misc]
+                    lambda X=X, y=y: AdditiveRanker(n_knots=KNOTS).fit(X, y)  # type: ignore[misc]
                 ),
             }
         )

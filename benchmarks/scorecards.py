@@ -25,7 +25,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from apexrank import AdditivePush, metrics
+from apexrank import AdditiveRanker, metrics
 from apexrank.export import round_scorecard
 from benchmarks.tables import TARGET, load, names
 from benchmarks.timing import report
@@ -78,7 +78,7 @@ def of_ours(
 ) -> tuple[Made, Made]:
     """The model, which has no lines, and its card."""
     grid = {"alpha": [0.3, 0.1, 0.03, 0.01, 0.003]}
-    found = GridSearchCV(AdditivePush(p=p), grid, scoring="average_precision", cv=4).fit(X, y)
+    found = GridSearchCV(AdditiveRanker(p=p), grid, scoring="average_precision", cv=4).fit(X, y)
     card = round_scorecard(found, X, y, **options)
     return Made(found.decision_function(new), 0), Made(card.score(new), len(card.points))
 

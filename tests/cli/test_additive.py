@@ -46,7 +46,7 @@ def run(command, code=0):
 def test_the_effect_of_each_column_is_printed(folder):
     result = run(f"{FIT} --drop query --knots 8 --pairs 1 --monotone amount=+ -o m.apex")
     assert (
-        "AdditivePush(p=4, alpha=0.01, n_knots=8, n_pairs=1, monotonic_cst={'amount': 1}): conv"
+        "AdditiveRanker(p=4, alpha=0.01, n_knots=8, n_pairs=1, monotonic_cst={'amount': 1}): conv"
         in result.stdout
     )
     assert "an effect is the standard deviation of what a column adds to the scores" in result.stdout
@@ -73,7 +73,7 @@ def test_rank_evaluate_and_probabilities(folder):
 def test_p_and_alpha_are_chosen_by_cross_validation(folder):
     options = "--drop query --model additive --cv --folds 2 --knots 5 --monotone amount=+ --json"
     report = json.loads(run(f"fit train.csv --target fraud {options}").stdout)
-    assert report["estimator"] == "AdditivePush"
+    assert report["estimator"] == "AdditiveRanker"
     assert report["cv"]["chosen"] == "p and alpha"
     assert report["params"]["monotonic_cst"] == {"amount": 1}
     (shape, *_) = apexrank.load("model.apex").estimator.shapes_

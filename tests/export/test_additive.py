@@ -9,7 +9,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
-from apexrank import AdditivePush, AdditiveRetargeting
+from apexrank import AdditiveRanker, AdditiveRetargeting
 from apexrank.errors import InputError
 from apexrank.export import to_onnx, to_sql
 from apexrank.io import Recipe, Table, TableRanker
@@ -47,7 +47,7 @@ def odd(frame):
 
 def fitted(frame, impute="median", **options):
     recipe = Recipe("benign", categorical=["kind"], impute=impute)
-    return TableRanker.fit(Table(frame), recipe, AdditivePush(p=4, alpha=1e-2, **options))
+    return TableRanker.fit(Table(frame), recipe, AdditiveRanker(p=4, alpha=1e-2, **options))
 
 
 def in_onnx(graph, frame):
@@ -192,7 +192,7 @@ class TestTables:
         frame = pl.DataFrame(np.exp(sigma * logs), schema=["a", "b", "c"]).with_columns(
             pl.when(pl.int_range(pl.len()) % 9 == 4).then(None).otherwise("c").alias("c"), benign=y
         )
-        model = TableRanker.fit(Table(frame), Recipe("benign"), AdditivePush(alpha=1e-2, n_pairs=n_pairs))
+        model = TableRanker.fit(Table(frame), Recipe("benign"), AdditiveRanker(alpha=1e-2, n_pairs=n_pairs))
         wanted = model.score(Table(frame))
         found = scores_in("duckdb", model, frame.drop("benign").to_dict(as_series=False))
         np.testing.assert_allclose(found, wanted, rtol=0, atol=SAME)
@@ -214,7 +214,7 @@ class TestPipelines:
 
     def test_frame_with_text_and_gaps(self, database, dialect):
         X, y = self.frame()
-        model = AdditivePush(p=2, alpha=1e-2, n_pairs=100).fit(X, y)
+        model = AdditiveRanker(p=2, alpha=1e-2, n_pairs=100).fit(X, y)
         assert any(model.shapes_[j].levels for pair in model.pairs_ for j in pair.features)
         new = odd(pl.DataFrame(X))
         wanted = model.decision_function(new.to_pandas())
@@ -226,7 +226,7 @@ class TestPipelines:
     def test_scalers(self, database, scaler):
         X, y = load_breast_cancer(as_frame=True, return_X_y=True)
         X, new = X.iloc[:, :5], X.iloc[:, :5] * 1.7 - 5
-        model = make_pipeline(scaler, AdditivePush(alpha=1e-2, n_pairs=2)).fit(X, y)
+        model = make_pipeline(scaler, AdditiveRanker(alpha=1e-2, n_pairs=2)).fit(X, y)
         found = scores_in(database, model, new.to_dict("list"))
         np.testing.assert_allclose(found, model.decision_function(new), rtol=0, atol=SAME)
         (score,) = (run(to_onnx(model, X), {n: new[[n]].to_numpy() for n in X.columns})[k] for k in ["score"])
@@ -239,7 +239,7 @@ class TestPipelines:
         encode = ColumnTransformer(
             [("n", numbers, ["radius", "area"]), ("w", words, ["kind"]), ("s", "passthrough", ["area"])]
         )
-        model = make_pipeline(encode, AdditivePush(alpha=1e-2, n_pairs=3)).fit(X, y)
+        model = make_pipeline(encode, AdditiveRanker(alpha=1e-2, n_pairs=3)).fit(X, y)
         new = odd(pl.DataFrame(X)).to_pandas()
         new["kind"] = new["kind"].astype(object).where(new["kind"].notna(), None)
         found = scores_in(database, model, new.to_dict("list"))
@@ -263,6 +263,6 @@ class TestPipelines:
         rng = np.random.default_rng(0)
         X = 500 + 1e-4 * rng.integers(0, 3, size=(300, 1)) + 40.0 * rng.integers(0, 5, size=(300, 1))
         y = (X[:, 0] % 40 > 20.00005).astype(int) ^ (rng.random(300) < 0.1)
-        model = make_pipeline(StandardScaler(), AdditivePush(alpha=1e-3)).fit(X, y)
+        model = make_pipeline(StandardScaler(), AdditiveRanker(alpha=1e-3)).fit(X, y)
         found = scores_in(database, model, {"x": X[:, 0]}, feature_names=["x"])
         np.testing.assert_allclose(found, model.decision_function(X), rtol=0, atol=SAME)

@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from apexrank import AdditivePush, AdditiveRetargeting, metrics, report
+from apexrank import AdditiveRanker, AdditiveRetargeting, metrics, report
 from apexrank.errors import InputError
 from apexrank.export import BinnedScorecard, round_scorecard, to_onnx
 from apexrank.export.bins import best_edges, bin_text, candidate_edges, roundest
@@ -143,7 +143,7 @@ class TestPoints:
     @pytest.mark.parametrize("seed", [0, 1, 2])
     def test_no_single_point_would_help(self, seed):
         X, y = self.small(seed)
-        model = AdditivePush(p=1, alpha=0.05).fit(X, y)
+        model = AdditiveRanker(p=1, alpha=0.05).fit(X, y)
         card = round_scorecard(model, X, y, max_points=6)
         points = self.levels(card)
         value = self.objective(points, X, y)
@@ -160,9 +160,9 @@ class TestPoints:
     @pytest.mark.parametrize(
         "ranker",
         [
-            AdditivePush(p=4, alpha=0.01),
-            AdditivePush(alpha=0.01, l1_ratio=0.5),
-            AdditivePush(alpha=0.01, monotonic_cst={"radius": -1}),
+            AdditiveRanker(p=4, alpha=0.01),
+            AdditiveRanker(alpha=0.01, l1_ratio=0.5),
+            AdditiveRanker(alpha=0.01, monotonic_cst={"radius": -1}),
         ],
         ids=["ridge", "group lasso", "monotone"],
     )
@@ -178,7 +178,7 @@ class TestPoints:
     def test_monotone_models_have_monotone_points(self):
         X, y = load_breast_cancer(return_X_y=True)
         X, wanted = X[:, :4], [-1, -1, 1, -1]
-        model = AdditivePush(p=2, alpha=1e-3, monotonic_cst=wanted).fit(X, y)
+        model = AdditiveRanker(p=2, alpha=1e-3, monotonic_cst=wanted).fit(X, y)
         lines = round_scorecard(model, X, y, max_points=12).to_frame()
         assert lines["feature"].n_unique() >= 3
         for (name,), block in lines.group_by("feature", maintain_order=True):
@@ -212,7 +212,7 @@ class TestPoints:
         ranker = AdditiveRetargeting(alpha=0.1).fit(X, grades, groups=groups)
         card = round_scorecard(ranker, X, grades, groups=groups)
         assert card.loss(n_resamples=20)["measure"].to_list() == ["ndcg", "ndcg_at_10", "average_precision"]
-        model = make_pipeline(StandardScaler(), AdditivePush(alpha=0.01)).fit(X, y)
+        model = make_pipeline(StandardScaler(), AdditiveRanker(alpha=0.01)).fit(X, y)
         card = round_scorecard(model, X, y, n_bins=3)
         assert card.features[0] in X.columns
         assert report.build(card).count("<figure>") == len(set(card.features))
@@ -227,7 +227,7 @@ class TestPoints:
         table = real_table().drop("serial")
         X, y = table.drop("benign").to_pandas(), table["benign"].to_numpy()
         X["kind"] = X["kind"].astype(object)
-        card = round_scorecard(AdditivePush(alpha=0.01).fit(X, y), X, y)
+        card = round_scorecard(AdditiveRanker(alpha=0.01).fit(X, y), X, y)
         assert {"area missing", "kind missing or unknown"} <= set(card.rules())
         new = pd.concat([X.iloc[[3, 3]], X.iloc[[3]].assign(kind="new"), X.iloc[[3]].assign(kind=None)])
         scores = card.score(new)
@@ -259,7 +259,7 @@ class TestFaults:
 
     def test_rows(self):
         X, y = load_breast_cancer(return_X_y=True)
-        model = AdditivePush(alpha=0.1).fit(X[:, :2], y)
+        model = AdditiveRanker(alpha=0.1).fit(X[:, :2], y)
         with pytest.raises(InputError, match="X has 569 rows, y 568"):
             round_scorecard(model, X[:, :2], y[:-1])
 

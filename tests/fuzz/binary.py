@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 import apexrank
-from apexrank import AdditivePush, MonotoneRetargeting, PageRank, PNormPush
+from apexrank import AdditiveRanker, MonotoneRetargeting, PageRank, PNormPush
 from apexrank.io import Recipe, Table, TableRanker
 from tests.io.model_files import at, pack, places, unpack
 
@@ -85,7 +85,7 @@ def _models() -> list[bytes]:
     additive = TableRanker.fit(
         ROWS,
         Recipe(target="fraud", id="id", features=["x", "city"], categorical=["city"]),
-        AdditivePush(alpha=0.1, n_pairs=1),
+        AdditiveRanker(alpha=0.1, n_pairs=1),
     )
     graph = PageRank().fit(([0, 1, 2], [1, 2, 0]))
     files = []

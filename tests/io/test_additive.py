@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from apexrank import AdditivePush, AdditiveRetargeting
+from apexrank import AdditiveRanker, AdditiveRetargeting
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table, TableRanker
 
@@ -23,7 +23,7 @@ def frame(n=400, seed=0):
 
 def fit(table, **options):
     weight = options.pop("weight", None)
-    return TableRanker.fit(table, Recipe(target="fraud", weight=weight), AdditivePush(alpha=0.01, **options))
+    return TableRanker.fit(table, Recipe(target="fraud", weight=weight), AdditiveRanker(alpha=0.01, **options))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_what_columns_add_is_exact(table):
     assert parts.shape == (400, 4)
     np.testing.assert_allclose(parts.sum(axis=1) + ranker.estimator.intercept_[0], scores, atol=1e-12)
     assert not ranker.is_linear
-    with pytest.raises(InputError, match="AdditivePush has no coefficients: this needs a linear model"):
+    with pytest.raises(InputError, match="AdditiveRanker has no coefficients: this needs a linear model"):
         _ = ranker.coef
     best = int(parts[0].argmax())
     assert ranker.explain(table)[0][0].startswith(ranker.encoder.columns[best].name)
@@ -89,7 +89,7 @@ def test_monotone_columns_are_those_of_the_table(table, sign):
     ],
 )
 def test_other_columns_cannot_be_monotone(table, name, words):
-    estimator = AdditivePush(alpha=0.1, monotonic_cst={name: 1})
+    estimator = AdditiveRanker(alpha=0.1, monotonic_cst={name: 1})
     with pytest.raises(
         InputError, match=f"^only columns of numbers can be monotone, but {words}: leave it out$"
     ):

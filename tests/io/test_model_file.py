@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 
 import apexrank
 from apexrank import (
-    AdditivePush,
+    AdditiveRanker,
     CrucialPairsPush,
     InputError,
     LpqRank,
@@ -269,7 +269,7 @@ def test_a_pipeline_passes_groups_on(tmp_path):
 
 def test_frames_keep_their_columns(tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(Y, "Oslo", "Rome"), d=X[:, 0] ** 2)
-    for estimator in (AdditivePush(n_knots=5), TreeRanker(rounds=3)):
+    for estimator in (AdditiveRanker(n_knots=5), TreeRanker(rounds=3)):
         before = estimator.fit(frame, np.where(Y, "yes", "no"))
         apexrank.save(before, tmp_path / "m.apex")
         after = apexrank.load(tmp_path / "m.apex")
@@ -683,7 +683,7 @@ def test_edited_json_is_refused_or_can_be_used(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "estimator", [PNormPush(8.0), TreeRanker(rounds=2), AdditivePush(n_knots=4, n_pairs=1)]
+    "estimator", [PNormPush(8.0), TreeRanker(rounds=2), AdditiveRanker(n_knots=4, n_pairs=1)]
 )
 def test_edited_tables_are_refused_or_can_be_used(estimator, rows, tmp_path):
     ranker = fit(rows, estimator)

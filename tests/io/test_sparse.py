@@ -14,7 +14,7 @@ from apexrank.export import to_sql
 from apexrank.io import Recipe, Table, TableRanker, encode, rank_table
 from apexrank.io.table_ranker import fit_table
 from apexrank.rankers import (
-    AdditivePush,
+    AdditiveRanker,
     IRPush,
     ListwiseRanker,
     LogisticRanker,
@@ -92,7 +92,7 @@ def test_linear_rankers_agree_with_dense_matrices(rows, monkeypatch, tmp_path, e
 @pytest.mark.parametrize(
     ("estimator", "options"),
     [
-        (AdditivePush(alpha=0.1), {}),
+        (AdditiveRanker(alpha=0.1), {}),
         (MonotoneRetargeting(alpha=0.01), {**IN_QUERIES, "scale": "query"}),
     ],
 )

@@ -125,7 +125,7 @@ CLASSES = {
     "PNormPush elastic net": rankers.PNormPush(2.0, l1_ratio=0.3, **_S),
     "IRPush": rankers.IRPush(**_S),
     "LogisticRanker": rankers.LogisticRanker(**_S),
-    "AdditivePush": rankers.AdditivePush(2.0, n_knots=4, alpha=ALPHA, tol=1e-9),
+    "AdditiveRanker": rankers.AdditiveRanker(2.0, n_knots=4, alpha=ALPHA, tol=1e-9),
     "TwoStagePush": rankers.TwoStagePush(_PUSH, _PUSH, keep=0.5),
     "LinearRanker": rankers.LinearRanker("push", Ridge(ALPHA), tol=1e-11),
     "RankBoost": rankers.RankBoost(t_max=15),
@@ -159,7 +159,7 @@ TRAITS = {
     "RankBoost": _DESCENT,
     "PNormPushCV": {"folds"},
     "AdditivePushCV": {"folds", "dense", "no blocks"},
-    "AdditivePush": {"dense", "no blocks"},
+    "AdditiveRanker": {"dense", "no blocks"},
     "AdditiveRetargeting": {"dense", "no blocks"},
     "TwoStagePush": {"no blocks"},
 }

@@ -20,7 +20,7 @@ from apexrank.io.table_ranker import TableRanker
 from apexrank.metrics.confidence import resample_weights
 from apexrank.plot import ShapeDisplay, additive_effects
 from apexrank.plot.effects import Effects
-from apexrank.rankers import AdditivePush, AdditiveRetargeting
+from apexrank.rankers import AdditiveRanker, AdditiveRetargeting
 
 matplotlib.use("Agg")
 
@@ -56,7 +56,7 @@ def table(n=600, seed=0):
 
 
 def ranker_of(data, **options):
-    return TableRanker.fit(data, Recipe(target="fraud"), AdditivePush(alpha=1e-2, **options))
+    return TableRanker.fit(data, Recipe(target="fraud"), AdditiveRanker(alpha=1e-2, **options))
 
 
 def at(effect, values):
@@ -111,7 +111,7 @@ def test_weights_of_a_table_are_repetitions():
     again = data[np.repeat(np.arange(600), weight)]
     recipes = Recipe(target="fraud", weight="weight"), Recipe(target="fraud", drop=["weight"])
     one, other = (
-        additive_effects(TableRanker.fit(Table(frame), recipe, AdditivePush(alpha=1e-2))).columns
+        additive_effects(TableRanker.fit(Table(frame), recipe, AdditiveRanker(alpha=1e-2))).columns
         for frame, recipe in zip((data, again), recipes, strict=True)
     )
     for a, b in zip(one, other, strict=True):
@@ -139,7 +139,7 @@ def test_features_scaled_inside_queries_are_shown_as_the_ranker_sees_them():
 def test_a_scaler_leaves_the_units_alone():
     X, y = rows()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    ranker = AdditivePush(alpha=1e-2, n_pairs=2)
+    ranker = AdditiveRanker(alpha=1e-2, n_pairs=2)
     plain = additive_effects(clone(ranker).fit(frame, y))
     scaled = additive_effects(make_pipeline(StandardScaler(), ranker).fit(frame, y))
     assert [effect.name for effect in plain.columns] == [effect.name for effect in scaled.columns]
@@ -154,7 +154,7 @@ def test_a_scaler_leaves_the_units_alone():
 
 def test_other_steps_give_the_names_of_their_features():
     X, y = rows()
-    pipe = make_pipeline(PolynomialFeatures(2, include_bias=False), AdditivePush(alpha=1e-2)).fit(X[:, :2], y)
+    pipe = make_pipeline(PolynomialFeatures(2, include_bias=False), AdditiveRanker(alpha=1e-2)).fit(X[:, :2], y)
     assert {effect.name for effect in additive_effects(pipe).columns} == {"x0", "x1", "x0^2", "x0 x1", "x1^2"}
 
 
@@ -164,7 +164,7 @@ def test_text_and_missing_values_of_a_frame():
     word[::10] = None
     number = np.where(np.arange(len(y)) % 6 == 0, np.nan, X[:, 0])
     frame = pd.DataFrame({"number": number, "word": word})
-    ranker = AdditivePush(alpha=1e-2).fit(frame, y)
+    ranker = AdditiveRanker(alpha=1e-2).fit(frame, y)
     effects = {effect.name: effect for effect in additive_effects(ranker).columns}
     assert effects["word"].levels == ("high", "low")
     score = ranker.intercept_[0] + at(effects["number"], number) + np.array(at(effects["word"], word))
@@ -174,7 +174,7 @@ def test_text_and_missing_values_of_a_frame():
 def test_a_band_holds_the_quantiles_of_refits_to_drawn_rows():
     X, y = rows()
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
-    ranker = AdditivePush(alpha=1e-2).fit(X, y, sample_weight=weight)
+    ranker = AdditiveRanker(alpha=1e-2).fit(X, y, sample_weight=weight)
     options = {"sample_weight": weight, "n_bootstrap": 8, "confidence": 0.5, "random_state": 3}
     (effect,) = (e for e in additive_effects(ranker, X, y, **options).columns if e.name == "x0")
     rng, drawn = np.random.default_rng(3), []
@@ -189,7 +189,7 @@ def test_a_band_holds_the_quantiles_of_refits_to_drawn_rows():
 def test_a_band_of_a_search_keeps_what_was_chosen():
     X, y = rows()
     search = rankers.AdditivePushCV(ps=[1, 4], alphas=[0.1, 1e-2], cv=3).fit(X, y)
-    chosen = AdditivePush(p=search.p_, alpha=search.alpha_).fit(X, y)
+    chosen = AdditiveRanker(p=search.p_, alpha=search.alpha_).fit(X, y)
     found, wanted = (
         additive_effects(ranker, X, y, n_bootstrap=3, random_state=0).columns[0]
         for ranker in (search, chosen)
@@ -220,7 +220,7 @@ def test_bands_of_a_monotone_column_of_a_table_are_monotone():
 
 def test_panels_share_a_scale_and_come_by_importance():
     X, y = rows()
-    ranker = AdditivePush(alpha=1e-2).fit(X, y)
+    ranker = AdditiveRanker(alpha=1e-2).fit(X, y)
     display = ShapeDisplay.from_estimator(ranker, X, y, n_bootstrap=4, random_state=0)
     spread = ranker.contributions(X).std(axis=0)
     assert [ax.get_title() for ax in display.axes_] == [f"x{j}" for j in np.argsort(-spread)]
@@ -255,7 +255,7 @@ def test_the_curve_is_drawn_in_the_units_of_the_table_with_its_band():
 
 def test_a_long_tail_is_cut_and_told():
     X, y = rows()
-    ranker = AdditivePush(alpha=1e-2).fit(X, y)
+    ranker = AdditiveRanker(alpha=1e-2).fit(X, y)
     display = ShapeDisplay.from_estimator(ranker, columns=["x1"])
     (effect,), (ax,) = display.effects.columns, display.axes_
     assert ax.get_xlim()[1] < X[:, 1].max() / 1.5
@@ -265,14 +265,14 @@ def test_a_long_tail_is_cut_and_told():
 
 def test_without_rows_there_is_no_band():
     X, y = rows()
-    (effect, *_) = ShapeDisplay.from_estimator(AdditivePush(alpha=1e-2).fit(X, y)).effects.columns
+    (effect, *_) = ShapeDisplay.from_estimator(AdditiveRanker(alpha=1e-2).fit(X, y)).effects.columns
     assert np.isnan(effect.effect[1:]).all()
     assert np.isfinite(effect.effect[0]).all()
 
 
 def test_heat_maps_have_one_scale_around_zero():
     X, y = rows()
-    ranker = AdditivePush(alpha=1e-2, n_pairs=3).fit(X, y)
+    ranker = AdditiveRanker(alpha=1e-2, n_pairs=3).fit(X, y)
     display = ShapeDisplay.from_estimator(ranker, max_pairs=2)
     assert len(display.pair_axes_) == 2
     meshes = [ax.collections[0] for ax in display.pair_axes_]
@@ -294,21 +294,21 @@ def test_heat_maps_have_one_scale_around_zero():
 
 def test_columns_without_an_effect_are_left_out():
     X, y = rows()
-    ranker = AdditivePush(alpha=1e-2).fit(np.column_stack([X, np.ones(len(y))]), y)
+    ranker = AdditiveRanker(alpha=1e-2).fit(np.column_stack([X, np.ones(len(y))]), y)
     ranker.shapes_[2] = ranker.shapes_[2]._replace(values=np.zeros(2))  # as a group lasso leaves it
     assert {effect.name for effect in additive_effects(ranker).columns} == {"x0", "x1"}
 
 
 def test_pairs_are_those_of_drawn_columns():
     X, y = rows()
-    ranker = AdditivePush(alpha=1e-2, n_pairs=3).fit(X, y)
+    ranker = AdditiveRanker(alpha=1e-2, n_pairs=3).fit(X, y)
     names = [pair.names for pair in ShapeDisplay.from_estimator(ranker, columns=["x0", "x1"]).effects.pairs]
     assert names == [("x0", "x1")]
 
 
 def test_at_most_as_many_panels_as_asked_for():
     X, y = rows()
-    ranker = AdditivePush(alpha=1e-2).fit(X, y)
+    ranker = AdditiveRanker(alpha=1e-2).fit(X, y)
     assert len(ShapeDisplay.from_estimator(ranker, max_columns=2).axes_) == 2
     own = plt.subplots(1, 3)[1]
     assert ShapeDisplay.from_estimator(ranker, axes=own).axes_ == list(own)
@@ -316,7 +316,7 @@ def test_at_most_as_many_panels_as_asked_for():
 
 def test_errors_say_what_to_do():
     X, y = rows()
-    ranker = AdditivePush(alpha=1e-2).fit(X, y)
+    ranker = AdditiveRanker(alpha=1e-2).fit(X, y)
     with pytest.raises(
         InputError, match="LogisticRegression has no functions of columns: give a fitted additive"
     ):

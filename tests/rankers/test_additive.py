@@ -8,20 +8,21 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from apexrank import (
-    AdditivePush,
-    AdditivePushCV,
+    AdditiveRanker,
     AdditiveRetargeting,
     InputError,
+    LogisticRanker,
     MonotoneRetargeting,
     PNormPush,
 )
 from apexrank.metrics import auc
+from apexrank.objectives.log_loss import LogLoss
 from apexrank.preprocessing import RampEncoder
-from apexrank.problem.ramps import Places
-from apexrank.rankers.additive import knot_mass, screen_pairs
+from apexrank.preprocessing.ramps import learn_basis
+from apexrank.rankers import additive as additive_module
+from apexrank.rankers.interactions import knot_mass, screen_pairs
 
 
 @pytest.fixture
@@ -39,21 +40,84 @@ def curved(rng):
     return X, y
 
 
-@pytest.mark.parametrize("p", [1, 4, np.inf])
+@pytest.mark.parametrize("p", [None, 1, 4, np.inf])
 def test_it_is_a_linear_ranker_on_ramps(curved, p):
     X, y = curved
-    additive = AdditivePush(p, alpha=0.02).fit(X, y)
+    additive = AdditiveRanker(p, alpha=0.02).fit(X, y)
     ramps = RampEncoder(additive.n_knots).fit(X)
-    linear = PNormPush(p, alpha=0.02).fit(ramps.transform(X), y)
+    linear = (LogisticRanker(0.02) if p is None else PNormPush(p, alpha=0.02)).fit(ramps.transform(X), y)
     assert additive.objective_ == pytest.approx(linear.objective_, abs=1e-6)
     scores = additive.decision_function(X)
     np.testing.assert_allclose(scores, linear.decision_function(ramps.transform(X)), atol=2e-3)
     assert additive.dual_gap_ < 1e-6
 
 
+@pytest.mark.parametrize("n_pairs", [0, "auto"])
+def test_at_the_strengths_found_it_is_the_ridge_problem(curved, n_pairs):
+    """The penalised log loss over the functions, as a sum over the rows, and its gradient in each value of a curve."""
+    X, y = np.nan_to_num(curved[0]), curved[1]
+    ranker = AdditiveRanker(n_pairs=n_pairs).fit(X, y)
+    assert ranker.converged_
+    assert ranker.dual_gap_ < 1e-9
+    scores = ranker.decision_function(X)
+    penalty = 0.5 * np.sum(ranker.coef_**2)
+    value = LogLoss(y).value_and_grad(scores)[0] + penalty
+    assert ranker.objective_ * len(y) == pytest.approx(value, rel=1e-9)
+    rises = [
+        strength / 2 * (len(shape.knots) - 1) * np.sum(np.diff(shape.values) ** 2)
+        for shape, strength in zip(ranker.shapes_, ranker.strength_, strict=False)
+    ]
+    if n_pairs == 0:
+        assert sum(rises) == pytest.approx(penalty, rel=1e-6)
+
+
+def test_strengths_tell_curves_from_noise(curved):
+    X, y = curved
+    ranker = AdditiveRanker().fit(X, y)
+    assert [pair.features for pair in ranker.pairs_] == [(2, 3)]
+    bowl, line, noise = ranker.edf_[0], ranker.edf_[1], ranker.edf_[4:6]
+    assert bowl > line > 1.5
+    assert noise.max() < 1.5
+    assert len(ranker.edf_) == len(ranker.strength_) == 7
+    assert np.ptp(ranker.shapes_[5].values) < 0.3 < np.ptp(ranker.shapes_[0].values)
+
+
+def test_pairs_among_noise_are_not_added(rng):
+    """The best of many candidates by chance has no evidence."""
+    X, y = rng.normal(size=(400, 20)), rng.random(400) < 0.3
+    assert AdditiveRanker().fit(X, y).pairs_ == []
+
+
+def test_a_push_has_the_strengths_of_the_log_odds(curved):
+    X, y = curved
+    odds, push = AdditiveRanker().fit(X, y), AdditiveRanker(p=4).fit(X, y)
+    np.testing.assert_array_equal(push.strength_, odds.strength_)
+    assert push.dual_gap_ < 1e-9
+    # the scores of a push are log-odds divided by 1 + p
+    slope = np.polyfit(odds.decision_function(X), push.decision_function(X), 1)[0]
+    assert 0.1 < slope < 0.3
+    groups = np.repeat(np.arange(15), 100)
+    inside = AdditiveRanker(p=4).fit(X, y, groups=groups)
+    np.testing.assert_array_equal(inside.strength_, odds.strength_)
+    with pytest.raises(InputError, match="groups"):
+        AdditiveRanker().fit(X, y, groups=groups)
+
+
+def test_many_rows_give_strengths_by_a_sample(curved, monkeypatch):
+    X, y = curved
+    weight = np.tile([1.0, 0.0], 750)
+    monkeypatch.setattr(additive_module, "STRENGTH_ROWS", 400)
+    some = AdditiveRanker(n_pairs=0).fit(X, y, sample_weight=weight)
+    monkeypatch.setattr(additive_module, "STRENGTH_ROWS", 1500)
+    every = AdditiveRanker(n_pairs=0).fit(X, y, sample_weight=weight)
+    assert some.converged_
+    assert (some.strength_ != every.strength_).any()
+    assert some.objective_ == pytest.approx(every.objective_, rel=0.1)
+
+
 def test_the_score_is_the_sum_of_the_effects(curved):
     X, y = curved
-    ranker = AdditivePush(alpha=0.01, n_pairs=2).fit(X, y)
+    ranker = AdditiveRanker(alpha=0.01, n_pairs=2).fit(X, y)
     total = ranker.intercept_[0] + sum(shape(X[:, shape.feature]) for shape in ranker.shapes_)
     total = total + sum(pair(X[:, pair.features[0]], X[:, pair.features[1]]) for pair in ranker.pairs_)
     np.testing.assert_allclose(ranker.decision_function(X), total, atol=1e-12)
@@ -66,8 +130,8 @@ def test_the_score_is_the_sum_of_the_effects(curved):
 def test_pairs_are_found_and_help(curved):
     X, y = curved
     half = slice(0, 1000), slice(1000, None)
-    alone = AdditivePush().fit(X[half[0]], y[half[0]])
-    paired = AdditivePush(n_pairs=1).fit(X[half[0]], y[half[0]])
+    alone = AdditiveRanker(n_pairs=0).fit(X[half[0]], y[half[0]])
+    paired = AdditiveRanker(n_pairs=1).fit(X[half[0]], y[half[0]])
     assert [pair.features for pair in paired.pairs_] == [(2, 3)]
     before, after = (auc(y[half[1]], ranker.decision_function(X[half[1]])) for ranker in (alone, paired))
     assert after > before + 0.03
@@ -75,43 +139,56 @@ def test_pairs_are_found_and_help(curved):
 
 
 def test_screening_is_that_of_brute_force(rng):
-    """Cell sums of the residuals minus their additive part, by weighted least squares over the cells."""
-    X, residual, weight = rng.random((300, 4)), rng.normal(size=300), rng.integers(1, 4, 300).astype(float)
-    residual += np.where((X[:, 1] > 0.5) == (X[:, 3] > 0.5), 1.0, -1.0)
-    places = Places(X, [np.linspace(0, 1, 5)] * 4)
+    """Cell sums of the slopes minus their additive part, by weighted least squares over the cells."""
+    X, slope = rng.random((300, 4)), rng.normal(size=300)
+    X[:, 2] = rng.integers(0, 3, 300)
+    curvature = rng.integers(1, 4, 300).astype(float)
+    slope += np.where((X[:, 1] > 0.5) == (X[:, 3] > 0.5), 1.0, -1.0)
+    basis = learn_basis(X, None, 9, {2: list("abc")})
+    code = [
+        X[:, 2] if j == 2 else np.clip(np.searchsorted(basis.knots[j], X[:, j], "right") - 1, 0, 7)
+        for j in range(4)
+    ]
     strengths = {}
     for a in range(4):
         for b in range(a + 1, 4):
-            cells, where = np.unique(places.code[:, [a, b]], axis=0, return_inverse=True)
-            E, N = np.bincount(where.ravel(), residual), np.bincount(where.ravel(), weight)
-            design = np.hstack([cells[:, [0]] == np.arange(5), cells[:, [1]] == np.arange(5)]).astype(float)
+            cells, where = np.unique(np.column_stack([code[a], code[b]]), axis=0, return_inverse=True)
+            E, N = np.bincount(where.ravel(), slope), np.bincount(where.ravel(), curvature)
+            design = np.hstack([cells[:, [0]] == np.arange(8), cells[:, [1]] == np.arange(8)]).astype(float)
             root = np.sqrt(N)
             fit = design @ np.linalg.lstsq(root[:, None] * design, E / root, rcond=None)[0]
-            strengths[a, b] = ((E - N * fit) ** 2 / N).sum()
-    assert screen_pairs(places, residual, weight)[0] == max(strengths, key=strengths.get) == (1, 3)
+            free = len(cells) - np.linalg.matrix_rank(design)
+            strengths[a, b] = (((E - N * fit) ** 2 / N).sum() - free) / np.sqrt(2 * free)
+    ranked = screen_pairs(basis, X, [0, 1, 2, 3], slope, curvature)
+    assert ranked == sorted(strengths, key=strengths.get, reverse=True)
+    assert ranked[0] == (1, 3)
 
 
 def test_mass_at_knots_adds_up(rng):
-    x, weight = rng.random((50, 1)), rng.random(50)
+    x, weight = rng.random(50), rng.random(50)
     knots = np.array([0.0, 0.3, 1.0])
-    mass = knot_mass(Places(x, [knots]), 0, weight)
-    expected = [np.interp(x[:, 0], knots, row) @ weight for row in np.eye(3)]
-    np.testing.assert_allclose(mass, expected)
+    expected = [np.interp(x, knots, row) @ weight for row in np.eye(3)]
+    np.testing.assert_allclose(knot_mass(x, knots, weight), expected)
 
 
 # ---------------------------------------------------------------- monotone
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1, -1]), st.integers(2, 12), st.booleans())
-def test_monotone_for_every_pair_of_inputs(seed, sign, n_knots, paired):
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, -1]),
+    st.integers(2, 12),
+    st.booleans(),
+    st.sampled_from([0.01, "auto"]),
+)
+def test_monotone_for_every_pair_of_inputs(seed, sign, n_knots, paired, alpha):
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(60, 3)), int(rng.integers(0, 3)))
     X[rng.random((60, 3)) < 0.05] = np.nan
     y = np.arange(60) % 3 == 0
-    ranker = AdditivePush(p=2, alpha=0.01, n_knots=n_knots, monotonic_cst={0: sign}, n_pairs=int(paired)).fit(
-        X, y
-    )
+    ranker = AdditiveRanker(2, alpha=alpha, n_knots=n_knots, monotonic_cst={0: sign}, n_pairs=int(paired))
+    ranker.fit(X, y)
     assert ranker.dual_gap_ < 1e-6
     assert all(0 not in pair.features for pair in ranker.pairs_)
     rows = rng.normal(scale=2, size=(40, 3))
@@ -119,40 +196,6 @@ def test_monotone_for_every_pair_of_inputs(seed, sign, n_knots, paired):
     higher[:, 0] += np.abs(rng.normal(size=40))
     gain = sign * (ranker.decision_function(higher) - ranker.decision_function(rows))
     assert gain.min() >= -1e-12
-
-
-def test_monotone_is_the_answer_of_a_quadratic_program(rng):
-    """Squared hinge over all pairs of rows: slacks and bounds, by SLSQP."""
-    X = rng.normal(size=(16, 2))
-    y = X[:, 0] ** 2 - X[:, 1] + rng.normal(size=16) > 0.5
-    alpha, options = 0.5, {"p": 1, "loss": "squared_hinge", "price": "identity", "n_knots": 4}
-    ranker = AdditivePush(alpha=alpha, monotonic_cst=[1, -1], tol=1e-9, **options).fit(X, y)
-    ramps = RampEncoder(4).fit_transform(X)
-    differences = (ramps[y][:, None] - ramps[~y][None]).reshape(-1, ramps.shape[1])
-    d, pairs = ramps.shape[1], len(differences)
-
-    def cost(z):
-        w, slack = z[:d], z[d:]
-        value = (slack @ slack) / pairs + alpha / 2 * w @ w
-        return value, np.concatenate([alpha * w, 2 * slack / pairs])
-
-    signs = [(0, None)] * 3 + [(None, 0)] * 3
-    enough = {"type": "ineq", "fun": lambda z: differences @ z[:d] + z[d:] - 1}
-    enough["jac"] = lambda z: np.hstack([differences, np.eye(pairs)])
-    start = np.concatenate([np.zeros(d), np.ones(pairs)])
-    found = minimize(
-        cost,
-        start,
-        jac=True,
-        method="SLSQP",
-        bounds=signs + [(0, None)] * pairs,
-        constraints=[enough],
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    assert found.success
-    assert ranker.objective_ == pytest.approx(found.fun, abs=1e-8)
-    np.testing.assert_allclose(ranker.coef_[0], found.x[:d], atol=1e-5)
-    assert (ranker.coef_[0] == 0).any()
 
 
 @pytest.mark.parametrize(
@@ -166,44 +209,19 @@ def test_monotone_is_the_answer_of_a_quadratic_program(rng):
 )
 def test_wrong_constraints_are_refused(rng, given, message):
     with pytest.raises(InputError, match=message):
-        AdditivePush(monotonic_cst=given).fit(rng.normal(size=(20, 3)), np.arange(20) % 2)
-
-
-# ---------------------------------------------------------------- selection of columns
-
-
-def test_group_lasso_selects_whole_columns(rng):
-    X = rng.normal(size=(800, 8))
-    y = rng.random(800) < 1 / (1 + np.exp(1 - 2 * np.abs(X[:, 0]) - X[:, 5]))
-    ranker = AdditivePush(l1_ratio=0.9)
-    highest = ranker.alpha_max(X, y)
-
-    def used(factor):
-        ranker.set_params(alpha=factor * highest).fit(X, y)
-        assert ranker.dual_gap_ < 1e-9
-        return {shape.feature for shape in ranker.shapes_ if np.ptp(shape.values) > 0}
-
-    constant = np.column_stack([np.ones(800), X])  # a column without coefficients is not a group
-    assert ranker.alpha_max(constant, y) == pytest.approx(highest)
-    assert used(1.001) == set()
-    assert len(used(0.99)) == 1
-    assert used(0.5) == {0, 5}
-    with pytest.raises(InputError, match="leave out one"):
-        AdditivePush(l1_ratio=0.5, monotonic_cst={0: 1}).fit(X, y)
-    with pytest.raises(InputError, match="`l1_ratio` above 0 and below 1"):
-        AdditivePush(l1_ratio=1.0, alpha=0.1).fit(X, y)
+        AdditiveRanker(monotonic_cst=given).fit(rng.normal(size=(20, 3)), np.arange(20) % 2)
 
 
 # ---------------------------------------------------------------- weights, rows and columns of every kind
 
 
-@pytest.mark.parametrize("n_pairs", [0, 2])
-def test_weights_are_repetitions(curved, rng, n_pairs):
+@pytest.mark.parametrize(("n_pairs", "alpha"), [(0, 0.05), (2, 0.05), ("auto", "auto")])
+def test_weights_are_repetitions(curved, rng, n_pairs, alpha):
     X, y = curved[0][:300], curved[1][:300]
     weight = rng.integers(0, 3, len(X))
-    options = {"alpha": 0.05, "n_pairs": n_pairs, "n_knots": 9}
-    weighted = AdditivePush(**options).fit(X, y, sample_weight=weight)
-    repeated = AdditivePush(**options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    options = {"alpha": alpha, "n_pairs": n_pairs, "n_knots": 9}
+    weighted = AdditiveRanker(**options).fit(X, y, sample_weight=weight)
+    repeated = AdditiveRanker(**options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert [pair.features for pair in weighted.pairs_] == [pair.features for pair in repeated.pairs_]
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-6)
 
@@ -215,7 +233,7 @@ def test_columns_of_text_missing_values_and_unseen_ones(rng, library):
     y = (city == "Rome") & (rng.random(n) < 0.8) | (rng.random(n) < 0.1)
     age = np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 10, n))
     words = [None if rng.random() < 0.05 else word for word in city]
-    ranker = AdditivePush(monotonic_cst={"age": 1}).fit(library({"city": words, "age": age}), y)
+    ranker = AdditiveRanker(monotonic_cst={"age": 1}).fit(library({"city": words, "age": age}), y)
     shape = ranker.shapes_[0]
     assert shape.levels == ("Bern", "Oslo", "Rome")
     assert shape.values.argmax() == 2
@@ -226,7 +244,7 @@ def test_columns_of_text_missing_values_and_unseen_ones(rng, library):
     assert effects[2, 1] == ranker.shapes_[1].missing
     assert list(ranker.feature_names_in_) == ["city", "age"]
     with pytest.raises(InputError, match="holds text"):
-        AdditivePush(monotonic_cst={"city": 1}).fit(library({"city": words, "age": age}), y)
+        AdditiveRanker(monotonic_cst={"city": 1}).fit(library({"city": words, "age": age}), y)
 
 
 @pytest.mark.parametrize(
@@ -239,19 +257,19 @@ def test_columns_of_text_missing_values_and_unseen_ones(rng, library):
 )
 def test_frames_that_cannot_be_read_are_refused(frame, message):
     with pytest.raises(InputError, match=message):
-        AdditivePush().fit(frame, np.arange(8) % 2)
+        AdditiveRanker().fit(frame, np.arange(8) % 2)
 
 
 def test_a_text_that_training_had_not_has_the_mean_effect_where_nothing_was_missing(rng):
     frame = pd.DataFrame({"city": ["a", "b"] * 20, "x": rng.normal(size=40)})
-    ranker = AdditivePush().fit(frame, np.arange(40) % 2)
+    ranker = AdditiveRanker().fit(frame, np.arange(40) % 2)
     assert ranker.contributions(pd.DataFrame({"city": ["z"], "x": [0.0]}))[0, 0] == 0
 
 
 def test_constant_and_empty_columns_have_no_effect(rng):
     X = np.column_stack([rng.normal(size=50), np.full(50, 3.0), np.full(50, np.nan)])
     y = X[:, 0] > 0.5
-    ranker = AdditivePush(n_pairs=2).fit(X, y)
+    ranker = AdditiveRanker(n_pairs=2).fit(X, y)
     assert [float(np.abs(shape.values).max()) > 0 for shape in ranker.shapes_] == [True, False, False]
     other = ranker.decision_function([[1.0, -9.0, 5.0], [1.0, np.nan, np.nan]])
     assert other[0] == other[1]
@@ -260,12 +278,12 @@ def test_constant_and_empty_columns_have_no_effect(rng):
 @pytest.mark.parametrize("values", [[np.inf, 1.0], [-np.inf, 1.0]])
 def test_infinite_values_are_refused(values):
     with pytest.raises(ValueError, match="infinity"):
-        AdditivePush().fit(np.array(values * 4)[:, None], np.arange(8) % 2)
+        AdditiveRanker().fit(np.array(values * 4)[:, None], np.arange(8) % 2)
 
 
 def test_huge_numbers_do_not_overflow():
     x = np.array([-1.7e308, -1e300, 0.0, 1e300, 1.7e308] * 4)[:, None]
-    ranker = AdditivePush(alpha=0.1).fit(x, x.ravel() > 0)
+    ranker = AdditiveRanker(alpha=0.1).fit(x, x.ravel() > 0)
     assert np.isfinite(ranker.decision_function(x)).all()
     assert (np.diff(ranker.decision_function(x[:5])) >= 0).all()
 
@@ -277,23 +295,12 @@ def test_sparse_rows_and_blocks_are_refused(rng):
 
     X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
     with pytest.raises(TypeError, match="Sparse"):
-        AdditivePush().fit(sparse.csr_array(X), y)
+        AdditiveRanker().fit(sparse.csr_array(X), y)
     with pytest.raises(InputError, match="needs its rows in memory"):
-        AdditivePush().fit(ArrayBlocks(X, y), None)
+        AdditiveRanker().fit(ArrayBlocks(X, y), None)
 
 
 # ---------------------------------------------------------------- the other families
-
-
-def test_cross_validation_chooses_the_smoothness(curved):
-    X, y = curved
-    search = AdditivePushCV(ps=[1, 4], alphas=[100.0, 0.01], cv=3, n_knots=9).fit(X, y)
-    assert search.alpha_ == 0.01
-    assert search.best_estimator_.n_knots == 9
-    np.testing.assert_array_equal(search.decision_function(X), search.best_estimator_.decision_function(X))
-    automatic = AdditivePushCV(ps=[4], cv=2).fit(X, y)
-    factors = automatic.cv_results_["alpha"] / AdditivePush().fit(X, y).alpha_
-    np.testing.assert_allclose(factors, [10, 1, 0.1])
 
 
 def test_retargeting_of_ramps(rng):

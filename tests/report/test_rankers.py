@@ -17,7 +17,7 @@ from apexrank.comparison.trials import SHARES
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table
-from apexrank.rankers import AdditivePush
+from apexrank.rankers import AdditiveRanker
 from apexrank.report import build
 from apexrank.report.page import number
 
@@ -161,7 +161,7 @@ def test_drivers_of_trees(example):
 def additive():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("apexrank.comparison.profile.REFITS", 3)
-        ranker = Estimator("additive push", AdditivePush(alpha=1e-2, n_pairs=2))
+        ranker = Estimator("additive push", AdditiveRanker(alpha=1e-2, n_pairs=2))
         found = compare_table(
             Table(frame(case=[f"C{i}" for i in range(400)])), RECIPE, candidates=[ranker], repeats=1
         )
@@ -217,7 +217,7 @@ def test_drivers_of_an_additive_ranker_are_exact(additive):
 
 
 def test_an_additive_ranker_that_is_not_recommended_shows_its_effects_too(example):
-    rankers = [QUICK[0], Estimator("additive push", AdditivePush(alpha=1e-2))]
+    rankers = [QUICK[0], Estimator("additive push", AdditiveRanker(alpha=1e-2))]
     names = list("abcdef")
     both = compare_rankers(*example, candidates=rankers, repeats=1, feature_names=names)
     both = replace(both, values=both.values[[0, 0]], gains=both.gains[[0, 0]])  # of equals the first

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import apexrank
 from apexrank import (
-    AdditivePush,
+    AdditiveRanker,
     ConsensusRank,
     InDegree,
     LovaszBregmanKMeans,
@@ -92,7 +92,7 @@ SEEDED = {
         n_resamples=50, random_state=seed
     ),
     "additive_effects": lambda seed: additive_effects(
-        AdditivePush(alpha=0.1).fit(X, Y), X, Y, n_bootstrap=3, random_state=seed
+        AdditiveRanker(alpha=0.1).fit(X, Y), X, Y, n_bootstrap=3, random_state=seed
     ),
     "ConsensusRank": lambda seed: (
         ConsensusRank("blend", n_restarts=1, max_iter=3, tol=1e-3, random_state=seed)

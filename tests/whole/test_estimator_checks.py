@@ -33,7 +33,7 @@ from apexrank.graph.base import IteratedRank, plain_graph
 from apexrank.penalties import Ridge
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import (
-    AdditivePush,
+    AdditiveRanker,
     AdditivePushCV,
     AdditiveRetargeting,
     CrucialPairsPush,
@@ -124,7 +124,7 @@ OF_GRAPHS = [
 # settings are those with which a check is quick, or possible at all
 ESTIMATORS = [
     PNormPush(),
-    AdditivePush(),
+    AdditiveRanker(),
     AdditivePushCV(ps=[1, 4], alphas=[1e-2], cv=2),
     IRPush(),
     RankBoost(),

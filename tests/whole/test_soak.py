@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 
 import apexrank
 from apexrank import (
-    AdditivePush,
+    AdditiveRanker,
     AdditivePushCV,
     AdditiveRetargeting,
     AntiTrustRank,
@@ -89,7 +89,7 @@ MODEL = TableRanker.fit(TABLE, Recipe("fraud", categorical=["kind"]), PNormPush(
 ESTIMATORS = {
     PNormPush: (PNormPush(4, alpha=0.1), (X, Y)),
     PNormPushCV: (PNormPushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
-    AdditivePush: (AdditivePush(alpha=0.1, n_pairs=1), (X, Y)),
+    AdditiveRanker: (AdditiveRanker(alpha=0.1, n_pairs=1), (X, Y)),
     AdditivePushCV: (AdditivePushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
     AdditiveRetargeting: (AdditiveRetargeting(), (X, Y)),
     LetorRanker: (LetorRanker(n_folds=2), (X, Y)),

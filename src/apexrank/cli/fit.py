@@ -45,7 +45,7 @@ class Model(NamedTuple):
 _ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
 MODELS = {
     "push": Model("PNormPush", search="PNormPushCV"),
-    "additive": Model("AdditivePush", renamed=_ADDITIVE, search="AdditivePushCV"),
+    "additive": Model("AdditiveRanker", renamed=_ADDITIVE, search="AdditivePushCV"),
     "logistic": Model("LogisticRanker"),
     "trees": Model("TreeRanker"),
     "ir": Model("IRPush"),

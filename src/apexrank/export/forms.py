@@ -195,9 +195,9 @@ def model_form(model: Any, feature_names: Sequence[str] | None = None) -> Form:
 
     Examples
     --------
-    >>> from apexrank import AdditivePush
+    >>> from apexrank import AdditiveRanker
     >>> X, y = np.array([[0.0], [1.0], [2.0], [1.5]]), [0, 0, 1, 0]
-    >>> model = AdditivePush(alpha=0.1).fit(X, y)
+    >>> model = AdditiveRanker(alpha=0.1).fit(X, y)
     >>> form = model_form(model, ["age"])
     >>> form.effects[0].bounds.tolist()
     [0.0, 1.0, 1.5, 2.0]

@@ -36,8 +36,7 @@ CLASSES: dict[str, dict[str, str]] = {
     "apexrank.rankers": {
         "PNormPush IRPush RankBoost LogisticRanker": _WEIGHTS + "intercept_",
         "PNormPushCV": _WEIGHTS + "intercept_ " + _CHOSEN,
-        "AdditivePush": _WEIGHTS + "intercept_ " + _SHAPES,
-        "AdditivePushCV": _WEIGHTS + "intercept_ " + _SHAPES + _CHOSEN,
+        "AdditiveRanker": _WEIGHTS + "intercept_ " + _SHAPES,
         "AdditiveRetargeting": _WEIGHTS + _SHAPES,
         "CrucialPairsPush LinearRanker ListwiseRanker": _WEIGHTS,
         "MonotoneRetargeting": "n_features_in_ coef_/dual_coef_",
@@ -119,7 +118,7 @@ ATTRIBUTES: dict[str, Any] = {
         "coef_ convex_coef_": "finite d",
         "PNormPush.coef_ PNormPushCV.coef_ IRPush.coef_ RankBoost.coef_ LogisticRanker.coef_": "finite 1 d",
         "LinearRanker.coef_": "finite d|finite 1 d",
-        "AdditivePush.coef_ AdditivePushCV.coef_": "finite 1 *",
+        "AdditiveRanker.coef_": "finite 1 *",
         "AdditiveRetargeting.coef_ LovaszAggregator.coef_": "finite *",
         "intercept_": "finite|finite 1",
         "dual_coef_": "finite n",

@@ -212,7 +212,7 @@ def additive_effects(
     Parameters
     ----------
     model : estimator, Pipeline or TableRanker
-        A fitted ranker with ``shapes_``, such as `AdditivePush`, by itself, after a scaler, or of a table.
+        A fitted ranker with ``shapes_``, such as `AdditiveRanker`, by itself, after a scaler, or of a table.
     X, y, sample_weight, groups
         Training rows as passed to ``model.fit``, for the bands; for a TableRanker X is the table, which contains the
         others. Without X there are no bands.
@@ -229,9 +229,9 @@ def additive_effects(
     Examples
     --------
     >>> from apexrank.datasets import make_push_example
-    >>> from apexrank.rankers import AdditivePush
+    >>> from apexrank.rankers import AdditiveRanker
     >>> X, y = make_push_example(500, return_X_y=True)
-    >>> effects = additive_effects(AdditivePush(alpha=0.01).fit(X, y), X, y, n_bootstrap=5, random_state=0)
+    >>> effects = additive_effects(AdditiveRanker(alpha=0.01).fit(X, y), X, y, n_bootstrap=5, random_state=0)
     >>> [effect.name for effect in effects.columns][:2], effects.columns[0].effect.shape[0]
     (['x0', 'x1'], 3)
     """
@@ -241,7 +241,7 @@ def additive_effects(
     ranker = model.estimator if table is not None else model[-1] if isinstance(model, Pipeline) else model
     if not hasattr(ranker, "shapes_"):
         raise InputError(
-            f"{type(ranker).__name__} has no functions of columns: give a fitted additive ranker, such as AdditivePush"
+            f"{type(ranker).__name__} has no functions of columns: give a fitted AdditiveRanker"
         )
     units = _TableUnits(table) if table is not None else _Units(ranker, steps, feature_names)
     plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))

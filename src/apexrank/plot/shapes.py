@@ -50,9 +50,9 @@ class ShapeDisplay:
     Examples
     --------
     >>> from apexrank.datasets import make_push_example
-    >>> from apexrank.rankers import AdditivePush
+    >>> from apexrank.rankers import AdditiveRanker
     >>> X, y = make_push_example(500, return_X_y=True)
-    >>> ranker = AdditivePush(alpha=0.01).fit(X, y)
+    >>> ranker = AdditiveRanker(alpha=0.01).fit(X, y)
     >>> display = ShapeDisplay.from_estimator(ranker, X, y, n_bootstrap=5, columns=["x0", "x1"])
     >>> [ax.get_title() for ax in display.axes_]
     ['x0', 'x1']

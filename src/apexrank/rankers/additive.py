@@ -15,7 +15,7 @@ from apexrank.errors import InputError
 from apexrank.objectives.base import Objective
 from apexrank.objectives.log_loss import LogLoss
 from apexrank.parameters import between, names, whole
-from apexrank.penalties import Bounded, Penalty
+from apexrank.penalties import Bounded, Penalty, Ridge
 from apexrank.preprocessing.ramps import coded, learn_basis
 from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
@@ -168,13 +168,14 @@ class Additive(LinearEstimator):
         knots = min(self.n_knots, max(3, MOST_COEFFICIENTS // data.n_features))
         return with_rows(data, RampRows(data.X, learn_basis(data.X, data.weight, knots, self._levels)))
 
-    def _minimise(self, data: Training, make: Make) -> Problem:
+    def _minimise(self, data: Training, make: Make, start: np.ndarray | None = None) -> Problem:
         """Fit the functions of columns, choose pairs by the remaining gradient, and fit both jointly."""
         encoded = self._encoded(data)
         problem = super()._minimise(encoded, make)
         if self.n_pairs not in ("auto", 0):
             encoded = self._with_pairs(encoded, problem)
-            problem = super()._minimise(encoded, make)
+            start = np.append(self.coef_, np.zeros(encoded.n_features - len(self.coef_)))
+            problem = super()._minimise(encoded, make, start)
         self._keep(encoded)
         return problem
 
@@ -185,18 +186,15 @@ class Additive(LinearEstimator):
         columns = self._screened(rows, self.coef_, weight)
         pairs = screen_pairs(rows.basis, rows.values, columns, slope, weight)[: int(self.n_pairs)]
         basis = with_pairs(rows.basis, rows.values, weight, pairs)
-        basis = basis.with_strength(
-            np.append(np.ones(rows.basis.n_terms), np.full(len(pairs), PAIR_STRENGTH))
-        )
-        self._start = np.append(self.coef_, np.zeros(len(basis.terms) - len(self.coef_)))
-        return with_rows(data, RampRows(rows.values, basis, rows.places))
-
-    def _warm(self) -> np.ndarray | None:
-        start = self.__dict__.pop("_start", None)
-        return super()._warm() if start is None else start
+        strength = np.append(np.ones(rows.basis.n_terms), np.full(len(pairs), PAIR_STRENGTH))
+        return with_rows(data, RampRows(rows.values, basis.with_strength(strength), rows.places))
 
     def _penalty_on(self, data: Training, objective: Any) -> Penalty:
-        penalty, signs = super()._penalty_on(data, objective), self._signs(data.X.basis)
+        return self._bounded(super()._penalty_on(data, objective), data.X.basis)
+
+    def _bounded(self, penalty: Penalty, basis: RampBasis) -> Penalty:
+        """The penalty with the bounds of monotone columns."""
+        signs = self._signs(basis)
         if not signs.any():
             return penalty
         return Bounded(penalty, np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf))
@@ -367,25 +365,27 @@ class AdditiveRanker(Additive, TwoClasses):
             return objective.intercept(problem.scores(w)) + self._offset
         return super()._intercept(data, problem, w) + self._offset
 
-    def _minimise(self, data: Training, make: Make) -> Problem:
+    def _minimise(self, data: Training, make: Make, start: np.ndarray | None = None) -> Problem:
         """Choose strengths and pairs, then fit all functions jointly."""
         if self.alpha != "auto":
             return super()._minimise(data, make)
         make(*data.columns())  # its errors come first
-        encoded = self._with_strengths(self._encoded(data))
-        problem = LinearEstimator._minimise(self, encoded, make)
-        self._keep(encoded)
-        return problem
-
-    def _with_strengths(self, data: Training) -> Training:
-        """The rows with the terms that the data support, each with its strength."""
+        data = self._encoded(data)
         basis, found = self._chosen_terms(sampled(data))
-        bounds = basis.columns
+        bounds, strength = basis.columns, found.strength[basis.terms]
         self.edf_ = np.array([found.edf[a:b].sum() for a, b in pairwise(bounds)])
-        strength = found.strength[basis.terms]
         self.strength_ = np.array([strength[a] if a < b else np.inf for a, b in pairwise(bounds)])
-        self._start = found.v if self.p is None else found.v / (1 + min(self.p, LARGEST_P))
-        return with_rows(data, RampRows(data.X.values, basis.with_strength(found.strength), data.X.places))
+        data = with_rows(data, RampRows(data.X.values, basis.with_strength(found.strength), data.X.places))
+        (design, objective), start = data.compose(make), found.v
+        if self.p is None:
+            self.alpha_ = 1 / objective.count
+        else:
+            start = start / (1 + min(self.p, LARGEST_P))
+            self.alpha_ = push_scale(design.scores(start), data.labels, weights_of(data), self.p)
+        penalty = self._bounded(Ridge(self.alpha_), data.X.basis)
+        problem = self._solve(Problem(design, objective, penalty, data.weight), start)
+        self._keep(data)
+        return problem
 
     def _chosen_terms(self, data: Training) -> tuple[RampBasis, Strengths]:
         """Functions and strengths; pairs are added in rounds, and dropped without evidence."""
@@ -430,13 +430,6 @@ class AdditiveRanker(Additive, TwoClasses):
         covariance = found.curvature.covariance(some)
         return supported(covariance, found.v[some], basis.terms[some] - first, every, least)
 
-    def _auto_alpha(self, data: Training, objective: Any) -> float:
-        """Factor of the strengths, which are those for a sum of log losses."""
-        if self.p is None:
-            return 1 / objective.count
-        scores = data.X.gather(data.X.basis.matrix @ self._start)
-        return push_scale(scores, data.labels, weights_of(data), min(self.p, LARGEST_P))
-
 
 def with_rows(data: Training, rows: RampRows) -> Training:
     """The same labels, weights and groups with encoded rows."""
@@ -471,7 +464,7 @@ def push_scale(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray, p: 
     covariance of the columns, and its gradient has that covariance times the sum of the squared shares of the positives
     and of the negatives.
     """
-    noise = 0.0
+    noise, p = 0.0, min(p, LARGEST_P)
     for some, power in ((positive, -1.0), (~positive, p)):
         share = weight[some] * np.exp(power * scores[some] - (power * scores[some]).max())
         noise += float((share**2 / np.where(weight[some] > 0, weight[some], 1)).sum() / share.sum() ** 2)

@@ -426,9 +426,9 @@ class LinearEstimator(BaseEstimator):
     def _solver(self, problem: Problem) -> Solver:
         return solver_for(self.solver, problem, max_iter=self.max_iter, tol=self.tol, verbose=self.verbose)
 
-    def _minimise(self, data: Training, make: Make) -> Problem:
+    def _minimise(self, data: Training, make: Make, start: np.ndarray | None = None) -> Problem:
         """Fit the coefficients and return the solved problem."""
-        w0 = self._warm()
+        w0 = self._warm() if start is None else start
         solver = SOLVERS[self.solver] if isinstance(self.solver, str) else self.solver
         design, objective = data.compose(make, getattr(solver, "needs_scores", False))
         return self._solve(Problem(design, objective, self._penalty_on(data, objective), data.weight), w0)

@@ -29,9 +29,9 @@ def page(card: Card, *, title: str | None = None, loss: Any = None, measured_on:
 
     Examples
     --------
-    >>> from apexrank import AdditivePush, datasets, export
+    >>> from apexrank import AdditiveRanker, datasets, export
     >>> data = datasets.make_push_example(500, as_frame=True)
-    >>> model = AdditivePush(alpha=0.01).fit(data.data, data.target)
+    >>> model = AdditiveRanker(alpha=0.01).fit(data.data, data.target)
     >>> html = page(export.round_scorecard(model, data.data, data.target))
     >>> "Add up the points" in html
     True
