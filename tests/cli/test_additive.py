@@ -1,4 +1,4 @@
-"""``--model additive`` on the command line: output and errors."""
+"""``--model curves`` on the command line: output and errors."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import apexrank
 from apexrank.cli.app import app
 
-FIT = "fit train.csv --target fraud --model additive --alpha 0.01"
+FIT = "fit train.csv --target fraud --model curves --alpha 0.01"
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_rank_evaluate_and_probabilities(folder):
 
 
 def test_p_and_alpha_are_chosen_by_cross_validation(folder):
-    options = "--drop query --model additive --cv --folds 2 --knots 5 --monotone amount=+ --json"
+    options = "--drop query --model curves --cv --folds 2 --knots 5 --monotone amount=+ --json"
     report = json.loads(run(f"fit train.csv --target fraud {options}").stdout)
     assert report["estimator"] == "AdditiveRanker"
     assert report["cv"]["chosen"] == "p and alpha"
@@ -82,18 +82,16 @@ def test_p_and_alpha_are_chosen_by_cross_validation(folder):
 
 
 def test_without_alpha_the_rows_set_it(folder):
-    report = json.loads(run("fit train.csv --target fraud --drop query --model additive --json").stdout)
+    report = json.loads(run("fit train.csv --target fraud --drop query --model curves --json").stdout)
     assert report["params"]["alpha"] == apexrank.load("model.apex").estimator.alpha_ > 0
 
 
 def test_grades(folder):
     command = "fit train.csv --target fraud --groups query --drop city,empty,constant --impute median"
-    report = json.loads(
-        run(f"{command} --model additive-retarget --knots 5 --monotone amount=+ --json").stdout
-    )
+    report = json.loads(run(f"{command} --model curves-retarget --knots 5 --monotone amount=+ --json").stdout)
     assert report["estimator"] == "AdditiveRetargeting"
     assert list(report["effects"]) == ["amount", "age"]
-    chosen = json.loads(run(f"{command} --model additive-retarget --cv --folds 2 --json").stdout)
+    chosen = json.loads(run(f"{command} --model curves-retarget --cv --folds 2 --json").stdout)
     assert chosen["cv"]["chosen"] == "alpha"
 
 
@@ -136,24 +134,24 @@ def test_values_that_training_had_not(folder):
     ("options", "words"),
     [
         (
-            "--model additive --monotone amount",
+            "--model curves --monotone amount",
             "--monotone takes each column once, with + or -, such as a=+,b=-",
         ),
-        ("--model additive --monotone amount=up", "got 'amount=up'"),
-        ("--model additive --monotone =+", "got '=+'"),
-        ("--model additive --monotone age=+,age=-", "got 'age=-'"),
+        ("--model curves --monotone amount=up", "got 'amount=up'"),
+        ("--model curves --monotone =+", "got '=+'"),
+        ("--model curves --monotone age=+,age=-", "got 'age=-'"),
         (
-            "--model additive --monotone city=+",
+            "--model curves --monotone city=+",
             "only columns of numbers can be monotone, but 'city' is a category",
         ),
-        ("--model additive --monotone nope=+", "'nope' is not a feature of the model"),
-        ("--model additive --monotone fraud=+", "'fraud' is not a feature of the model"),
+        ("--model curves --monotone nope=+", "'nope' is not a feature of the model"),
+        ("--model curves --monotone fraud=+", "'fraud' is not a feature of the model"),
         (
-            "--model additive --engine blocks",
+            "--model curves --engine blocks",
             "--engine fits linear models only: other models need the table in memory",
         ),
-        ("--model additive-retarget --engine blocks", "--engine fits linear models only"),
-        ("--model additive-retarget --positive 1", "takes grades of relevance"),
+        ("--model curves-retarget --engine blocks", "--engine fits linear models only"),
+        ("--model curves-retarget --positive 1", "takes grades of relevance"),
         ("--model push --knots 5", "--model push has no --knots: leave it out"),
         ("--model trees --pairs 5", "--model trees has no --pairs: leave it out"),
         ("--model logistic --monotone age=+", "--model logistic has no --monotone: leave it out"),
@@ -161,13 +159,13 @@ def test_values_that_training_had_not(folder):
             "--model ir --cv",
             "listwise, pairs, not for ir: leave it out, or use compare",
         ),
-        ("--model additive --cv --alpha 0.1", "--cv chooses alpha"),
-        ("--model additive --cv --engine blocks", "--engine fits linear models only"),
-        ("--model additive --l1-ratio 0.5 --monotone age=+", "cannot be combined"),
-        ("--model additive --leaves 5", "--model additive has no --leaves: leave it out"),
-        ("--model additive --knots 1", "--knots"),
-        ("--model additive --pairs -1", "--pairs"),
-        ("--model additive --impute none", "column 'amount': the value is missing"),
+        ("--model curves --cv --alpha 0.1", "--cv chooses alpha"),
+        ("--model curves --cv --engine blocks", "--engine fits linear models only"),
+        ("--model curves --l1-ratio 0.5 --monotone age=+", "cannot be combined"),
+        ("--model curves --leaves 5", "--model curves has no --leaves: leave it out"),
+        ("--model curves --knots 1", "--knots"),
+        ("--model curves --pairs -1", "--pairs"),
+        ("--model curves --impute none", "column 'amount': the value is missing"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(folder, options, words):

@@ -53,7 +53,7 @@ def test_one_command_from_an_ordinary_table_to_a_model(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["m.apex", "new.csv", "train.csv"]
 
 
-@pytest.mark.parametrize("models", ["logistic", "push", "additive", "trees", "pushed-trees", "lightgbm"])
+@pytest.mark.parametrize("models", ["logistic", "push", "curves", "trees", "pushed-trees", "lightgbm"])
 def test_the_fit_command_gives_the_same_model(folder, models):
     if models in ("pushed-trees", "lightgbm"):
         pytest.importorskip("lightgbm", reason="LightGBM is not installed")
@@ -84,11 +84,11 @@ def test_the_costs_of_every_ranker_are_told(folder):
     assert line.count("one coefficient per feature") == 2
     found = json.loads(run(f"compare train.csv --target fraud --id case --json {options}").stdout)
     sizes = {ranker["ranker"]: ranker["numbers"] for ranker in found["rankers"]}
-    assert list(sizes) == ["logistic regression", "linear push", "additive push"]  # the most readable first
-    assert sizes["linear push"] < sizes["additive push"]
+    assert list(sizes) == ["logistic regression", "linear push", "curves"]  # the most readable first
+    assert sizes["linear push"] < sizes["curves"]
     aucs = {row["ranker"]: row["value"] for row in found["measures"] if row["measure"] == "auc"}
-    short, size = max(aucs.values()) - aucs["additive push"], sizes["additive push"]
-    assert f"; additive push {short:.3f}, {size}, one curve per feature." in found["verdict"]["costs"]
+    short, size = max(aucs.values()) - aucs["curves"], sizes["curves"]
+    assert f"; curves {short:.3f}, {size}, one curve per feature." in found["verdict"]["costs"]
     assert found["verdict"]["costs"] == line
 
 

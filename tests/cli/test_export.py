@@ -181,7 +181,7 @@ class TestAdditive:
 
     @pytest.fixture
     def additive(self, folder):
-        run("fit train.csv --target fraud --id case --categorical city --model additive --alpha 0.01")
+        run("fit train.csv --target fraud --id case --categorical city --model curves --alpha 0.01")
         return folder
 
     def test_sql_of_the_model(self, additive):
@@ -217,9 +217,7 @@ class TestAdditive:
         assert [one.name for one in onnxruntime.InferenceSession("card.onnx").get_outputs()] == ["score"]
 
     def test_pairs_make_no_card(self, additive):
-        run(
-            "fit train.csv --target fraud --id case --categorical city --model additive --alpha 0.01 --pairs 2"
-        )
+        run("fit train.csv --target fraud --id case --categorical city --model curves --alpha 0.01 --pairs 2")
         result = run("export model.apex --format scorecard --data train.csv -o card.csv", code=2)
         assert "fit it without pairs" in result.stderr
         assert len(result.stderr.splitlines()) == 1

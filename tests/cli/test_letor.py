@@ -402,7 +402,7 @@ def test_missing_values_are_imputed_on_request(tmp_path, monkeypatch):
         assert "the value is missing" in run(f"{command} {model}", code=2).stderr
 
 
-@pytest.mark.parametrize("model", ["retarget", "additive-retarget", "letor", "pairs", "listwise"])
+@pytest.mark.parametrize("model", ["retarget", "curves-retarget", "letor", "pairs", "listwise"])
 def test_grades_that_all_exceed_0(tmp_path, monkeypatch, model):
     monkeypatch.chdir(tmp_path)
     X, y, groups = (

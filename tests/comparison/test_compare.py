@@ -49,7 +49,7 @@ def test_an_additive_ranker_is_taken_before_trees_where_both_help():
     X, y = circle()  # a sum of functions of the columns
     candidates = [Logistic(), Additive(alphas=(1e-2,), ps=(1, 4)), FEW_TREES]
     found = compare_rankers(X, y, candidates=candidates, repeats=1)
-    assert found.names[found.recommended] == "additive push"
+    assert found.names[found.recommended] == "curves"
     assert found.difference(1, 0).low > 0.2
     parts = found.first.parts
     assert parts.shape[1] == 3
@@ -74,13 +74,13 @@ def test_additive_settings_that_share_a_warm_start_find_what_each_finds_alone(we
 
 def test_the_most_readable_candidates_come_first():
     names = [candidate.name for candidate in default_candidates()]
-    assert names[:4] == ["logistic regression", "linear push", "additive push", "boosted trees"]
+    assert names[:4] == ["logistic regression", "linear push", "curves", "boosted trees"]
 
 
 def test_numbers_in_a_model():
     X, y = line()
     fits = {c.name: c.fit(X, y, None, c.settings[0]) for c in (Logistic(), Additive(pairs=(1,)), FEW_TREES)}
-    additive = fits["additive push"]
+    additive = fits["curves"]
     assert model_size(fits["logistic regression"]) == 3
     assert model_size(additive) == 3 * additive.n_knots + additive.pairs_[0].values.size
     assert model_size(fits["boosted trees"]) == len(fits["boosted trees"].forest_.value)

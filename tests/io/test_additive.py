@@ -23,7 +23,9 @@ def frame(n=400, seed=0):
 
 def fit(table, **options):
     weight = options.pop("weight", None)
-    return TableRanker.fit(table, Recipe(target="fraud", weight=weight), AdditiveRanker(alpha=0.01, **options))
+    return TableRanker.fit(
+        table, Recipe(target="fraud", weight=weight), AdditiveRanker(alpha=0.01, **options)
+    )
 
 
 @pytest.fixture(scope="module")

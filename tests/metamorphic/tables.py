@@ -193,13 +193,13 @@ FITS = {
     "fit push in groups": Fit(
         "push", {"p": 2.0, "alpha": ALPHA, "tol": 1e-9}, _IN_GROUPS, ("query scaling",)
     ),
-    "fit additive": Fit("additive", {"p": 2.0, **_SHAPES}, traits=("knots", "no blocks")),
+    "fit curves": Fit("curves", {"p": 2.0, **_SHAPES}, traits=("knots", "no blocks")),
     "fit logistic": Fit("logistic", _SMOOTH),
     "fit trees": Fit("trees", _TREES, traits=("splits", "no blocks", "no export")),
     "fit ir": Fit("ir", _SMOOTH),
     "fit rankboost": Fit("rankboost", {"max_iter": 15}, traits=("coordinates",)),
     "fit retarget": Fit("retarget", _SMOOTH),
-    "fit additive-retarget": Fit("additive-retarget", _SHAPES, traits=("knots", "no blocks")),
+    "fit curves-retarget": Fit("curves-retarget", _SHAPES, traits=("knots", "no blocks")),
     "fit letor": Fit("letor", {}, traits=("splits", "no blocks", "no export")),
     "fit listwise": Fit("listwise", _SMOOTH),
     "fit pairs": Fit("pairs", _SMOOTH, _IN_GROUPS, ("query scaling",)),

@@ -154,7 +154,9 @@ def test_a_scaler_leaves_the_units_alone():
 
 def test_other_steps_give_the_names_of_their_features():
     X, y = rows()
-    pipe = make_pipeline(PolynomialFeatures(2, include_bias=False), AdditiveRanker(alpha=1e-2)).fit(X[:, :2], y)
+    pipe = make_pipeline(PolynomialFeatures(2, include_bias=False), AdditiveRanker(alpha=1e-2)).fit(
+        X[:, :2], y
+    )
     assert {effect.name for effect in additive_effects(pipe).columns} == {"x0", "x1", "x0^2", "x0 x1", "x1^2"}
 
 

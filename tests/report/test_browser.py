@@ -24,7 +24,7 @@ def ranker_report():
     shops = [None if row % 9 == 0 else f"shop {row % 4}" for row in range(1500)]
     names = [f"C{row:04d}" for row in range(1500)]
     frame = pl.DataFrame({"case": names, **columns, "shop": shops, "constant": 1, "fraud": example.target})
-    additive = Estimator("additive push", AdditiveRanker(alpha=1e-3, n_pairs=3))
+    additive = Estimator("curves", AdditiveRanker(alpha=1e-3, n_pairs=3))
     rankers = [Logistic(), LinearPush(ps=(1, 16), alphas=(1e-3,)), additive]
     return compare_table(
         Table(frame), Recipe(target="fraud", id="case"), candidates=rankers, top=100, repeats=2

@@ -161,7 +161,7 @@ def test_drivers_of_trees(example):
 def additive():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("apexrank.comparison.profile.REFITS", 3)
-        ranker = Estimator("additive push", AdditiveRanker(alpha=1e-2, n_pairs=2))
+        ranker = Estimator("curves", AdditiveRanker(alpha=1e-2, n_pairs=2))
         found = compare_table(
             Table(frame(case=[f"C{i}" for i in range(400)])), RECIPE, candidates=[ranker], repeats=1
         )
@@ -175,7 +175,7 @@ def effect_section(html):
 
 def test_effects_of_an_additive_ranker_are_those_of_its_functions(additive):
     section = effect_section(build(additive))
-    assert "Effects of the columns in additive push" in section
+    assert "Effects of the columns in curves" in section
     assert re.findall(r"<h3><bdi>(.*?)</bdi>", section) == [
         effect.name for effect in additive.effects().columns
     ]
@@ -217,13 +217,13 @@ def test_drivers_of_an_additive_ranker_are_exact(additive):
 
 
 def test_an_additive_ranker_that_is_not_recommended_shows_its_effects_too(example):
-    rankers = [QUICK[0], Estimator("additive push", AdditiveRanker(alpha=1e-2))]
+    rankers = [QUICK[0], Estimator("curves", AdditiveRanker(alpha=1e-2))]
     names = list("abcdef")
     both = compare_rankers(*example, candidates=rankers, repeats=1, feature_names=names)
     both = replace(both, values=both.values[[0, 0]], gains=both.gains[[0, 0]])  # of equals the first
     assert (both.recommended, both.additive) == (0, 1)
     html = build(both)
-    assert "Effects of the columns in additive push" in html
+    assert "Effects of the columns in curves" in html
     assert set(re.findall(r"<h3><bdi>(.*?)</bdi>", effect_section(html))) == set(names)
     assert "Effects of the values" in html
     assert "they are exact" not in html

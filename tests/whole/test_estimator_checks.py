@@ -33,8 +33,8 @@ from apexrank.graph.base import IteratedRank, plain_graph
 from apexrank.penalties import Ridge
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import (
-    AdditiveRanker,
     AdditivePushCV,
+    AdditiveRanker,
     AdditiveRetargeting,
     CrucialPairsPush,
     IRPush,

@@ -30,8 +30,8 @@ from typer.testing import CliRunner
 
 import apexrank
 from apexrank import (
-    AdditiveRanker,
     AdditivePushCV,
+    AdditiveRanker,
     AdditiveRetargeting,
     AntiTrustRank,
     ConsensusRank,

@@ -22,7 +22,7 @@ _compare, _engine = opt.panel("Comparison"), opt.panel("Larger than memory")
 RANKERS = {
     "logistic": "logistic regression",
     "push": "linear push",
-    "additive": "additive push",
+    "curves": "curves",
     "trees": "boosted trees",
     "pushed-trees": "pushed trees",
 }

@@ -45,14 +45,14 @@ class Model(NamedTuple):
 _ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
 MODELS = {
     "push": Model("PNormPush", search="PNormPushCV"),
-    "additive": Model("AdditiveRanker", renamed=_ADDITIVE, search="AdditivePushCV"),
+    "curves": Model("AdditiveRanker", renamed=_ADDITIVE),
     "logistic": Model("LogisticRanker"),
     "trees": Model("TreeRanker"),
     "ir": Model("IRPush"),
     # Coordinate descent depends on the scale of the features; the papers scale them to [0, 1].
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
     "retarget": Model("MonotoneRetargeting", graded=True, search="GridSearchCV"),
-    "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True, search="GridSearchCV"),
+    "curves-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True, search="GridSearchCV"),
     "letor": Model("LetorRanker", graded=True),
     "listwise": Model("ListwiseRanker", graded=True, search="GridSearchCV"),
     "pairs": Model("CrucialPairsPush", graded=True, search="GridSearchCV"),
@@ -65,14 +65,14 @@ class ModelOptions:
     """The estimator, its parameters, and its cross-validation."""
 
     model: str = _model(
-        "For two classes: push (P-Norm Push), additive (P-Norm Push with one curve per column), logistic (logistic "
-        "regression), trees (boosted trees; with -p, trained by the push), ir (IR Push) or rankboost. For grades of "
-        "relevance: retarget (monotone retargeting), additive-retarget (the same with curves), letor (mean of retarget "
-        "and boosted trees), pairs (P-Norm Push on pairs) or listwise (baselines with --loss).",
+        "For two classes: push (P-Norm Push), curves (one per column, smoothed by the data; with -p, fitted by the "
+        "push), logistic (logistic regression), trees (boosted trees; with -p, trained by the push), ir (IR Push) or "
+        "rankboost. For grades of relevance: retarget (monotone retargeting), curves-retarget (the same with curves), "
+        "letor (mean of retarget and boosted trees), pairs (P-Norm Push on pairs) or listwise (baselines with --loss).",
         default="push",
         choices=tuple(MODELS),
     )
-    cv: bool = _model("Choose alpha (and p for push and additive) by cross-validation.", default=False)
+    cv: bool = _model("Choose alpha (and p for push) by cross-validation.", default=False)
     calibrate: bool = _model(
         "Calibrate probabilities for two classes by isotonic regression on out-of-fold scores; rank shows them.",
         default=False,
@@ -107,12 +107,13 @@ class ModelOptions:
     bounds: str | None = _model(
         "For retarget: lowest and highest target in units of the scores, such as 0,5, or 0, without a highest."
     )
-    knots: int | None = _model("For additive models: maximum number of knots of a curve.", min=2)
+    knots: int | None = _model("For curves: maximum number of knots of a curve.", min=2)
     pairs: int | None = _model(
-        "For additive models: number of column pairs with joint effects (default: 0).", min=0
+        "For curves: number of column pairs with joint effects (default: those with evidence; 0 with --alpha).",
+        min=0,
     )
     monotone: list[str] | None = _model(
-        "For additive models: numeric columns that may only raise (+) or lower (-) scores, such as a=+,b=-."
+        "For curves: numeric columns that may only raise (+) or lower (-) scores, such as a=+,b=-."
     )
     leaves: int | None = _model("For trees: leaves per tree.", min=2)
     rounds: int | None = _model("For trees: number of trees.", min=1)

@@ -1,6 +1,6 @@
 """Comparison of rankers at the top of the list, with confidence intervals and a verdict.
 
-`compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear and an additive push, and
+`compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear push, curves and
 boosted trees on repeated splits of the rows and measure the top of the list on held-out rows.
 `apexrank.report.build` makes a report of the result.
 """
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.comparison.candidates import Additive as Additive
     from apexrank.comparison.candidates import Candidate as Candidate
+    from apexrank.comparison.candidates import Curves as Curves
     from apexrank.comparison.candidates import Estimator as Estimator
     from apexrank.comparison.candidates import LinearPush as LinearPush
     from apexrank.comparison.candidates import Logistic as Logistic

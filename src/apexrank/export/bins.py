@@ -17,7 +17,7 @@ from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.io.judge import Judged
 from apexrank.io.table_ranker import TableRanker
-from apexrank.penalties import GroupLasso, Penalty
+from apexrank.penalties import Ridge
 from apexrank.validation import check_count, is_missing
 
 if TYPE_CHECKING:
@@ -193,10 +193,10 @@ def round_bins(
     if not wanted.any():
         raise InputError("no column with different effects is left: there is nothing to round")
     W, signs = _rises(columns, cells.starts, wanted, mass)
-    coef, sizes = model_coefficients(ranker)
-    penalties = _penalty(ranker, sizes), _penalty(ranker, [own.width - (not own.keys) for own in columns])
     scores = judged.scores - form.intercept
-    objective = CardObjective(ranker, judged, cells, W, scores, coef, signs, penalties)
+    # strengths of curves are about their own knots
+    penalty = Ridge(0.0) if ranker.alpha == "auto" else ranker._penalty()
+    objective = CardObjective(ranker, judged, cells, W, scores, np.ravel(ranker.coef_), signs, penalty)
     check_training(model, objective.of_model, judged)
     best = search_points(objective, wanted, max_points)
     for each, (first, last) in zip(columns, pairwise(cells.starts.tolist()), strict=True):
@@ -375,26 +375,6 @@ def _importance(ranker: Any, judged: Judged, weight: np.ndarray) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- points of cells
-
-
-def model_coefficients(ranker: Any) -> tuple[np.ndarray, list[int]]:
-    """Coefficients of an additive ranker, ``√M`` times the increments of each function, and their number per column.
-
-    A model file stores only the functions. The encoder of its table leaves no text and no missing values to them.
-    """
-    rises = [np.sqrt(len(shape.knots) - 1) * np.diff(shape.values) for shape in ranker.shapes_]
-    sizes = [
-        (len(shape.levels) or len(shape.knots) - 1) + (shape.missing_count > 0) for shape in ranker.shapes_
-    ]
-    return np.ravel(ranker.coef_) if hasattr(ranker, "coef_") else np.concatenate(rises), sizes
-
-
-def _penalty(ranker: Any, sizes: Sequence[int]) -> Penalty:
-    """The ranker's penalty for coefficients of columns with these sizes."""
-    found: Any = ranker._penalty()
-    if not getattr(found, "l1", 0):
-        return found
-    return GroupLasso(np.repeat(np.arange(len(sizes)), sizes), found.alpha, float(ranker.l1_ratio))
 
 
 def _wanted(own: Bins, values: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -42,8 +42,8 @@ class CardObjective:
         Scores and coefficients of the model, which set the initial scale s.
     signs : array of shape (n_coefficients,), optional
         Coefficients that must not be negative (1) or positive (−1).
-    penalties : pair of Penalty, optional
-        Penalties of the model's coefficients and of the card's, if they are not those of a linear ranker.
+    penalty : Penalty, optional
+        Penalty of the coefficients, if it is not the ranker's.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CardObjective:
         scores: np.ndarray,
         coef: np.ndarray,
         signs: np.ndarray | None = None,
-        penalties: tuple[Penalty, Penalty] | None = None,
+        penalty: Penalty | None = None,
     ) -> None:
         if not hasattr(ranker, "_objective") or getattr(ranker, "truth", None) is not None:
             raise InputError(
@@ -64,12 +64,11 @@ class CardObjective:
             )
         labels = judged.y if judged.graded else judged.y > 0
         self.objective = ranker._objective(labels, judged.weight, judged.groups)
-        both: tuple[Penalty, Penalty] = penalties or (ranker._penalty(), ranker._penalty())
-        of_model, self.penalty = both
+        self.penalty = ranker._penalty() if penalty is None else penalty
         self.V, self.w, self.signs = V, w, signs
         self.size = float(np.linalg.norm(coef))
-        self.of_model = self._value(scores, coef, of_model)
-        nothing = self._value(np.zeros(len(scores)), np.zeros(len(coef)), of_model)
+        self.of_model = self._value(scores, coef)
+        nothing = self._value(np.zeros(len(scores)), np.zeros(len(coef)))
         slack = getattr(ranker, "tol", 0.0) * max(1.0, abs(nothing))
         if hasattr(self.objective, "limit") and nothing <= self.of_model + slack:
             raise InputError(
@@ -77,12 +76,12 @@ class CardObjective:
                 "fit it with a finite p"
             )
 
-    def _value(self, scores: np.ndarray, coef: np.ndarray, penalty: Penalty) -> float:
+    def _value(self, scores: np.ndarray, coef: np.ndarray) -> float:
         # for p = ∞, value_and_grad smooths the objective
         exact = getattr(self.objective, "limit", None)
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.objective.value_and_grad(scores)[0] if exact is None else exact(scores)
-            total = float(value) / self.objective.count + penalty.value(coef)
+            total = float(value) / self.objective.count + self.penalty.value(coef)
         return total if np.isfinite(total) else np.inf
 
     def coef(self, points: np.ndarray) -> np.ndarray:
@@ -95,7 +94,7 @@ class CardObjective:
 
     def at(self, scores: np.ndarray, points: np.ndarray, s: float) -> float:
         """Objective of the points at scale s, given their scores."""
-        return self._value(s * scores, s * self.coef(points), self.penalty)
+        return self._value(s * scores, s * self.coef(points))
 
     def may_help(self, scores: np.ndarray, points: np.ndarray, now: Rounded) -> bool:
         """Whether the points may have a lower objective than ``now`` at their own best scale.

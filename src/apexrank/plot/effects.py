@@ -240,9 +240,7 @@ def additive_effects(
     steps = model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
     ranker = model.estimator if table is not None else model[-1] if isinstance(model, Pipeline) else model
     if not hasattr(ranker, "shapes_"):
-        raise InputError(
-            f"{type(ranker).__name__} has no functions of columns: give a fitted AdditiveRanker"
-        )
+        raise InputError(f"{type(ranker).__name__} has no functions of columns: give a fitted AdditiveRanker")
     units = _TableUnits(table) if table is not None else _Units(ranker, steps, feature_names)
     plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))
     plans = [plan for plan in plans if plan.evaluate(ranker.shapes_).any()]

@@ -23,7 +23,7 @@ from scipy.stats import rankdata, studentized_range
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from threadpoolctl import threadpool_limits
 
-from apexrank.comparison.candidates import Additive, Candidate, LinearPush, Logistic, Setting, Trees, quietly
+from apexrank.comparison.candidates import Candidate, LinearPush, Logistic, Setting, Trees, quietly
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.io.encode import Linearise
 from apexrank.io.read import Table
@@ -32,6 +32,7 @@ from apexrank.io.types import table_columns
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
 from apexrank.metrics.confidence import interval_of_mean
 from apexrank.plot.style import COLOURS, light
+from apexrank.rankers.additive import AdditiveRanker
 from apexrank.rankers.base import class_scores
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
 from apexrank_papers.cells import Cell, kept_cells, run_cells
@@ -361,6 +362,21 @@ class XGBoost(Boosted):
         # probabilities in single precision would tie the first rows at 1
         cuts = ((0, number) for number in self.rounds)
         return np.array([fitted.predict(X, output_margin=True, iteration_range=cut) for cut in cuts])
+
+
+@dataclass(frozen=True)
+class Additive(Candidate):
+    """P-Norm Push of additive scores with one strength for all terms, and a number of pairs, chosen from a grid."""
+
+    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
+    pairs: Sequence[int] = (0, 30)
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [{"alpha": alpha, "n_pairs": pairs} for pairs in self.pairs for alpha in self.alphas]
+
+    def estimator(self, setting: Setting) -> AdditiveRanker:
+        return AdditiveRanker(4.0, **setting)
 
 
 class EBM(Candidate):
