@@ -30,6 +30,7 @@ _SHAPES = "shapes_ pairs_ "
 _CHOSEN = "p_ alpha_ best_score_ best_estimator_ cv_results_ "
 _LINKS = "graph_ scores_ n_iter_ converged_ error_bound_ hilbert_bound_ history_ "
 _WALK = _LINKS + "_teleport "
+_TREE = "n_features_in_ n_outputs_ max_features_ tree_ "
 
 # The classes of each module and, for estimators, the attributes that they must have; "a_/b_" is one of two.
 CLASSES: dict[str, dict[str, str]] = {
@@ -96,6 +97,10 @@ CLASSES: dict[str, dict[str, str]] = {
         "OneHotEncoder": "n_features_in_ categories_ drop_idx_ _drop_idx_after_grouping _infrequent_enabled "
         "_n_features_outs",
     },
+    "sklearn.tree": {
+        "DecisionTreeClassifier ExtraTreeClassifier": _TREE + "n_classes_",
+        "DecisionTreeRegressor ExtraTreeRegressor": _TREE,
+    },
     "sklearn.impute": {"SimpleImputer": "n_features_in_ statistics_ indicator_ _fit_dtype _fill_dtype"},
 }
 # Attributes that need others, in every class or in one.
@@ -107,7 +112,9 @@ _SCALED = {"with_mean": "mean_", "with_std": "scale_", "with_scaling": "scale_",
 ATTRIBUTES: dict[str, Any] = {
     name: hint
     for names, hint in {
-        "n_features_in_ n_iter_ n_groups_ n_kept_ n_lists_ n_lists_skipped_": int,
+        "n_features_in_ n_iter_ n_groups_ n_kept_ n_lists_ n_lists_skipped_ n_classes_ max_features_": int,
+        "n_outputs_": Literal[1],
+        "tree_": "Tree",
         "converged_ refined_ grouped_ _had_groups": bool,
         "alpha_ p_ objective_ dual_gap_ grad_norm_ best_score_ inertia_ error_bound_ hilbert_bound_ disagreement_ "
         "stationarity_ first_order_gap_ order_violation_ limit_ _offset": float,
@@ -161,7 +168,7 @@ ATTRIBUTES: dict[str, Any] = {
         "min_ data_min_ data_max_ data_range_ max_abs_ statistics_": "real d",
         "n_samples_seen_": "counts|counts d",
         "_fit_dtype _fill_dtype": np.dtype,
-        "indicator_ drop_idx_ _drop_idx_after_grouping": None,
+        "indicator_ drop_idx_ _drop_idx_after_grouping class_weight": None,
         "_infrequent_enabled": Literal[False],
         "categories_": "list d distinct *",
         "_n_features_outs": list[int],
@@ -236,7 +243,9 @@ def is_fitted(model: Any) -> bool:
     """Whether an estimator has attributes that its ``fit`` sets; all steps of a pipeline must."""
     if isinstance(model, Pipeline):
         return all(isinstance(step, str | None) or is_fitted(step) for _, step in model.steps)
-    return not isinstance(model, BaseEstimator) or any(name[0] != "_" for name in state_of(model))
+    return not isinstance(model, BaseEstimator) or any(
+        name[0] != "_" and name[-1] == "_" for name in state_of(model)
+    )
 
 
 def check(value: Any) -> None:
@@ -252,22 +261,14 @@ def check(value: Any) -> None:
         value._validate_params()
         if isinstance(value, Pipeline):
             value._validate_steps()
-        if is_fitted(value):
-            _check_fitted(value)
+        _check_state(value)
     if hasattr(kind, "check_state") and is_fitted(value):
         value.check_state()
 
 
-def _check_fitted(estimator: BaseEstimator) -> None:
+def _check_state(estimator: BaseEstimator) -> None:
+    """Raise InputError unless all attributes are declared, and those of a fitted estimator there."""
     kind, state = type(estimator).__name__, state_of(estimator)
-    module = str(name_of(type(estimator))).rpartition(".")[0]
-    needs = " ".join(need for names, need in CLASSES[module].items() if kind in names.split())
-    needs += " classes_" * (is_classifier(estimator) and not isinstance(estimator, Pipeline))
-    for name in state:
-        needs += f" {_NEEDS.get(name, '')} {_NEEDS.get(f'{kind}.{name}', '')}"
-    for need in needs.split():
-        if not any(name in state for name in need.split("/")):
-            raise InputError(f"a {kind} has no `{need}`")
     sizes: dict[str, int] = {}
     for name in sorted(state, key=lambda name: (name not in ("n_features_in_", "graph_"), name)):
         hint = ATTRIBUTES.get(f"{kind}.{name}", ATTRIBUTES.get(name, ...))
@@ -277,11 +278,25 @@ def _check_fitted(estimator: BaseEstimator) -> None:
             raise InputError(f"`{name}` of a {kind} {_WRONG}")
         sizes |= {"d": state[name]} if name == "n_features_in_" else {}
         sizes |= {"v": state[name].n} if name == "graph_" else {}
+    if not is_fitted(estimator):
+        return
+    module = str(name_of(type(estimator))).rpartition(".")[0]
+    needs = " ".join(need for names, need in CLASSES[module].items() if kind in names.split())
+    needs += " classes_" * (is_classifier(estimator) and not isinstance(estimator, Pipeline))
+    for name in state:
+        needs += f" {_NEEDS.get(name, '')} {_NEEDS.get(f'{kind}.{name}', '')}"
+    for need in needs.split():
+        if not any(name in state for name in need.split("/")):
+            raise InputError(f"a {kind} has no `{need}`")
     for parameter, name in _SCALED.items():
         if getattr(estimator, parameter, False) and state[name] is None:
             raise InputError(f"a {kind} has no `{name}`")
     if kind == "OneHotEncoder" and state["_n_features_outs"] != [*map(len, state["categories_"])]:
         raise InputError("`_n_features_outs` of an OneHotEncoder are not the numbers of its categories")
+    if "tree_" in state:
+        tree, classes = state["tree_"], len(state.get("classes_", "1"))
+        if [tree.n_features, *tree.n_classes, state.get("n_classes_", 1)] != [sizes["d"], classes, classes]:
+            raise InputError(f"`tree_` of a {kind} has other columns or classes")
 
 
 @cache
