@@ -97,12 +97,13 @@ def warn_of_label(classes: Sequence[Any]) -> None:
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision.
 
-    Estimators that accept other input define a method ``_as_numbers(X, reset)`` and their own options.
+    Estimators that accept text and missing values define a method ``_as_numbers(X, reset)``; they take dense rows only.
     """
     check_frame(X)
     if hasattr(estimator, "_as_numbers"):
         X = estimator._as_numbers(X, options.get("reset", True))
-        options = {**estimator._checks, **options}
+        options = {"accept_sparse": False, "dtype": np.float64, "order": "C", **options}
+        options["ensure_all_finite"] = "allow-nan"
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     found = validate_data(estimator, X, y, **options)
     rows, *rest = found if isinstance(found, tuple) else (found,)

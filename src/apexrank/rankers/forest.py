@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -209,12 +209,6 @@ class ForestRanker:
     """Mixin for rankers whose scores are those of ``forest_``."""
 
     takes_device_arrays = False
-    _checks: ClassVar[dict[str, Any]] = {
-        "accept_sparse": False,
-        "dtype": np.float64,
-        "ensure_all_finite": "allow-nan",
-        "order": "C",
-    }
     forest_: Forest
 
     def __sklearn_tags__(self):
