@@ -1,4 +1,4 @@
-"""Exception classes, with one-line messages that state the problem and the fix."""
+"""Exception classes, with one-line messages that state the problem and the fix, and warnings at the user's line."""
 
 import sys
 import warnings
@@ -101,7 +101,7 @@ def unknown(what: str, name: Any, known: Iterable[str], use: str = "one of", mor
     return InputError(f"unknown {what} {name!r}: {hint} {use} {', '.join(known)}{more}")
 
 
-def warn(message: str, category: type[Warning]) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line, the innermost one outside of this package and of scikit-learn, which wraps methods."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _INNER:

@@ -442,7 +442,6 @@ def usable_units(spread: np.ndarray, varying: Callable[[], np.ndarray]) -> np.nd
         warn(
             f"column {j} of X differs by no more than {spread[j]:.3g}, too little to compute with, and is ignored: "
             "scale it, for instance to unit variance",
-            UserWarning,
         )
     return np.where(tiny, 1.0, spread)
 

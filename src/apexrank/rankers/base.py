@@ -600,7 +600,6 @@ class Graded:
             warn(
                 "fit had groups, but score has none and ranks all rows as one list: pass groups, in a search by "
                 "set_score_request(groups=True)",
-                UserWarning,
             )
         relevance = from_zero(checked_relevance(y))
         return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
