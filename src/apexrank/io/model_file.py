@@ -41,7 +41,6 @@ from apexrank.errors import InputError
 from apexrank.files import reading, replacing
 from apexrank.io.fitted import check, class_of, fields_of, is_fitted, name_of, state_of
 from apexrank.io.table_ranker import TableRanker
-from apexrank.rankers.forest import table_of, tree_of
 
 FORMAT = 6
 MOST_TEXT = 1 << 28  # bytes of JSON, whose objects take about ten times as much memory
@@ -211,6 +210,8 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str = "the model") -> A
         parts = value.shape, value.data, value.indices, value.indptr
         return {"csr": [kind.__name__, *(_encode(part, arrays, where) for part in parts)]}
     if kind.__name__ == "Tree" and kind.__module__ == "sklearn.tree._tree":
+        from apexrank.rankers.forest import table_of
+
         return {"tree": [value.n_features, _encode(table_of(value), arrays, where)]}
     for name, known in _NUMPY.items():
         if value is known:
@@ -253,6 +254,8 @@ def _decode(tree: Any, archive: zipfile.ZipFile, files: set[str]) -> Any:
             array[:] = entries
             return array
         if kind == "tree":
+            from apexrank.rankers.forest import tree_of
+
             return tree_of(*entries)
         if kind == "csr":
             name, shape, *parts = entries
