@@ -112,7 +112,13 @@ class RampBasis:
         inside = all(
             0 <= at < len(knots) < MOST_KNOTS for at, knots in zip(self.middle, self.knots, strict=False)
         )
-        if self.pairs or not inside or any(len(part) != n_features for part in parts):
+        if (
+            self.pairs
+            or self.sides
+            or self.strength is not None
+            or not inside
+            or any(len(part) != n_features for part in parts)
+        ):
             raise InputError(f"the knots are not those of {n_features} columns")
 
     @cached_property
