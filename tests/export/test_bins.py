@@ -161,10 +161,10 @@ class TestPoints:
         "ranker",
         [
             AdditiveRanker(p=4, alpha=0.01),
-            AdditiveRanker(alpha=0.01, l1_ratio=0.5),
+            AdditiveRanker(alpha=0.01),
             AdditiveRanker(alpha=0.01, monotonic_cst={"radius": -1}),
         ],
-        ids=["ridge", "group lasso", "monotone"],
+        ids=["push", "log loss", "monotone"],
     )
     def test_the_objective_of_the_model_is_its_own(self, ranker):
         table = real_table().drop("serial")
@@ -174,6 +174,13 @@ class TestPoints:
         assert card.objective.model == pytest.approx(ranker.objective_, rel=1e-9)
         assert card.objective.card <= card.objective.naive
         assert card.score(X).max() > card.score(X).min()
+
+    def test_strengths_of_curves_are_no_penalty_of_points(self):
+        X, y = load_breast_cancer(return_X_y=True)
+        ranker = AdditiveRanker(n_pairs=0).fit(X[:, :4], y)
+        card = round_scorecard(ranker, X[:, :4], y)
+        loss = ranker.objective_ - np.sum(ranker.coef_**2) / 2 / len(y)
+        assert card.objective.model == pytest.approx(loss, rel=1e-9)
 
     def test_monotone_models_have_monotone_points(self):
         X, y = load_breast_cancer(return_X_y=True)

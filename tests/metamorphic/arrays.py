@@ -126,6 +126,7 @@ CLASSES = {
     "IRPush": rankers.IRPush(**_S),
     "LogisticRanker": rankers.LogisticRanker(**_S),
     "AdditiveRanker": rankers.AdditiveRanker(2.0, n_knots=4, alpha=ALPHA, tol=1e-9),
+    "AdditiveRanker auto": rankers.AdditiveRanker(n_knots=4, tol=1e-9),
     "TwoStagePush": rankers.TwoStagePush(_PUSH, _PUSH, keep=0.5),
     "LinearRanker": rankers.LinearRanker("push", Ridge(ALPHA), tol=1e-11),
     "RankBoost": rankers.RankBoost(t_max=15),
@@ -134,7 +135,6 @@ CLASSES = {
         DecisionTreeClassifier(max_depth=1, random_state=0), n_estimators=4, random_state=0
     ),
     "PNormPushCV": rankers.PNormPushCV([1.0, 4.0], [ALPHA], cv=2),
-    "AdditivePushCV": rankers.AdditivePushCV([1.0, 2.0], [ALPHA], cv=2, n_knots=3),
 }
 GRADES = {
     "MonotoneRetargeting": rankers.MonotoneRetargeting(**_S),
@@ -158,8 +158,8 @@ TRAITS = {
     "LetorRanker": _SPLITS | {"no blocks"},
     "RankBoost": _DESCENT,
     "PNormPushCV": {"folds"},
-    "AdditivePushCV": {"folds", "dense", "no blocks"},
     "AdditiveRanker": {"dense", "no blocks"},
+    "AdditiveRanker auto": {"dense", "no blocks"},
     "AdditiveRetargeting": {"dense", "no blocks"},
     "TwoStagePush": {"no blocks"},
 }

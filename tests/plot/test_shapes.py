@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from apexrank import rankers
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table
 from apexrank.io.table_ranker import TableRanker
@@ -185,18 +184,6 @@ def test_a_band_holds_the_quantiles_of_refits_to_drawn_rows():
         drawn.append(clone(ranker).fit(X, y, sample_weight=again).shapes_[0](effect.x))
     assert effect.effect[1:] == pytest.approx(np.quantile(drawn, [0.25, 0.75], axis=0), abs=1e-3)
     assert effect.effect[0] == pytest.approx(ranker.shapes_[0](effect.x))
-
-
-@pytest.mark.skipif(not hasattr(rankers, "AdditivePushCV"), reason="there is no search yet")
-def test_a_band_of_a_search_keeps_what_was_chosen():
-    X, y = rows()
-    search = rankers.AdditivePushCV(ps=[1, 4], alphas=[0.1, 1e-2], cv=3).fit(X, y)
-    chosen = AdditiveRanker(p=search.p_, alpha=search.alpha_).fit(X, y)
-    found, wanted = (
-        additive_effects(ranker, X, y, n_bootstrap=3, random_state=0).columns[0]
-        for ranker in (search, chosen)
-    )
-    assert found.effect == pytest.approx(wanted.effect, abs=1e-6)
 
 
 def test_bands_of_groups_draw_whole_groups():

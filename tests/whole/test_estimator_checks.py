@@ -33,7 +33,6 @@ from apexrank.graph.base import IteratedRank, plain_graph
 from apexrank.penalties import Ridge
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import (
-    AdditivePushCV,
     AdditiveRanker,
     AdditiveRetargeting,
     CrucialPairsPush,
@@ -51,7 +50,7 @@ from apexrank.rankers import (
     TwoStagePush,
     UnknownLinkRegressor,
 )
-from apexrank.rankers.additive import AdditiveFit
+from apexrank.rankers.additive import Additive
 from apexrank.rankers.base import GivenScores, LinearEstimator
 from apexrank.rankers.kernel import KernelEstimator
 from apexrank_papers.link.isotron import Isotron
@@ -60,7 +59,7 @@ from apexrank_papers.retargeting.published import PublishedRetargeting
 
 # control how to fit, not what
 BASES = {
-    AdditiveFit,
+    Additive,
     GivenScores,  # nothing to fit
     GraphRank,
     IteratedRank,
@@ -125,7 +124,6 @@ OF_GRAPHS = [
 ESTIMATORS = [
     PNormPush(),
     AdditiveRanker(),
-    AdditivePushCV(ps=[1, 4], alphas=[1e-2], cv=2),
     IRPush(),
     RankBoost(),
     LogisticRanker(),

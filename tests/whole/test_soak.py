@@ -30,7 +30,6 @@ from typer.testing import CliRunner
 
 import apexrank
 from apexrank import (
-    AdditivePushCV,
     AdditiveRanker,
     AdditiveRetargeting,
     AntiTrustRank,
@@ -90,7 +89,6 @@ ESTIMATORS = {
     PNormPush: (PNormPush(4, alpha=0.1), (X, Y)),
     PNormPushCV: (PNormPushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
     AdditiveRanker: (AdditiveRanker(alpha=0.1, n_pairs=1), (X, Y)),
-    AdditivePushCV: (AdditivePushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
     AdditiveRetargeting: (AdditiveRetargeting(), (X, Y)),
     LetorRanker: (LetorRanker(n_folds=2), (X, Y)),
     PushBoost: (PushBoost(n_estimators=2, random_state=0), (X, Y)),

@@ -127,7 +127,8 @@ ATTRIBUTES: dict[str, Any] = {
         "stationarity_ first_order_gap_ order_violation_ limit_ _offset SimpleImputer.missing_values": float,
         "cut_ _total": "ordered",
         "stop_reason_ kernel_": str,
-        "history_ objectives_ edf_ strength_ train_objective_ validation_scores_ fitted_ targets_ layer_deviations_": "float *",
+        "history_ objectives_ train_objective_ validation_scores_ fitted_ targets_ layer_deviations_ edf_ "
+        "strength_": "float *",
         "feature_names_in_": "names d",
         "classes_": "distinct 2",
         "coef_ convex_coef_ listed_weights_ LetorRanker.mean_": "finite d",

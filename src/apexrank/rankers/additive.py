@@ -267,7 +267,7 @@ class Additive(LinearEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveRanker(Additive, TwoClasses):
+class AdditiveRanker(TwoClasses, Additive):
     """Additive scores with one smooth curve per column, and pairs of columns where the data call for them.
 
     The score is ``f(x) = b + Σ_j f_j(x_j)`` plus functions of two columns, each piecewise linear with a ridge on its
