@@ -15,7 +15,7 @@ from apexrank.cli.app import app
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, read_table
 from apexrank.io.drift import MOST_VALUES
-from apexrank.io.encode import MOST_KEPT, Linearise, NumberStats, cell_stats, merge_stats
+from apexrank.io.encode import MOST_KEPT, NumberStats, cell_stats, merge_stats
 from apexrank.io.stream import (
     Span,
     TableBlocks,
@@ -28,6 +28,7 @@ from apexrank.io.types import Category, Number, parse_columns, table_columns
 from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
+from tests.io.encoders import linear_features
 
 
 def claims(n=600, seed=0):
@@ -389,7 +390,7 @@ def test_files_that_cannot_be_read(folder, tmp_path):
 
 def test_the_encoder_is_what_the_table_says(folder):
     table = read_table(folder.parent / "claims.csv")
-    expected, _ = Linearise.fit_transform(table, table_columns(table, RECIPE).columns)
+    expected, _ = linear_features(table, table_columns(table, RECIPE).columns)
     found, _ = fit_table_blocks(folder, RECIPE, PNormPush(alpha=0.1), rows=90)
     assert found.encoder.features == expected.features
 

@@ -84,7 +84,7 @@ CLASSES: dict[str, dict[str, str]] = {
     "apexrank.submodular": {"Cardinality Sqrt Log Top Product Indicator Cut Chain Combination Modular": ""},
     "apexrank.io": {"TableRanker Calibration": ""},
     "apexrank.io.table_ranker": {"Thresholds": ""},
-    "apexrank.io.encode": {"TypedColumns Linearise": ""},
+    "apexrank.io.encode": {"TypedColumns LinearFeatures": ""},
     "apexrank.io.types": {"Number Category Date": ""},
     "apexrank.io.drift": {"Profile": ""},
     "sklearn.pipeline": {"Pipeline": ""},
@@ -171,7 +171,7 @@ ATTRIBUTES: dict[str, Any] = {
         "SimpleImputer.missing_values": float,
         "SimpleImputer.add_indicator": Literal[False],
         "Shape.knots Thresholds.counts Calibration.scores Calibration.probabilities": "rising m",
-        "Shape.values Thresholds.scores Link.knots Link.values Linearise.center Linearise.scale "
+        "Shape.values Thresholds.scores Link.knots Link.values LinearFeatures.center LinearFeatures.scale "
         "OnlineGradient.w OnlineGradient.average": "finite m",
         "Shape.counts Profile.edges Profile.shares TableRanker.mean": "finite *",
         "Shape.missing": "finite",

@@ -30,7 +30,7 @@ from apexrank.io.columns import (
     word_balance,
 )
 from apexrank.io.delimited import PLAIN, Csv, csv_lines, first_line
-from apexrank.io.encode import Stats, cell_stats, merge_stats
+from apexrank.io.encode import LinearFeatures, Stats, cell_stats, merge_stats
 from apexrank.io.judge import Judged
 from apexrank.io.read import (
     PARQUET,
@@ -42,7 +42,7 @@ from apexrank.io.read import (
     letor_table,
     reading_parquet,
 )
-from apexrank.io.table_ranker import Look, Recipe, TableRanker, encoding_of
+from apexrank.io.table_ranker import Recipe, TableFacts, TableRanker, check_recipe
 from apexrank.io.types import Column, parse_columns
 from apexrank.problem.blocks import Block, Blocks, block_rows, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
@@ -597,7 +597,7 @@ def fit_table_blocks(
     >>> ranker.positive, int(judged.scores.argmax())
     ('1', 2)
     """
-    kind, scale = encoding_of(estimator, recipe)
+    check_recipe(recipe, estimator)
     tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
@@ -605,15 +605,16 @@ def fit_table_blocks(
         tables.note_later_columns(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
-    look = map_tables(tables, Look.at, names, recipe, merge=or_, dask=dask)
-    positive, chosen, notes = look.choose(names, recipe, head.separator, str(path))
-    if look.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
-        gigabytes = look.rows * BYTES_A_ROW / 1e9
+    facts = map_tables(tables, TableFacts.of, names, recipe, merge=or_, dask=dask)
+    positive, choice, notes = facts.choose(names, recipe, head.separator, str(path))
+    columns = choice.columns
+    if facts.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
+        gigabytes = facts.rows * BYTES_A_ROW / 1e9
         notes.insert(
-            0, f"labels and scores of all {look.rows:,} rows were kept in memory: about {gigabytes:.1f} GB"
+            0, f"labels and scores of all {facts.rows:,} rows were kept in memory: about {gigabytes:.1f} GB"
         )
-    stats = map_tables(tables, _stats, chosen.columns, recipe, merge=merge_stats, dask=dask)
-    encoder = kind.learn(stats, chosen.columns, recipe.imputation, scale, str(path))
+    stats = map_tables(tables, _stats, columns, recipe, merge=merge_stats, dask=dask)
+    encoder = LinearFeatures.learn(stats, columns, recipe, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = ranker.block
     blocks = span_blocks(tables) if dask else tables
@@ -621,11 +622,11 @@ def fit_table_blocks(
         check_whole(blocks.map(groups_in))
     (search_blocks if hasattr(estimator, "param_grid") else fit_blocks)(estimator, blocks)
     ranker.estimator = getattr(estimator, "best_estimator_", estimator)
-    sums, scores, columns = zip(*map_tables(tables, _score, ranker, dask=dask), strict=True)
+    sums, scores, answers = zip(*map_tables(tables, _score, ranker, dask=dask), strict=True)
     tables.check_unchanged()
-    y, weight, groups = joined_columns(columns)
+    y, weight, groups = joined_columns(answers)
     ranker.mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
-    notes = [*look.guesses, *notes, *weight_notes(weight), *chosen.notes]
+    notes = [*facts.guesses, *notes, *weight_notes(weight), *choice.notes]
     judged = Judged(y, np.concatenate(scores), groups, positive is None, notes=tuple(notes), weight=weight)
     ranker.learn_from(judged)
     return ranker, judged

@@ -35,11 +35,11 @@ from apexrank.io.columns import (
     weight_notes,
 )
 from apexrank.io.drift import Profile, psi
-from apexrank.io.encode import IMPUTERS, SCALERS, Linearise, TypedColumns, cell_stats
+from apexrank.io.encode import LinearFeatures, TypedColumns
 from apexrank.io.judge import Judged
 from apexrank.io.read import Table, as_table
 from apexrank.io.types import (
-    Chosen,
+    ColumnChoice,
     Facts,
     Number,
     choose_columns,
@@ -56,9 +56,7 @@ from apexrank.progress import steps
 from apexrank.rankers.base import class_scores
 from apexrank.validation import check_choice, check_folds, segment
 
-NO_GROUPS = "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
-
-SCALES = (*SCALERS, "query")
+SCALES = ("standard", "minmax", "none", "query")
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
 
 
@@ -90,8 +88,8 @@ class Recipe:
         Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error.
         Otherwise missing values get a separate feature if training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
-        See :meth:`apexrank.io.encode.Linearise.fit_transform`. "query" scales every number to the range 0 to 1 within
-        each group, LETOR's query-level scaling. Trees take columns as they are.
+        Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. "query" scales every number to
+        the range 0 to 1 within each group, LETOR's query-level scaling. Trees take columns as they are.
     """
 
     target: str
@@ -110,7 +108,7 @@ class Recipe:
         for name in ("features", "drop", "categorical"):
             if isinstance(value := getattr(self, name), str):
                 raise InputError(f"`{name}` must be a list of column names: use [{value!r}]")
-        check_choice("impute", self.imputation, IMPUTERS)
+        check_choice("impute", self.imputation, ("median", "mean", "none"))
         check_choice("scale", self.scale, SCALES)
         if self.scale == "query" and self.groups is None:
             raise InputError(
@@ -240,7 +238,7 @@ class TableRanker:
     estimator : estimator
         A fitted ranker.
     encoder : TypedColumns
-        Encoding of columns as features; :class:`~apexrank.io.encode.Linearise` for all rankers but trees.
+        Encoding of columns as features; :class:`~apexrank.io.encode.LinearFeatures` for all rankers but trees.
     target : str
         Name of the training target.
     positive : str, optional
@@ -304,7 +302,7 @@ class TableRanker:
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.features)),
             thresholds=None,
-            training={"scale": recipe.scale if isinstance(encoder, Linearise) else "none"},
+            training={"scale": recipe.scale if isinstance(encoder, LinearFeatures) else "none"},
             **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
@@ -331,7 +329,7 @@ class TableRanker:
         if self.estimator.n_features_in_ != n_features or len(self.mean) != n_features:
             raise InputError(f"the estimator or the mean is not that of {n_features} features")
         levels = {j for j, column in enumerate(self.encoder.columns) if column.kind == "category"}
-        unnamed = self.encoder.features if isinstance(self.encoder, Linearise) else []
+        unnamed = self.encoder.features if isinstance(self.encoder, LinearFeatures) else []
         names = getattr(self.estimator, "feature_names_in_", unnamed)
         if [*names] != self.encoder.features or {*getattr(self.estimator, "levels_", levels)} != levels:
             raise InputError("the columns of the estimator are not those of the table")
@@ -501,7 +499,7 @@ class TableRanker:
         ]
 
 
-class Look(NamedTuple):
+class TableFacts(NamedTuple):
     """Mergeable facts about the rows, for the choice of columns and of the positive value.
 
     Attributes
@@ -523,8 +521,8 @@ class Look(NamedTuple):
     guesses: Sequence[str]
 
     @classmethod
-    def at(cls, table: Table, names: Sequence[str], recipe: Recipe) -> Look:
-        """Look at the rows of a table."""
+    def of(cls, table: Table, names: Sequence[str], recipe: Recipe) -> TableFacts:
+        """Collect the facts of a table."""
         counts: Counter[str] = Counter()
         labelled = table
         if not recipe.graded:
@@ -534,16 +532,16 @@ class Look(NamedTuple):
         facts = table_facts(labelled, names, recipe, weight)
         return cls(facts, counts, len(table) - len(labelled), len(table), table.guesses)
 
-    def __or__(self, other: Look) -> Look:
+    def __or__(self, other: TableFacts) -> TableFacts:
         """Merge with the rows that follow."""
         facts = {name: own | other.facts[name] for name, own in self.facts.items()}
         guesses = [*dict.fromkeys((*self.guesses, *other.guesses))]
         without, rows = self.unlabelled + other.unlabelled, self.rows + other.rows
-        return Look(facts, self.counts + other.counts, without, rows, guesses)
+        return TableFacts(facts, self.counts + other.counts, without, rows, guesses)
 
     def choose(
         self, names: Sequence[str], recipe: Recipe, separator: str | None, source: str
-    ) -> tuple[str | None, Chosen, list[str]]:
+    ) -> tuple[str | None, ColumnChoice, list[str]]:
         """Positive value, columns, and notes about the target."""
         positive, notes = None, []
         if self.unlabelled:
@@ -560,14 +558,19 @@ class Look(NamedTuple):
         return positive, choose_columns(names, self.facts, recipe, separator, source), notes
 
 
-def encoding_of(estimator: Any, recipe: Recipe) -> tuple[type[TypedColumns], str]:
-    """The stage of encoding that an estimator takes, and its scaling; that of groups comes after it."""
+def check_recipe(recipe: Recipe, estimator: Any) -> None:
+    """Raise InputError if the estimator cannot be fitted with such groups or such an encoding."""
     if hasattr(estimator, "param_grid") and recipe.groups is None:
-        raise InputError(NO_GROUPS)
-    kind = TypedColumns if getattr(estimator, "takes_columns", False) else Linearise
-    if kind is TypedColumns and (recipe.scale == "minmax" or recipe.impute in ("median", "mean")):
+        raise InputError(
+            "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
+        )
+    if takes_columns(estimator) and (recipe.scale == "minmax" or recipe.impute in ("median", "mean")):
         raise InputError("trees take columns as they are: leave out `scale` and `impute`")
-    return kind, "none" if recipe.scale == "query" else recipe.scale
+
+
+def takes_columns(estimator: Any) -> bool:
+    """Whether an estimator takes typed columns, rather than linear features."""
+    return getattr(estimator, "takes_columns", False)
 
 
 def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
@@ -579,16 +582,17 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
         The fitted ranker, and answers, scores, groups and weights of its training rows, without rows that have no
         target. Notes describe how the columns were used.
     """
-    kind, scale = encoding_of(estimator, recipe)
+    check_recipe(recipe, estimator)
     names = recipe.feature_columns(table)
-    look = Look.at(table, names, recipe)
-    positive, chosen, notes = look.choose(names, recipe, table.separator, table.source)
-    columns, impute = chosen.columns, recipe.imputation
+    facts = TableFacts.of(table, names, recipe)
+    positive, choice, notes = facts.choose(names, recipe, table.separator, table.source)
+    columns = choice.columns
     if not recipe.graded:
         table, _ = labelled_rows(table, recipe.target)
     cells = parse_columns(table, columns, training=True)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    encoder = kind.learn(cell_stats(cells, columns, impute, weight), columns, impute, scale, table.source)
+    kind = TypedColumns if takes_columns(estimator) else LinearFeatures
+    encoder = kind.of_cells(cells, columns, recipe, table.source, weight)
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
     y, weight, groups = ranker.answers(table)
     notes += weight_notes(weight)
@@ -596,11 +600,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     X = ranker.scaled(table, encoder.transform(cells), groups, weight)
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
-    judged = Judged(y, scores, groups, positive is None, notes=(*notes, *chosen.notes), weight=weight)
-    if isinstance(encoder, Linearise):
-        counts = np.ones(len(y)) if weight is None else weight
-        mean = counts @ X / counts.sum() if sparse.issparse(X) else np.average(X, axis=0, weights=weight)
-        ranker.mean = mean
+    judged = Judged(y, scores, groups, positive is None, notes=(*notes, *choice.notes), weight=weight)
+    ranker.mean = encoder.mean(X, weight)
     ranker.learn_from(judged)
     return ranker, judged
 

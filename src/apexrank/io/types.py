@@ -74,8 +74,8 @@ class Column:
     """Column of a table whose values are read as numbers.
 
     For linear rankers, a value without a feature of its own gets the features ``fill``, and ``missing`` tells whether
-    missing values have one (:class:`apexrank.io.encode.Linearise`). If a value is ``required``, a missing one is an
-    error.
+    missing values have one (:class:`apexrank.io.encode.LinearFeatures`). If a value is ``required``, a missing one is
+    an error.
     """
 
     name: str
@@ -399,7 +399,7 @@ def table_facts(
 # ---------------------------------------------------------------- choice of the columns
 
 
-class Chosen(NamedTuple):
+class ColumnChoice(NamedTuple):
     """The feature columns of a table, notes about what was done, and the columns left out with the reasons."""
 
     columns: list[Column]
@@ -407,7 +407,7 @@ class Chosen(NamedTuple):
     left_out: list[tuple[str, str]]
 
 
-def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> Chosen:
+def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> ColumnChoice:
     """Choose the feature columns of a table and their kinds.
 
     Text that is mostly numeric is read as numbers, with decimal commas, thousands separators, currencies, percent signs
@@ -436,7 +436,7 @@ def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None
 
 def choose_columns(
     names: Sequence[str], facts: Mapping[str, Facts], recipe: Recipe, separator: str | None, source: str
-) -> Chosen:
+) -> ColumnChoice:
     """Choose columns from their facts, as in :func:`table_columns`; those without facts are plain numbers."""
     named = {name for name in recipe.categorical or () if name != "all" or "all" in names}
     all_text = "all" in (recipe.categorical or ()) and "all" not in names
@@ -476,7 +476,7 @@ def choose_columns(
         reasons.setdefault(reason, []).append(repr(name))
     notes = [f"{what}: {first_of(which)}" for what, which in done.items()]
     notes += [f"left out: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
-    return Chosen(columns, notes, left_out)
+    return ColumnChoice(columns, notes, left_out)
 
 
 def _typed(
