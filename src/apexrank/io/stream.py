@@ -47,7 +47,6 @@ from apexrank.io.types import Column, parse_columns
 from apexrank.problem.blocks import Block, Blocks, block_rows, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
-from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.search import search_blocks
 
 PIECES = 8  # pieces per block: besides X, at most an eighth of its rows is in memory as columns of the file
@@ -436,7 +435,7 @@ def read_blocks(
     groups: str | None = None,
     rows: int | None = None,
 ) -> TableBlocks:
-    """Read a file or folder larger than memory in blocks, for :func:`apexrank.rankers.base.fit_blocks`.
+    """Read a file or folder larger than memory in blocks, for ``ranker.fit(blocks, None)``.
 
     Parameters
     ----------
@@ -456,13 +455,12 @@ def read_blocks(
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.rankers.base import fit_blocks
-    >>> from apexrank.rankers.push import PNormPush
+    >>>     >>> from apexrank.rankers.push import PNormPush
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     frame = pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]})
     ...     frame.write_parquet(f"{folder}/rows.parquet")
     ...     blocks = read_blocks(folder, "fraud", rows=3)
-    ...     ranker = fit_blocks(PNormPush(p=2, alpha=0.1), blocks)
+    ...     ranker = PNormPush(p=2, alpha=0.1).fit(blocks, None)
     >>> ranker.converged_, ranker.feature_names_in_.tolist()
     (True, ['x'])
     """
@@ -620,7 +618,10 @@ def fit_table_blocks(
     blocks = span_blocks(tables) if dask else tables
     if recipe.scale == "query":  # features are scaled within the groups of a block
         check_whole(blocks.map(groups_in))
-    (search_blocks if hasattr(estimator, "param_grid") else fit_blocks)(estimator, blocks)
+    if hasattr(estimator, "param_grid"):
+        search_blocks(estimator, blocks)
+    else:
+        estimator.fit(blocks, None)
     ranker.estimator = getattr(estimator, "best_estimator_", estimator)
     sums, scores, answers = zip(*map_tables(tables, _score, ranker, dask=dask), strict=True)
     tables.check_unchanged()

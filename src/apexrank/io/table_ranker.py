@@ -53,7 +53,7 @@ from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.problem.design import Matrix
 from apexrank.progress import steps
-from apexrank.rankers.base import class_scores
+from apexrank.rankers.base import class_scores, fold_weight
 from apexrank.validation import check_choice, check_folds, segment
 
 SCALES = ("standard", "minmax", "none", "query")
@@ -631,7 +631,6 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
         check_folds(folds, y, arguments["groups"])
     if "groups" in arguments and not (searches or has_fit_parameter(estimator, "groups")):
         raise InputError(f"{type(estimator).__name__} ranks all rows as one list: leave out `groups`")
-    weight = arguments.get("sample_weight")
     searched = getattr(estimator, "estimator", estimator)
     monotone: Any = getattr(searched, "monotonic_cst", None)
     by_name = isinstance(monotone, Mapping)
@@ -639,10 +638,9 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
         if by_name:  # by table column, which the estimator does not know
             searched.set_params(monotonic_cst=_monotone_features(monotone, encoder))
         with config_context(enable_metadata_routing=searches):
-            if searches and weight is not None:
-                # Rank metrics need whole-number weights; with others the folds are scored without weights.
-                whole = bool((weight == np.floor(weight)).all())
-                estimator.scoring.set_score_request(groups=True, sample_weight=whole)
+            if searches:
+                weighted = fold_weight(arguments.get("sample_weight")) is not None
+                estimator.scoring.set_score_request(groups=True, sample_weight=weighted)
             estimator.fit(X, y, **arguments)
     except InputError:
         raise
