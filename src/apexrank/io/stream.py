@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import chain, islice, pairwise
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import chain, islice, pairwise, repeat
 from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from apexrank.datasets.letor import letor_batches, letor_width
 from apexrank.errors import InputError, quoted
 from apexrank.files import check_readable
 from apexrank.io.columns import (
@@ -33,6 +34,7 @@ from apexrank.io.delimited import PLAIN, Csv, csv_lines, first_line
 from apexrank.io.encode import LinearFeatures, Stats, cell_stats, merge_stats
 from apexrank.io.judge import Judged
 from apexrank.io.read import (
+    CSV,
     PARQUET,
     Table,
     check_no_fold,
@@ -51,7 +53,6 @@ from apexrank.rankers.search import search_blocks
 
 PIECES = 8  # pieces per block: besides X, at most an eighth of its rows is in memory as columns of the file
 LEAST_ROWS = 4096  # minimum number of rows per piece, because opening a file takes time
-_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 MERGED = 8  # number of results merged by one Dask task
 BYTES_A_ROW, MANY_ROWS = 100, 1_000_000  # memory for sorting scores, and number of rows that deserve a note
 _MOST_TEXT = 1 << 27  # maximum number of characters per piece of a CSV file; twice that for a single record
@@ -123,7 +124,7 @@ class TableBlocks(Blocks):
         self.make: Any = make
         self.texts = _text_files(self.path)
         self.files = [] if self.texts else parquet_files(self.path)
-        self.width = _letor_width(self.texts)
+        self.width = max((letor_width(file) for file in self.texts if is_letor(file)), default=0)
         self._stamps = {
             file: _stamp(file) for file in (*self.texts, *(Path(file.path) for file in self.files))
         }
@@ -221,40 +222,32 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
     >>> table.frame["x"].to_list() == table.places.tolist(), len(table), total
     (True, 3, 1000)
     """
-    blocks, rng = TableBlocks(path), np.random.default_rng(seed)
-    head, total, limit = blocks.head(), 0, 1.0
-    frames, keys, places = [head.frame[:0]], np.zeros(0), np.zeros(0, dtype=np.int64)
-    types = dict(head.frame.schema)
-
-    def keep_smallest() -> float:
-        nonlocal frames, keys, places
-        kept = np.sort(np.argsort(keys, kind="stable")[:n])
-        frames = [pl.concat(frames, how="vertical_relaxed")[kept]]
-        keys, places = keys[kept], places[kept]
-        return float(keys.max(initial=0.0))
-
+    blocks, rng, total, limit = TableBlocks(path), np.random.default_rng(seed), 0, 1.0
+    head = blocks.head()
+    key, place = " key", " place"  # the rows with the smallest keys are drawn
+    drawn = head.frame.clear().with_columns(pl.lit(0.0).alias(key), pl.lit(0).alias(place))
     for table in blocks.tables():
         columns = [table.column(name) for name in head.names]
-        for column in columns:
-            known = types[column.name]
-            if known == pl.Null:
-                types[column.name] = column.dtype
-            elif column.dtype not in (known, pl.Null) and not (
-                known.is_numeric() and column.dtype.is_numeric()
-            ):
+        for known, column in zip(drawn.iter_columns(), columns, strict=False):
+            numeric = known.dtype.is_numeric() and column.dtype.is_numeric()
+            if not (numeric or known.dtype == column.dtype or pl.Null in (known.dtype, column.dtype)):
                 raise InputError(
-                    f"{table.source} column {column.name!r} is {column.dtype}, in files before it {known}: "
+                    f"{table.source} column {known.name!r} is {column.dtype}, in files before it {known.dtype}: "
                     "write one type in all files"
                 )
-        own = rng.random(len(table))  # keep the rows with the smallest keys
-        some = np.flatnonzero(own <= limit)
-        frames.append(pl.DataFrame(columns)[some])
-        keys, places = np.append(keys, own[some]), np.append(places, total + some)
+        columns += [
+            pl.Series(key, rng.random(len(table))),
+            pl.arange(total, total + len(table), eager=True).alias(place),
+        ]
+        drawn = pl.concat([drawn, pl.DataFrame(columns).filter(pl.col(key) <= limit)], how="vertical_relaxed")
         total += len(table)
-        if len(keys) > 2 * n:
-            limit = keep_smallest()
-    keep_smallest()
-    return replace(head, frame=frames[0], source=str(path), places=places), total
+        if len(drawn) > 2 * n:
+            drawn = drawn.bottom_k(n, by=key)
+            limit = drawn[key].to_numpy().max()
+    drawn = drawn.bottom_k(n, by=key).sort(place)
+    return replace(
+        head, frame=drawn.select(head.names), source=str(path), places=drawn[place].to_numpy()
+    ), total
 
 
 class ParquetFile(NamedTuple):
@@ -302,18 +295,11 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
 
 def _text_files(path: Path) -> list[Path]:
     """Return the CSV or LETOR files of a path, if any."""
-    if str(path).lower().endswith(_CSV):
+    if str(path).lower().endswith(CSV):
         return [path]
     files = [file for file in files_of(path) if is_letor(file)]
     check_no_fold(path, files)
     return files
-
-
-def _letor_width(files: list[Path]) -> int:
-    """Return the number of features of LETOR files, which takes a pass; 0 for other files."""
-    from apexrank.datasets.letor import letor_width
-
-    return max((letor_width(file) for file in files if is_letor(file)), default=0)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -332,8 +318,6 @@ def _text_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
 
 
 def _letor_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
-    from apexrank.datasets.letor import letor_batches
-
     first = 0
     for letor in letor_batches(path, rows, width):
         yield letor_table(letor, first)
@@ -390,40 +374,24 @@ def _csv_pieces(
         yield start, some
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Convert named columns of a table to a block; the target stays text if it holds ``words``."""
-
-    features: tuple[str, ...]
-    target: str
-    words: bool
-    sample_weight: str | None
-    groups: str | None
-
-    def __call__(self, table: Table) -> Block:
-        X = np.empty((len(table), len(self.features)))
-        for j, name in enumerate(self.features):
-            X[:, j] = numbers(table, name)
-        weight = None if self.sample_weight is None else row_weights(table, self.sample_weight)
-        groups = None if self.groups is None else group_ids(table, self.groups)
-        return Block(X, self._labels(table), weight, groups)
-
-    def _labels(self, table: Table) -> np.ndarray:
-        if self.words:
-            text = texts(table, self.target)
-            y, missing = text.to_numpy(), text.is_null().to_numpy()
-        else:
-            y = numbers(table, self.target)
-            missing = np.isnan(y)
-        refuse_row(table, self.target, missing, "the target is missing; fill it in or drop the row")
-        return y
+def _block(
+    table: Table, features: Sequence[str], target: str, words: bool, weight: str | None, groups: str | None
+) -> Block:
+    """Named columns of a table as a block; the target stays text if it holds ``words``."""
+    X = np.empty((len(table), len(features)))
+    for j, name in enumerate(features):
+        X[:, j] = numbers(table, name)
+    y = texts(table, target) if words else pl.Series(numbers(table, target), nan_to_null=True)
+    refuse_row(table, target, y.is_null().to_numpy(), "the target is missing; fill it in or drop the row")
+    weights = None if weight is None else row_weights(table, weight)
+    return Block(X, y.to_numpy(), weights, None if groups is None else group_ids(table, groups))
 
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
     """Return whether the target holds words (:func:`apexrank.io.columns.is_text`), judged on all rows."""
     if not blocks.texts and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
-    return sum(int(word_balance(table, [target])[0]) for table in blocks.tables([target])) > 0
+    return sum(word_balance(table, target) for table in blocks.tables([target])) > 0
 
 
 def read_blocks(
@@ -455,7 +423,7 @@ def read_blocks(
     Examples
     --------
     >>> import tempfile
-    >>>     >>> from apexrank.rankers.push import PNormPush
+    >>> from apexrank.rankers.push import PNormPush
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     frame = pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]})
     ...     frame.write_parquet(f"{folder}/rows.parquet")
@@ -476,7 +444,10 @@ def read_blocks(
     blocks.names = names = tuple(found if features is None else features)
     if features is None:
         blocks.note_later_columns([name for name in roles.values() if name is not None])
-    blocks.make = _Columns(names, target, _is_of_words(blocks, target), sample_weight, groups)
+    words = _is_of_words(blocks, target)
+    blocks.make = partial(
+        _block, features=names, target=target, words=words, weight=sample_weight, groups=groups
+    )
     blocks.split(rows, len(names), groups)
     return blocks
 
@@ -503,7 +474,8 @@ def map_tables(
     ([2, 1], 3)
     """
     if not dask:
-        found = _results(tables, function, args)
+        # not a generator expression, which would keep a table while the next is read
+        found = map(function, tables.tables(), *map(repeat, args))
         return list(found) if merge is None else reduce(merge, found)
     tables.check_unchanged()
     delayed = dask_module().delayed
@@ -515,14 +487,6 @@ def map_tables(
     while len(tasks) > 1:
         tasks = [merged(merge, *tasks[a : a + MERGED]) for a in range(0, len(tasks), MERGED)]
     return checked_results(dask_module().compute(*tasks))[0]
-
-
-def _results(tables: TableBlocks, function: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[Any]:
-    for table in tables.tables():
-        result = function(table, *args)
-        del table  # otherwise two tables would be in memory during the next read
-        yield result
-        del result
 
 
 def _merge_some(merge: Merge, *results: Any) -> Any:
@@ -551,12 +515,7 @@ def span_blocks(tables: TableBlocks) -> DaskBlocks:
 
 
 def fit_table_blocks(
-    path: str | Path,
-    recipe: Recipe,
-    estimator: Any,
-    *,
-    rows: int | None = None,
-    dask: bool = False,
+    path: str | Path, recipe: Recipe, estimator: Any, *, rows: int | None = None, dask: bool = False
 ) -> tuple[TableRanker, Judged]:
     """Out-of-core :meth:`TableRanker.fit` on a file or folder.
 
@@ -645,7 +604,7 @@ def _stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
     if recipe.graded:
         grades(table, recipe.target)
     else:
-        table, _ = labelled_rows(table, recipe.target, empty=True)
+        table, _ = labelled_rows(table, recipe.target)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     cells = parse_columns(table, columns, training=True)
     return cell_stats(cells, columns, recipe.imputation, weight)
@@ -695,7 +654,7 @@ def score_blocks(
         rows += len(table)
         notes = notes or ranker.check(table, known=given)
         if target is not None and ranker.positive is not None:
-            table, _ = labelled_rows(table, target, empty=True)
+            table, _ = labelled_rows(table, target)
         own = np.full(parts[-1].height, np.nan)
         weights = row_weights(table, weight) if weight in kept else None
         own[slice(None) if table.places is None else table.places] = ranker.score(table, weights)

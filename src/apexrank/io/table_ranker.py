@@ -32,8 +32,10 @@ from apexrank.io.columns import (
     row_weights,
     target_counts,
     target_values,
+    unlabelled_note,
     weight_notes,
 )
+from apexrank.io.delimited import first_line
 from apexrank.io.drift import Profile, psi
 from apexrank.io.encode import LinearFeatures, TypedColumns
 from apexrank.io.judge import Judged
@@ -377,7 +379,7 @@ class TableRanker:
     def block(self, table: Table) -> Block:
         """Training rows of a table: features, answers, weights and groups."""
         if self.positive is not None:
-            table, _ = labelled_rows(table, self.target, empty=True)
+            table, _ = labelled_rows(table, self.target)
         y, weight, groups = self.answers(table)
         X = self.scaled(table, self.encoder.encode(table), groups, weight)
         return Block(X.toarray() if sparse.issparse(X) else X, y, weight, groups)
@@ -526,7 +528,7 @@ class TableFacts(NamedTuple):
         counts: Counter[str] = Counter()
         labelled = table
         if not recipe.graded:
-            labelled, _ = labelled_rows(table, recipe.target, empty=True)
+            labelled, _ = labelled_rows(table, recipe.target)
             counts.update(target_counts(labelled, recipe.target))
         weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
         facts = table_facts(labelled, names, recipe, weight)
@@ -545,12 +547,10 @@ class TableFacts(NamedTuple):
         """Positive value, columns, and notes about the target."""
         positive, notes = None, []
         if self.unlabelled:
-            left = f"{self.unlabelled:,} of {self.rows:,} rows of {source}"
-            notes.append(f"left out: {left}, because the target {recipe.target!r} is missing")
+            notes.append(unlabelled_note(self.unlabelled, self.rows, source, recipe.target))
         if not recipe.graded:
-            counts = dict(sorted(self.counts.items(), key=lambda item: (-item[1], item[0])))
-            positive = choose_positive(counts, source, recipe.target, recipe.positive)
-            notes += negative_notes(counts, positive)
+            positive = choose_positive(self.counts, source, recipe.target, recipe.positive)
+            notes += negative_notes(self.counts, positive)
         if recipe.weight is not None and self.facts and not any(facts.total for facts in self.facts.values()):
             raise InputError(
                 f"{source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
@@ -674,12 +674,7 @@ def check_one_list(recipe: Recipe) -> None:
 
 
 def calibrate(
-    ranker: TableRanker,
-    table: Table,
-    recipe: Recipe,
-    *,
-    folds: int = 5,
-    group_split: str | None = None,
+    ranker: TableRanker, table: Table, recipe: Recipe, *, folds: int = 5, group_split: str | None = None
 ) -> Calibration:
     """Calibrate the scores of a ranker on the rows it was fitted on.
 
@@ -752,14 +747,18 @@ def rank_table(
     polars.DataFrame
         The group and id columns, ``rank``, ``score``, ``probability`` for a calibrated model, and requested columns.
     """
-    _check_budget(ranker, top, fpr)
+    if top is not None and fpr is not None:
+        raise InputError("`top` and `fpr` both set the length of the list: give one of them")
+    if top is not None and top < 1:
+        raise InputError(f"`top` must be at least 1, got {top}")
+    if fpr is not None and (ranker.thresholds is None or ranker.groups is not None):
+        raise InputError("`fpr` needs a model of two classes that ranks all rows as one list: use `top`")
     table = as_table(table)
     X = ranker.features(table) if scores is None or explain else np.empty((0, 0))
     scores = ranker.score_rows(table, X) if scores is None else scores
     rows, ranks = _order(scores, ranker.group_ids(table))
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
-    if fpr is not None:
-        assert ranker.thresholds is not None  # ensured by _check_budget
+    if fpr is not None and ranker.thresholds is not None:
         kept &= scores[rows] > ranker.thresholds.at(fpr)
     probability = None if ranker.calibration is None else ranker.calibration.at(scores)
     if min_probability is not None:
@@ -769,7 +768,9 @@ def rank_table(
             )
         kept &= probability[rows] >= min_probability
     rows, ranks = rows[kept], ranks[kept]
-    names = _names(ranker, table, id)
+    if id is not None:
+        table.column(id)
+    names = [name for name in dict.fromkeys((ranker.groups, id or ranker.id)) if name in table.names]
     columns = [table.frame[name][rows] for name in names]
     if (id or ranker.id) not in names:
         columns.append(pl.Series("row", rows + 1))
@@ -781,20 +782,11 @@ def rank_table(
         columns += [pl.Series(f"why_{i + 1}", [row[i] for row in reasons], dtype=pl.String) for i in range(3)]
     if keep:
         columns += [table.frame[name][rows] for name in table.names if name not in names]
-    return _frame(table, columns)
-
-
-def _check_budget(ranker: TableRanker, top: int | None, fpr: float | None) -> None:
-    if top is not None and fpr is not None:
-        raise InputError("`top` and `fpr` both set the length of the list: give one of them")
-    if top is not None and top < 1:
-        raise InputError(f"`top` must be at least 1, got {top}")
-    if fpr is not None and ranker.thresholds is None:
-        raise InputError("`fpr` needs a model of two classes, but this one ranks by grades: use `top`")
-    if fpr is not None and ranker.groups is not None:
-        raise InputError(
-            "`fpr` compares scores over the whole list, but the model ranks inside groups: use `top`"
-        )
+    try:
+        return pl.DataFrame(columns)
+    except pl.exceptions.DuplicateError as error:
+        clash = f"{table.source} has a column of the ranking ({first_line(error)})"
+        raise InputError(f"{clash}: rename it, or leave out `keep`") from None
 
 
 def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -804,24 +796,3 @@ def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, n
     best = np.lexsort((-scores, first))
     starts, sizes = np.unique(first[best], return_index=True, return_counts=True)[1:]
     return best, np.arange(len(scores)) - np.repeat(starts, sizes) + 1
-
-
-def _names(ranker: TableRanker, table: Table, id: str | None) -> list[str]:
-    """Return the names of the table's columns that identify the rows."""
-    names = [] if ranker.groups is None else [ranker.groups]
-    if id is not None:
-        table.column(id)
-    wanted = id or ranker.id
-    if wanted is not None and wanted in table.names and wanted not in names:
-        names.append(wanted)
-    return names
-
-
-def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
-    names = [column.name for column in columns]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(
-                f"{table.source} has a column {name!r}, and so has the ranking: rename it, or leave out `keep`"
-            )
-    return pl.DataFrame(columns)
