@@ -84,10 +84,9 @@ def compare_table(
         table.column(name)
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in kept_apart if name not in recipe.drop)])
     names = recipe.feature_columns(table)
-    facts = TableFacts.of(table, names, recipe)
-    positive, choice, notes = facts.choose(names, recipe, table.separator, table.source)
+    choice = TableFacts.of(table, names, recipe).choose(names, recipe, table.separator, table.source)
     table, _ = labelled_rows(table, recipe.target)
-    y, _ = read_target(table, recipe.target, positive)
+    y, _ = read_target(table, recipe.target, choice.positive)
     y = y.astype(bool)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     cells = parse_columns(table, choice.columns, training=True)
@@ -99,7 +98,7 @@ def compare_table(
     leaks = deciding_notes(deciding_columns(cells, choice.columns, y, weight))
     names = [column.name for column in choice.columns]
     repeats = row_groups(table, names)
-    notes = [*leaks, *notes, *choice.notes, *row_notes(y, repeats)]
+    notes = [*leaks, *choice.notes, *row_notes(y, repeats)]
 
     def rows(train: np.ndarray, test: np.ndarray, as_columns: bool) -> tuple[Any, Any]:
         own = take_rows(cells, train)
@@ -119,7 +118,7 @@ def compare_table(
         data.time = _times(table, time, recipe.target)
     tested = None
     if test_table is not None:
-        tested = _append_test(data, test_table, recipe, positive, names)
+        tested = _append_test(data, test_table, recipe, choice.positive, names)
         notes += [f"test rows: {note}" for note in whole.notes(tested)]
     test_cells = None if tested is None else parse_columns(tested, whole.columns)
     found = compare_data(data, candidates, given)
@@ -140,7 +139,7 @@ def compare_table(
             table,
         ),
         caveats=tuple(caveats),
-        positive=f"{recipe.target} = {positive}",
+        positive=f"{recipe.target} = {choice.positive}",
         seconds=clock.perf_counter() - began,
     )
 

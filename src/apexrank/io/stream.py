@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain, islice, pairwise, repeat
@@ -172,7 +172,7 @@ class TableBlocks(Blocks):
                     f"{path} changed while it was being read: run this again once it no longer changes"
                 )
 
-    def note_later_columns(self, known: Sequence[str]) -> None:
+    def note_later_columns(self, known: Collection[str | None]) -> None:
         """Warn about columns that are missing in the first file, except ``known`` ones."""
         for file in self.files[1:]:
             extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
@@ -224,7 +224,7 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
     """
     blocks, rng, total, limit = TableBlocks(path), np.random.default_rng(seed), 0, 1.0
     head = blocks.head()
-    key, place = " key", " place"  # the rows with the smallest keys are drawn
+    key, place = "\0key", "\0place"  # the rows with the smallest keys are drawn
     drawn = head.frame.clear().with_columns(pl.lit(0.0).alias(key), pl.lit(0).alias(place))
     for table in blocks.tables():
         columns = [table.column(name) for name in head.names]
@@ -443,7 +443,7 @@ def read_blocks(
     found = feature_columns(head, roles, features or ())
     blocks.names = names = tuple(found if features is None else features)
     if features is None:
-        blocks.note_later_columns([name for name in roles.values() if name is not None])
+        blocks.note_later_columns(roles.values())
     words = _is_of_words(blocks, target)
     blocks.make = partial(
         _block, features=names, target=target, words=words, weight=sample_weight, groups=groups
@@ -559,20 +559,13 @@ def fit_table_blocks(
     head = tables.head()
     names = recipe.feature_columns(head)
     if not recipe.features:
-        tables.note_later_columns(
-            [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
-        )
+        tables.note_later_columns([*recipe.drop, recipe.target, recipe.id, recipe.groups, recipe.weight])
     facts = map_tables(tables, TableFacts.of, names, recipe, merge=or_, dask=dask)
-    positive, choice, notes = facts.choose(names, recipe, head.separator, str(path))
+    choice = facts.choose(names, recipe, head.separator, str(path))
     columns = choice.columns
-    if facts.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
-        gigabytes = facts.rows * BYTES_A_ROW / 1e9
-        notes.insert(
-            0, f"labels and scores of all {facts.rows:,} rows were kept in memory: about {gigabytes:.1f} GB"
-        )
     stats = map_tables(tables, _stats, columns, recipe, merge=merge_stats, dask=dask)
     encoder = LinearFeatures.learn(stats, columns, recipe, str(path))
-    ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.positive, head.names)
     tables.make = ranker.block
     blocks = span_blocks(tables) if dask else tables
     if recipe.scale == "query":  # features are scaled within the groups of a block
@@ -586,8 +579,11 @@ def fit_table_blocks(
     tables.check_unchanged()
     y, weight, groups = joined_columns(answers)
     ranker.mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
-    notes = [*facts.guesses, *notes, *weight_notes(weight), *choice.notes]
-    judged = Judged(y, np.concatenate(scores), groups, positive is None, notes=tuple(notes), weight=weight)
+    notes = [*facts.guesses, *choice.notes, *weight_notes(weight)]
+    if facts.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
+        kept = f"labels and scores of all {facts.rows:,} rows were kept in memory"
+        notes.append(f"{kept}: about {facts.rows * BYTES_A_ROW / 1e9:.1f} GB")
+    judged = Judged(y, np.concatenate(scores), groups, recipe.graded, notes=tuple(notes), weight=weight)
     ranker.learn_from(judged)
     return ranker, judged
 

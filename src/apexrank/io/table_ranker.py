@@ -43,7 +43,6 @@ from apexrank.io.read import Table, as_table
 from apexrank.io.types import (
     ColumnChoice,
     Facts,
-    Number,
     choose_columns,
     deciding_columns,
     deciding_notes,
@@ -478,11 +477,8 @@ class TableRanker:
             [len(column.features) for column in self.encoder.columns],
         )
         parts: dict[str, Any] = defaultdict(lambda: np.zeros(len(X)))
-        for shape in self.estimator.shapes_:
-            parts[names[shape.feature]] += shape(X[:, shape.feature])
-        for pair in self.estimator.pairs_:
-            both = sorted({*names[list(pair.features)]}, key=[*names].index)
-            parts[" × ".join(both)] += pair(*X[:, pair.features].T)
+        for features, effect in self.estimator._effects(X):
+            parts[" × ".join(dict.fromkeys(names[np.sort(features)]))] += effect
         spread = (part - np.average(part, weights=weight) for part in parts.values())
         variance = (np.average(part**2, weights=weight) for part in spread)
         return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
@@ -543,8 +539,8 @@ class TableFacts(NamedTuple):
 
     def choose(
         self, names: Sequence[str], recipe: Recipe, separator: str | None, source: str
-    ) -> tuple[str | None, ColumnChoice, list[str]]:
-        """Positive value, columns, and notes about the target."""
+    ) -> ColumnChoice:
+        """Choose the columns and the positive value of the target."""
         positive, notes = None, []
         if self.unlabelled:
             notes.append(unlabelled_note(self.unlabelled, self.rows, source, recipe.target))
@@ -555,7 +551,8 @@ class TableFacts(NamedTuple):
             raise InputError(
                 f"{source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
             )
-        return positive, choose_columns(names, self.facts, recipe, separator, source), notes
+        choice = choose_columns(names, self.facts, recipe, separator, source)
+        return choice._replace(notes=[*notes, *choice.notes], positive=positive)
 
 
 def check_recipe(recipe: Recipe, estimator: Any) -> None:
@@ -584,8 +581,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     """
     check_recipe(recipe, estimator)
     names = recipe.feature_columns(table)
-    facts = TableFacts.of(table, names, recipe)
-    positive, choice, notes = facts.choose(names, recipe, table.separator, table.source)
+    choice = TableFacts.of(table, names, recipe).choose(names, recipe, table.separator, table.source)
     columns = choice.columns
     if not recipe.graded:
         table, _ = labelled_rows(table, recipe.target)
@@ -593,14 +589,14 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     kind = TypedColumns if takes_columns(estimator) else LinearFeatures
     encoder = kind.of_cells(cells, columns, recipe, table.source, weight)
-    ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.positive, table.names)
     y, weight, groups = ranker.answers(table)
-    notes += weight_notes(weight)
+    notes = [*choice.notes, *weight_notes(weight)]
     notes += [] if recipe.graded else deciding_notes(deciding_columns(cells, columns, y, weight))
     X = ranker.scaled(table, encoder.transform(cells), groups, weight)
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
-    judged = Judged(y, scores, groups, positive is None, notes=(*notes, *choice.notes), weight=weight)
+    judged = Judged(y, scores, groups, recipe.graded, notes=tuple(notes), weight=weight)
     ranker.mean = encoder.mean(X, weight)
     ranker.learn_from(judged)
     return ranker, judged
@@ -636,7 +632,7 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
     by_name = isinstance(monotone, Mapping)
     try:
         if by_name:  # by table column, which the estimator does not know
-            searched.set_params(monotonic_cst=_monotone_features(monotone, encoder))
+            searched.set_params(monotonic_cst=encoder.monotone_features(monotone))
         with config_context(enable_metadata_routing=searches):
             if searches:
                 weighted = fold_weight(arguments.get("sample_weight")) is not None
@@ -652,17 +648,6 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
             searched.set_params(monotonic_cst=monotone)
     fitted = getattr(estimator, "best_estimator_", estimator)
     return fitted.set_params(monotonic_cst=monotone) if by_name else fitted
-
-
-def _monotone_features(signs: Mapping[Any, int], encoder: TypedColumns) -> dict[int, int]:
-    """Signs of the features of numeric columns."""
-    columns = {column.name: column for column in encoder.columns}
-    first = dict(zip(columns, encoder.starts.tolist(), strict=True))
-    for name in signs:
-        if isinstance(name, str) and not isinstance(columns.get(name), Number):
-            reason = f"is a {columns[name].kind}" if name in columns else "is not a feature of the model"
-            raise InputError(f"only columns of numbers can be monotone, but {name!r} {reason}: leave it out")
-    return {first.get(name, name): sign for name, sign in signs.items()}
 
 
 def check_one_list(recipe: Recipe) -> None:

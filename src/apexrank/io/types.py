@@ -398,11 +398,12 @@ def table_facts(
 
 
 class ColumnChoice(NamedTuple):
-    """The feature columns of a table, notes about what was done, and the columns left out with the reasons."""
+    """The feature columns, notes about what was done, the columns left out with the reasons, and the positive value."""
 
     columns: list[Column]
     notes: list[str]
     left_out: list[tuple[str, str]]
+    positive: str | None = None
 
 
 def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> ColumnChoice:
