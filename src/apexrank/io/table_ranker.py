@@ -591,12 +591,12 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     encoder = kind.of_cells(cells, columns, recipe, table.source, weight)
     ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.positive, table.names)
     y, weight, groups = ranker.answers(table)
-    notes = [*choice.notes, *weight_notes(weight)]
-    notes += [] if recipe.graded else deciding_notes(deciding_columns(cells, columns, y, weight))
+    leaks = [] if recipe.graded else deciding_columns(cells, columns, y, weight)
+    notes = (*deciding_notes(leaks), *choice.notes, *weight_notes(weight))
     X = ranker.scaled(table, encoder.transform(cells), groups, weight)
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
-    judged = Judged(y, scores, groups, recipe.graded, notes=tuple(notes), weight=weight)
+    judged = Judged(y, scores, groups, recipe.graded, notes=notes, weight=weight)
     ranker.mean = encoder.mean(X, weight)
     ranker.learn_from(judged)
     return ranker, judged
