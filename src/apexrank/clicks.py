@@ -9,7 +9,6 @@ a factor: by `harvest_propensities` if documents were shown at several positions
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.penalties import Quadratic
 from apexrank.rankers.compose import LinearRanker
@@ -131,11 +130,9 @@ def _warn_of_islands(clicks: Clicks) -> None:
     shown = np.unique(clicks.position)
     apart = shown[island[shown] != island[shown[0]]]
     if len(apart):
-        warnings.warn(
+        warn(
             f"{len(apart)} positions, first {apart[0]}, share no document with position {shown[0]}: their propensities "
             "are interpolated. Use the logs of more rankers, or leave these positions out.",
-            UserWarning,
-            stacklevel=3,
         )
 
 

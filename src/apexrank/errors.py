@@ -1,9 +1,12 @@
-"""Exception classes, with one-line messages that state the problem and the fix."""
+"""Exception classes, with one-line messages that state the problem and the fix, and warnings at the user's line."""
 
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 _MOST_CHARACTERS = 2000
+_INNER = ("apexrank", "sklearn", "joblib")
 
 
 class ApexrankError(Exception):
@@ -96,6 +99,14 @@ def unknown(what: str, name: Any, known: Iterable[str], use: str = "one of", mor
     near = near_name(name, known := list(known)) if isinstance(name, str) else None
     hint = "use" if near is None else f"did you mean {near!r}? Use"
     return InputError(f"unknown {what} {name!r}: {hint} {use} {', '.join(known)}{more}")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, the innermost one outside of this package and of scikit-learn, which wraps methods."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _INNER:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class MissingExtraError(ApexrankError, ImportError):

@@ -8,7 +8,6 @@ rows ``indptr[q]:indptr[q + 1]``; by default all rows form one segment.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,7 +17,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.divergences import DIVERGENCES, KL, Divergence, IDivergence, Separable, Squared
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.kernels.pav import check_indptr, clip, pav
 from apexrank.validation import check_finite
 
@@ -255,11 +254,10 @@ def bregman_projection(
     while not result.converged and result.n_iter < max_iter:
         result = dual.certify(sweep(result.multipliers.copy()), result.n_iter + 1, tol)
     if not result.converged:
-        warnings.warn(
+        warn(
             f"Bregman's algorithm stopped after {result.n_iter} sweeps with residual {result.residual:.1e}: "
             "raise `max_iter`; if that does not help, no point may satisfy all constraints",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return result
 

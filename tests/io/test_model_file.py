@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -24,6 +25,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeRegressor
 
 import apexrank
 from apexrank import (
@@ -73,12 +75,12 @@ def kind_of(estimator):
     return next(filter(is_ours, type(estimator).__mro__))
 
 
-# with trees of scikit-learn, which cannot be checked, PushBoost is refused
 KEPT = {
     kind_of(each).__name__: each for each in ESTIMATORS if kind_of(each).__module__.startswith("apexrank.")
 }
-KEPT["PushBoost"] = PushBoost(PNormPush(p=1), n_estimators=3)
 KEPT |= {
+    "PushBoost of rankers": PushBoost(PNormPush(p=1), n_estimators=3),
+    "PushBoost of deep trees": PushBoost(ExtraTreeRegressor(max_depth=4), n_estimators=3, random_state=0),
     "UnknownLinkRegressor, least squares": UnknownLinkRegressor(
         2.0, alpha=0.1, link="least_squares", output_range=(-1.0, np.inf)
     ),
@@ -148,6 +150,8 @@ def same(one, other):
     elif hasattr(one, "__dict__") and is_ours(type(one)):
         names = [name for name in vars(one) if name in vars(other)]  # the others are cached
         same({name: vars(one)[name] for name in names}, {name: vars(other)[name] for name in names})
+    elif hasattr(one, "__getstate__") and type(one).__name__ == "Tree":
+        same(one.__getstate__(), other.__getstate__())
     elif isinstance(one, float):
         np.testing.assert_equal(one, other)
         assert np.signbit(one) == np.signbit(other)
@@ -169,7 +173,7 @@ def test_every_estimator_comes_back(name, tmp_path, counted):
 
 
 def test_every_estimator_of_the_package_is_listed():
-    listed = {f"{name}" for rows in CLASSES.values() for names in rows for name in names.split()}
+    listed = {name.rpartition(".")[2] for name in CLASSES}
     assert {
         kind_of(each).__name__ for each in ESTIMATORS if kind_of(each).__module__[:9] == "apexrank."
     } <= listed
@@ -328,7 +332,7 @@ class Doubled(TransformerMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("model", "named"),
     [
-        (PushBoost(n_estimators=2), "DecisionTree"),
+        (PushBoost(GaussianNB(), n_estimators=2), "GaussianNB.*`estimator`.*lists"),
         (MonotoneRetargeting(kernel=lambda a, b: float(a @ b)), "function.*`kernel"),
         (PNormPushCV(ps=[1], alphas=[0.1], cv=2, scoring=lambda *columns: 1.0), "`scoring`"),
         (PNormPushCV(ps=[1], alphas=[0.1], cv=pytest), "module"),
@@ -408,6 +412,13 @@ def test_every_truncation_is_refused(file):
     data = file.read_bytes()
     for end in range(0, len(data) - 1, 97):
         refused(file, data[:end])
+
+
+def test_bytes_after_the_end_are_refused(file):
+    data = file.read_bytes()
+    for more in (b"\0", b"PK\5\6" + bytes(18), bytes(70_000)):
+        refused(file, data + more)
+    refused(file, data[:-2] + b"\5\0hello")  # a comment
 
 
 def test_every_changed_byte_is_refused_or_without_effect(file, model, rows):
@@ -511,6 +522,7 @@ def test_arrays_that_are_none_are_refused(file, array):
         (("coef_",), {"apexrank.rankers.PNormPush": {"p": 2}}, "PNormPush"),
         (("coef_",), {"numpy": "load"}, "load"),
         (("coef_",), {"float": "1"}, None),
+        (("_had_groups",), {}, "has 0 keys"),
         (("predict",), 1, "predict"),
         (("__class__",), 1, "__class__"),
         (("__dict__",), {"dict": []}, "__dict__"),
@@ -529,7 +541,7 @@ def test_arrays_that_are_none_are_refused(file, array):
         (("price",), {"apexrank.prices.Power": {"p": -1.0}}, "p"),
         (("price",), {"apexrank.prices.Custom": {"g": 1, "dg": 1}}, "Custom"),
     ],
-    ids=range(30),
+    ids=range(31),
 )
 def test_edited_estimators_are_refused(file, path, value, named):
     tree, arrays = unpack(file.read_bytes())
@@ -599,6 +611,30 @@ def test_trees_that_do_not_end_in_leaves_are_refused(tmp_path):
         changed = arrays[number := forest[name]["array"]].copy()
         changed[0] = value
         refused(tmp_path / "m.apex", pack(tree, [*arrays[:number], changed, *arrays[number + 1 :]]), "trees")
+
+
+def test_trees_of_scikit_learn_that_do_not_end_in_leaves_are_refused(tmp_path):
+    model = DecisionTreeClassifier(max_depth=2).fit(X, Y)
+    tree, [classes, n_classes, nodes] = unpack(saved(model, tmp_path / "m.apex"))
+    left, right, feature = range(3)
+    for node, column, value in (
+        (0, left, 0),
+        (0, left, 2.5),
+        (0, right, 99),
+        (0, right, -1),
+        (1, feature, 3),
+        (1, feature, -1),
+        (0, 3, np.nan),
+        (-1, -1, np.inf),
+    ):
+        changed = nodes.copy()
+        changed[node, column] = value
+        refused(tmp_path / "m.apex", pack(tree, [classes, n_classes, changed]), "tree")
+    for other in (nodes[:, :-1], nodes[:, :8], np.column_stack([nodes, nodes[:, -1]]), nodes[:0]):
+        refused(tmp_path / "m.apex", pack(tree, [classes, n_classes, other]))
+    for n_features in (1, 4, -1, 10**30, 3.0, True, "3"):
+        path = ("model", "sklearn.tree.DecisionTreeClassifier", "tree_", "tree", 0)
+        refused(tmp_path / "m.apex", pack(edited(tree, path, n_features), [classes, n_classes, nodes]))
 
 
 # ---------------------------------------------------------------- systematic edits

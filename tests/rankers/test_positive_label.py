@@ -8,6 +8,8 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from apexrank import (
     IRPush,
@@ -62,10 +64,17 @@ def test_a_name_that_suggests_the_opposite_warns_once_and_the_remedy_works(rows,
     names = np.where(y, "fraud", "legit")
     with pytest.warns(PositiveLabelWarning, match="y == 'fraud'") as found:
         turned = clone(ranker).fit(X, names)
-    assert len(found) == 1
+    assert [warning.filename for warning in found] == [__file__]
     assert turned.classes_.tolist() == ["fraud", "legit"]
     scores = clone(ranker).fit(X, names == "fraud").decision_function(X)
     assert roc_auc_score(y, scores) > 0.7 > 0.5 > roc_auc_score(y, turned.decision_function(X))
+
+
+def test_it_points_to_the_users_line_through_scikit_learn(rows):
+    X, y = rows
+    with pytest.warns(PositiveLabelWarning) as found:
+        cross_val_score(make_pipeline(StandardScaler(), PNormPush()), X, np.where(y, "fraud", "legit"), cv=2)
+    assert {warning.filename for warning in found} == {__file__}
 
 
 def test_blocks_and_devices_warn_too(rows):

@@ -22,6 +22,7 @@ from apexrank.rankers import (
     TwoStagePush,
     UnknownLinkRegressor,
 )
+from apexrank.rankers.base import LinearEstimator
 from tests.whole.test_estimator_checks import ESTIMATORS
 
 OUTSIDE = {
@@ -68,6 +69,8 @@ OUTSIDE = {
 def test_every_parameter_has_a_constraint_and_refuses_an_object_of_no_known_type(estimator):
     names = estimator.get_params(deep=False)
     assert set(names) <= set(estimator._parameter_constraints)
+    if isinstance(estimator, LinearEstimator):
+        assert set(names) == set(estimator._parameter_constraints)
     clone(estimator)._validate_params()
     type(estimator)()._validate_params()
     for name in names:

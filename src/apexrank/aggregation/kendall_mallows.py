@@ -9,7 +9,6 @@ exact draws and ``Z(θ) = Π_j (1 + e^{−θ} + … + e^{−(j−1)θ}) = Π_j (
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank.aggregation.ballots import Ballots, read_weights
 from apexrank.aggregation.kemeny import kemeny
 from apexrank.aggregation.pairwise import pairwise_counts
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.metrics.permutation import kendall_distance
 from apexrank.submodular import check_orders
 from apexrank.validation import check_count, check_finite
@@ -170,7 +169,7 @@ class KendallMallows:
         }
         for doubt, holds in doubts.items():
             if holds:
-                warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
+                warn(doubt, ConvergenceWarning)
         return cls(central.order, theta)
 
     def moments(self) -> DivergenceMoments:

@@ -13,7 +13,6 @@ items, which preserves precision for rows far from zero, and ``a·n/2·(x̄ − 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -26,7 +25,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
 from apexrank.parameters import checked, names, number, whole
 from apexrank.submodular import SetFunction
@@ -229,7 +228,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         early = f"not converged after {self.n_iter_} steps: rows still move. Raise `max_iter` or `tol`."
         for doubt, holds in ((few, members < self.n_clusters), (early, not run.converged)):
             if holds:
-                warnings.warn(doubt, ConvergenceWarning, stacklevel=4)
+                warn(doubt, ConvergenceWarning)
 
     def _cost(self) -> Cost:
         return Cost(LovaszBregman(self.f), float(self.euclidean))

@@ -7,7 +7,6 @@ of the size with gains δ, it is ``∝ exp(Σ_r δ_r·z[σ(r)])`` with ``z = Σ_
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self, get_args
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.aggregation.fusion import OF_RANKS, RRF
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.kernels.inversions import mean_ranks, sort_rows
 from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.swaps import order_likelihood, telling_lists
@@ -235,10 +234,9 @@ class LovaszAggregator(Graded, LinearEstimator):
         if lists is None:
             outside = (rows < np.fmin.reduce(self.list_)) | (rows > np.fmax.reduce(self.list_))
             if 2 * outside.sum() > np.sum(~np.isnan(rows)):
-                warnings.warn(
+                warn(
                     "most of X lies outside the list of fit, whose first or last place it gets: if X is a list of its "
                     "own, give `groups=np.zeros(len(X))`",
-                    stacklevel=2,
                 )
         return self._points(rows, lists) @ self.coef_
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.export.features import as_table, first_fitted, last_step
 from apexrank.export.sql import to_sql
 from apexrank.io.columns import read_target
@@ -147,10 +146,9 @@ def check_training(model: Any, own: float, judged: Judged) -> None:
     training = model.training if isinstance(model, TableRanker) and judged.weight is None else {}
     trained = training.get("objective") if training.get("rows") == len(judged.y) else None
     if trained is not None and abs(own - trained) > _SAME * max(1.0, abs(trained)):
-        warnings.warn(
+        warn(
             f"the model's objective is {own:.6g} on these rows, {trained:.6g} in training on the same number "
             "of rows: if the model was fitted with weights, give them here too (`sample_weight`)",
-            stacklevel=3,
         )
 
 

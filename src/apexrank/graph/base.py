@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Linear, Progress, Walk
 from apexrank.graph.reading import as_graph
@@ -211,10 +210,9 @@ class IteratedRank(GraphRank):
             stuck = min(changes[-10:], default=0) >= min(changes[:-10], default=np.inf)
             at_rest = answer.n_iter < self.max_iter or (stuck and np.isfinite(answer.error_bound))
             cure = "More steps will not help: raise `tol`." if at_rest else "Raise `max_iter` or `tol`."
-            warnings.warn(
+            warn(
                 f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. {cure}{advice}",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _start(self, graph: Graph, teleport: np.ndarray, start: Any = None) -> np.ndarray:

@@ -9,7 +9,6 @@ the ranks involves the whole walk and is enforced by the method of multipliers: 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, Self, get_args
@@ -20,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.divergences import Divergence
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.graph import agreement
 from apexrank.graph.agreement import KINDS, Agreement, Choice, Consensus, divergence_of_ranks
 from apexrank.graph.base import GraphRank, Teleport, teleport_vectors
@@ -394,7 +393,7 @@ class ConsensusRank(GraphRank):
             )
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn(message, ConvergenceWarning)
 
 
 def _check_fits(atom: Divergence, teleport: np.ndarray) -> None:

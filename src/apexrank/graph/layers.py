@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.graph.edges import (
     Column,
     Edges,
@@ -188,7 +187,7 @@ def layers_of_table(
 
 def _warn(note: str | None) -> None:
     if note is not None:
-        warnings.warn(note, stacklevel=4)
+        warn(note)
 
 
 def _typed(table: Any) -> Any:

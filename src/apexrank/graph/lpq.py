@@ -7,7 +7,6 @@ diminishing returns. Each rank is a map (`apexrank.graph.power.Map`) and an esti
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -15,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.graph.base import IteratedRank, Teleport, read_graph, seed_vector, teleport_vectors
 from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, shared_links, stacked
@@ -344,10 +343,9 @@ class LpqRank(IteratedRank):
         found = spread(graph, seeds, map=map_, gamma=self.gamma, direction=direction, **limits)
         if not found.converged:
             self.converged_ = False
-            warnings.warn(
+            warn(
                 f"the spread of labels has not converged after {found.n_iter} steps. Raise `max_iter` or `tol`.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return found.scores
 

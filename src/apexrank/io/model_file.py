@@ -10,6 +10,7 @@ has None, booleans, whole numbers, finite floats, text and lists; any other valu
 ``array``           number of the file; ``scalar``: the same of a NumPy scalar
 ``objects``         an array of objects: its entries
 ``csr``             kind, shape, data, indices and indptr of a sparse matrix
+``tree``            number of features and nodes of a tree of scikit-learn, with all fields and values as numbers
 ``numpy``           name of a type or function of NumPy
 a public name       fields of an object of that class: see :mod:`apexrank.io.fitted`
 ==================  ==================================================================
@@ -44,6 +45,7 @@ from apexrank.io.table_ranker import TableRanker
 FORMAT = 6
 MOST_TEXT = 1 << 28  # bytes of JSON, whose objects take about ten times as much memory
 _TREE = "model.json"
+_END = 22  # bytes of the record at the end of an archive without a comment
 _OLD = b"apexrank model "  # start of the files of versions 0.1 and 0.2
 _DTYPES = {np.dtype(kind).str for kind in "?bhilqBHILQefd"}
 _TEXT = np.dtype("U").str[:2]  # of any width
@@ -82,8 +84,11 @@ def save(model: Any, path: str | Path) -> None:
     Parameters
     ----------
     model : estimator, Pipeline or TableRanker
-        Any fitted estimator of apexrank, alone, in a scikit-learn pipeline with scalers and encoders, or in a
-        :class:`~apexrank.io.TableRanker`.
+        Any fitted estimator of apexrank, alone, in a scikit-learn ``Pipeline`` with ``StandardScaler``,
+        ``MinMaxScaler``, ``MaxAbsScaler``, ``RobustScaler``, ``OneHotEncoder`` or ``SimpleImputer``, or in a
+        :class:`~apexrank.io.TableRanker`. Its parameters are data: names, numbers, arrays, losses and other parts of
+        apexrank, but no functions. The weak rankers of a :class:`~apexrank.PushBoost` are decision trees of
+        scikit-learn or estimators of apexrank.
     path : str or Path
         File to write, usually with the ending ``.apex``.
 
@@ -170,6 +175,9 @@ def _read(file: BinaryIO) -> Any:
                 f"has format {tree['format']!r}, but this apexrank reads format {FORMAT}: upgrade it, or fit again"
             )
         files = {entry.filename for entry in entries} - {_TREE}
+        file.seek(-_END, io.SEEK_END)
+        if file.read(4) != b"PK\5\6":
+            raise ValueError("it has bytes after its end")
         model = _decode(tree["model"], archive, files)
     if files or len(entries) != len({entry.filename for entry in entries}):
         raise ValueError("it has entries that belong to nothing")
@@ -201,14 +209,20 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str = "the model") -> A
     if kind.__name__ in _CSR:
         parts = value.shape, value.data, value.indices, value.indptr
         return {"csr": [kind.__name__, *(_encode(part, arrays, where) for part in parts)]}
+    if kind.__name__ == "Tree" and kind.__module__ == "sklearn.tree._tree":
+        from apexrank.rankers.forest import table_of
+
+        return {"tree": [value.n_features, _encode(table_of(value), arrays, where)]}
     for name, known in _NUMPY.items():
         if value is known:
             return {"numpy": name}
     public = name_of(kind)
     if public is None:
         what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {kind.__name__}"
-        best = "; save its `best_estimator_`" if hasattr(value, "best_estimator_") else ""
-        raise InputError(f"a model file cannot hold {what}, which is {where}{best}")
+        help_ = "help(apexrank.save) lists what it can"
+        if hasattr(value, "best_estimator_"):
+            help_ = "save its `best_estimator_`"
+        raise InputError(f"a model file cannot hold {what}, which is {where}: {help_}")
     fields = {name: getattr(value, name) for name in fields_of(kind)}
     fields |= state_of(value) if isinstance(value, BaseEstimator) else {}
     tree = {name: _encode(fields[name], arrays, f"`{name}` of a {kind.__name__}") for name in sorted(fields)}
@@ -222,6 +236,8 @@ def _decode(tree: Any, archive: zipfile.ZipFile, files: set[str]) -> Any:
         return [_decode(one, archive, files) for one in tree]
     if not isinstance(tree, dict):
         return tree
+    if len(tree) != 1:
+        raise ValueError(f"an object of {_TREE} has {len(tree)} keys instead of one")
     ((kind, content),) = tree.items()
     if kind == "float":
         return _FLOATS[content]
@@ -231,12 +247,16 @@ def _decode(tree: Any, archive: zipfile.ZipFile, files: set[str]) -> Any:
         return array if kind == "array" else array[()]
     if kind == "numpy":
         return _NUMPY[content]
-    if kind in ("tuple", "dict", "objects", "csr"):
+    if kind in ("tuple", "dict", "objects", "csr", "tree"):
         entries = _decode(list(content), archive, files)
         if kind == "objects":
             array = np.empty(len(entries), dtype=object)
             array[:] = entries
             return array
+        if kind == "tree":
+            from apexrank.rankers.forest import tree_of
+
+            return tree_of(*entries)
         if kind == "csr":
             name, shape, *parts = entries
             matrix = _CSR[name](tuple(parts), shape=shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, NamedTuple, Self
@@ -12,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import qr
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.kernels.rows import RowSummer
 from apexrank.objectives.base import Objective
 from apexrank.validation import SMALLEST, canonical, check_not_huge
@@ -440,11 +439,9 @@ def usable_units(spread: np.ndarray, varying: Callable[[], np.ndarray]) -> np.nd
         raise InputError(f"column {j} of X differs by no more than {spread[j]:.3g}: scale X first")
     if (varies & tiny).any():
         j = int((varies & tiny).argmax())
-        warnings.warn(
+        warn(
             f"column {j} of X differs by no more than {spread[j]:.3g}, too little to compute with, and is ignored: "
             "scale it, for instance to unit variance",
-            UserWarning,
-            stacklevel=2,
         )
     return np.where(tiny, 1.0, spread)
 

@@ -6,7 +6,6 @@ vectors with one entry per feature.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from copy import copy
 from importlib import import_module
@@ -19,7 +18,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.kernels.rows import BOTH, RowSums
 from apexrank.objectives.base import Objective
 from apexrank.objectives.push import Scatter
@@ -131,7 +130,7 @@ def _one_column(y: Array) -> Array:
     if y.ndim != 2 or y.shape[1] != 1:
         return y
     message = "a column-vector y was passed where a 1d array was expected: use y[:, 0]"
-    warnings.warn(message, DataConversionWarning, stacklevel=2)
+    warn(message, DataConversionWarning)
     return y[:, 0]
 
 

@@ -129,12 +129,6 @@ class AdditiveFit(LinearEstimator):
     monotonic_cst: Mapping[Any, int] | Sequence[int] | None = None
 
     takes_device_arrays: ClassVar[bool] = False
-    _checks: ClassVar[dict[str, Any]] = {
-        "accept_sparse": False,
-        "dtype": np.float64,
-        "ensure_all_finite": "allow-nan",
-        "order": "C",
-    }
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -24,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, warn
 from apexrank.objectives.base import Objective
 from apexrank.objectives.classification import PClassification
 from apexrank.objectives.margins import checked_relevance
@@ -85,11 +84,10 @@ def warn_of_label(classes: Sequence[Any]) -> None:
     """Warn if the label that sorts last, the positive one, has the name of a negative class."""
     low, high = classes
     if isinstance(high, str) and ORDINARY.fullmatch(high.strip().lower()):
-        warnings.warn(
+        warn(
             f"{high!r} is taken as the positive class, as it sorts after {low!r}: to rank {low!r} on top, fit with "
             f"y == {low!r}",
             PositiveLabelWarning,
-            stacklevel=5,
         )
 
 
@@ -99,12 +97,13 @@ def warn_of_label(classes: Sequence[Any]) -> None:
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision.
 
-    Estimators that accept other input define a method ``_as_numbers(X, reset)`` and their own options.
+    Estimators that accept text and missing values define a method ``_as_numbers(X, reset)``; they take dense rows only.
     """
     check_frame(X)
     if hasattr(estimator, "_as_numbers"):
         X = estimator._as_numbers(X, options.get("reset", True))
-        options = {**estimator._checks, **options}
+        options = {"accept_sparse": False, "dtype": np.float64, "order": "C", **options}
+        options["ensure_all_finite"] = "allow-nan"
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     found = validate_data(estimator, X, y, **options)
     rows, *rest = found if isinstance(found, tuple) else (found,)
@@ -421,7 +420,10 @@ class LinearEstimator(BaseEstimator):
         are compared, and all groups have equal weight. X may be an array, a sparse matrix, a data frame, Dask
         collections (y and the rest too), or :class:`~apexrank.problem.Blocks` (with y=None).
         """
-        data = read_rows(self, X, y, sample_weight, groups, binary=self._ranks_classes)
+        return self._fit(X, read_rows(self, X, y, sample_weight, groups, binary=self._ranks_classes))
+
+    def _fit(self, X: Any, data: Training) -> Self:
+        """Fit on rows that have been read from X."""
         return self._finish(data, self._minimise(data, self._objective))
 
     @property
@@ -476,12 +478,11 @@ class LinearEstimator(BaseEstimator):
         self.history_ = np.array(solution.history)
         self._warn(solution)
         if not solution.separable and problem.held_by_penalty(solution.value, solution.w):
-            warnings.warn(
+            warn(
                 "without a penalty the objective over these groups has no minimum: their mean smallest margin between "
                 "a pair is above 0 and grows with the scores. The coefficients, up to "
                 f"{np.abs(solution.w).max():.2g}, are of the order of 1/alpha: set a larger alpha.",
                 SeparableWarning,
-                stacklevel=6,
             )
 
     def _warm(self) -> np.ndarray | None:
@@ -490,12 +491,11 @@ class LinearEstimator(BaseEstimator):
 
     def _warn(self, solution: Solution) -> None:
         if solution.separable:
-            warnings.warn(
+            warn(
                 "the scores separate the training data (inside their groups, on average), so the objective with "
                 "`alpha=0` has no finite minimiser; the coefficients are a separating direction. Set `alpha` above 0 "
                 "for a unique answer.",
                 SeparableWarning,
-                stacklevel=7,
             )
         elif solution.collapsed:
             reason = (
@@ -507,20 +507,15 @@ class LinearEstimator(BaseEstimator):
                     "all coefficients are 0: with `p=inf` no feature is worth this L1 penalty. Use a finite `p` or a "
                     "smaller `alpha`."
                 )
-            warnings.warn(
-                reason,
-                CollapsedWarning,
-                stacklevel=7,
-            )
+            warn(reason, CollapsedWarning)
         elif not solution.converged:
             reason, remedy = ", where rounding hides all progress", "`tol` or `alpha`"
             if not solution.stalled:
                 reason, remedy = "", "`max_iter`, `tol` or `alpha`"
-            warnings.warn(
+            warn(
                 f"not converged after {solution.n_iter} iterations{reason}: scaled gradient norm "
                 f"{solution.grad_norm:.1e} is above `tol`. Raise {remedy}.",
                 ConvergenceWarning,
-                stacklevel=7,
             )
 
     def _finish(self, data: Training, problem: Problem) -> Self:
@@ -607,11 +602,9 @@ class Graded:
         from apexrank.metrics import ndcg
 
         if groups is None and getattr(self, "_had_groups", False):
-            warnings.warn(
+            warn(
                 "fit had groups, but score has none and ranks all rows as one list: pass groups, in a search by "
                 "set_score_request(groups=True)",
-                UserWarning,
-                stacklevel=2,
             )
         relevance = from_zero(checked_relevance(y))
         return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)

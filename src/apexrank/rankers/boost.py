@@ -28,6 +28,7 @@ from apexrank.rankers.base import (
     GivenScores,
     TwoClasses,
     checked_rows,
+    class_scores,
     intercept_of,
     measure,
     validated,
@@ -40,12 +41,8 @@ NO_EDGE = 1e-10  # a smaller edge over chance counts as none
 
 def output_of(estimator: Any, X: Matrix) -> np.ndarray:
     """Ranking score of a fitted two-class estimator: decision function, probability or prediction."""
-    if hasattr(estimator, "decision_function"):
-        output = estimator.decision_function(X)
-    elif hasattr(estimator, "predict_proba"):
-        output = estimator.predict_proba(X)[:, 1]
-    else:
-        output = estimator.predict(X)
+    gives_scores = hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")
+    output = class_scores(estimator, X) if gives_scores else estimator.predict(X)
     return np.asarray(output, dtype=np.float64).reshape(X.shape[0])
 
 
@@ -227,7 +224,7 @@ class PushBoost(TwoClasses, BaseEstimator):
         if not rounds.weak:
             _check_seen(self._weak_learner(), data.X)
         self._store(rounds)
-        self.intercept_ = intercept_of(self._scores(data.X), data.labels, data.weight, push._power())
+        self.intercept_ = intercept_of(self._last_stage(data.X), data.labels, data.weight, push._power())
         return self
 
     def _hold_out(
@@ -309,12 +306,10 @@ class PushBoost(TwoClasses, BaseEstimator):
             scores = scores + step * output_of(weak, rows)
             yield scores
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
-        rows = checked_rows(self, X)
-        return self._scores(rows) + self.intercept_
+    def _scores(self, X: ArrayLike) -> np.ndarray:
+        return self._last_stage(checked_rows(self, X))
 
-    def _scores(self, rows: Matrix) -> np.ndarray:
+    def _last_stage(self, rows: Matrix) -> np.ndarray:
         return deque(self._stages(rows), maxlen=1).pop()
 
     @property

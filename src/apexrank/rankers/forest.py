@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -166,16 +166,49 @@ class Forest(NamedTuple):
         return out
 
 
+def table_of(tree: Any) -> np.ndarray:
+    """Nodes of a ``tree_`` of scikit-learn, one per row: their fields, and the value of each class."""
+    nodes, values = tree.__getstate__()["nodes"], tree.value
+    return np.column_stack([*(nodes[name] for name in nodes.dtype.names), values.reshape(len(nodes), -1)])
+
+
+def tree_of(n_features: int, table: np.ndarray) -> Any:
+    """``tree_`` of scikit-learn of a table of nodes, checked, because scikit-learn follows nodes blindly.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> fitted = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    >>> tree_of(1, table_of(fitted.tree_)).predict(np.array([[0.2]], dtype=np.float32)).tolist()
+    [[1.0, 0.0]]
+    """
+    from sklearn.tree._tree import NODE_DTYPE, Tree
+
+    size = len(NODE_DTYPE.names)
+    nodes, values = np.zeros(len(table), NODE_DTYPE), table[:, size:].copy()
+    with np.errstate(invalid="ignore"):
+        for name, column in zip(NODE_DTYPE.names, table[:, :size].T, strict=True):
+            nodes[name] = column
+            if table.dtype != np.float64 or (nodes[name] != column).any():
+                raise InputError(f"`{name}` of a tree has another type")
+    left, right = nodes["left_child"].copy(), nodes["right_child"].copy()
+    feature, roots = np.where(left < 0, 0, nodes["feature"]), np.zeros(1, np.int64)
+    threshold = np.clip(nodes["threshold"], -MOST, MOST)  # infinite if it separates the missing values
+    largest = np.abs(values).max(axis=1)
+    Forest(feature, threshold, threshold, left, right, largest, largest, roots, 0.0).check(n_features)
+    depth = np.zeros(len(table), np.int64)
+    for node in np.flatnonzero(left >= 0):
+        depth[[left[node], right[node]]] = depth[node] + 1
+    tree = Tree(n_features, np.array([values.shape[1]]), 1)
+    state = {"max_depth": int(depth.max()), "node_count": len(table), "nodes": nodes}
+    tree.__setstate__(state | {"values": values[:, None, :]})
+    return tree
+
+
 class ForestRanker:
     """Mixin for rankers whose scores are those of ``forest_``."""
 
     takes_device_arrays = False
-    _checks: ClassVar[dict[str, Any]] = {
-        "accept_sparse": False,
-        "dtype": np.float64,
-        "ensure_all_finite": "allow-nan",
-        "order": "C",
-    }
     forest_: Forest
 
     def __sklearn_tags__(self):

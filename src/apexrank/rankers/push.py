@@ -239,7 +239,8 @@ class RankBoost(TwoClasses, LinearEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = {
+        **{name: LinearEstimator._parameter_constraints[name] for name in ("tol", "warm_start", "verbose")},
         "t_max": [whole(1)],
         "alpha": [number(0)],
     }

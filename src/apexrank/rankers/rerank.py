@@ -102,20 +102,19 @@ class TwoStagePush(TwoClasses, BaseEstimator):
         self.n_kept_ = int(kept.sum())
         each = np.ones(len(scores)) if weight is None else weight
         self.cut_ = _cut(scores, each, each[kept].sum())
-        self.intercept_ = 0.0
-        self.intercept_ = -balanced_threshold(self._scores(rows), positive, weight)
+        self.intercept_ = -balanced_threshold(self._reranked(rows), positive, weight)
         return self
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
-        return self._scores(checked_rows(self, X))
+    def _scores(self, X: ArrayLike) -> np.ndarray:
+        return self._reranked(checked_rows(self, X))
 
-    def _scores(self, rows: Matrix) -> np.ndarray:
+    def _reranked(self, rows: Matrix) -> np.ndarray:
+        """Scores without the intercept."""
         first = output_of(self.first_, rows)
         scores, head = first - self.cut_, first > self.cut_
         if head.any():
             scores[head] = above_zero(output_of(self.second_, rows[head]))
-        return scores + self.intercept_
+        return scores
 
 
 def above_zero(t: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
@@ -18,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.metrics import get_scorer
-from apexrank.parameters import between, checked, names, validate_parameter_constraints
+from apexrank.parameters import names, validate_parameter_constraints
 from apexrank.problem.block_design import BlockTraining
 from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Training
@@ -88,12 +87,13 @@ class PNormPushCV(TwoClasses, LinearEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = LinearEstimator._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = {
+        **{name: PNormPush._parameter_constraints[name] for name in ("solver", "max_iter", "tol", "verbose")},
         "ps": ["array-like"],
         "alphas": [names(("auto",)), "array-like"],
         "scoring": [str, callable],
         "cv": ["cv_object"],
-        "l1_ratio": [between(0, 1)],
+        "l1_ratio": PNormPush._parameter_constraints["l1_ratio"],
         "n_jobs": [None, Integral],
     }
 
@@ -118,17 +118,8 @@ class PNormPushCV(TwoClasses, LinearEstimator):
             for value in values:
                 validate_parameter_constraints(self._kind._parameter_constraints, {name: value}, "PNormPush")
 
-    @checked
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Choose p and alpha, then fit on all rows. Arguments as in :meth:`PNormPush.fit`."""
-        data = read_rows(self, X, y, sample_weight, groups, binary=True)
+    def _fit(self, X: Any, data: Training) -> Self:
+        """Choose p and alpha, then fit on all rows."""
         ranker, alphas = self._ranker(), self.alphas
         facts = ("classes_", "n_features_in_", "feature_names_in_", "_levels")
         ranker.__dict__ |= {name: vars(self)[name] for name in facts if name in vars(self)}
