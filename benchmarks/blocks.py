@@ -21,7 +21,6 @@ from apexrank.distributed import DaskBlocks
 from apexrank.io.stream import read_blocks
 from apexrank.problem.blocks import ArrayBlocks, Block
 from apexrank.rankers import PNormPush
-from apexrank.rankers.base import fit_blocks
 from apexrank.solvers import LBFGS
 from benchmarks.timing import report, status
 
@@ -64,7 +63,7 @@ def write_folder(folder: Path, n: int) -> None:
 def _measure(kind: str, path: str, y: np.ndarray | None, pipe) -> None:
     """In a process of its own: the peak counts from the start of a process."""
     X, labels = rows_of(0, 2000, FILE_COLUMNS)
-    fit_blocks(PNormPush(**MODEL), ArrayBlocks(X, labels, rows=1000))  # compiles the kernels
+    PNormPush(**MODEL).fit(ArrayBlocks(X, labels, rows=1000), None)  # compiles the kernels
     if kind == "parquet":
         next(read_blocks(path, "y", rows=10_000).tables())
     before, start = status("VmHWM"), time.perf_counter()
@@ -74,7 +73,7 @@ def _measure(kind: str, path: str, y: np.ndarray | None, pipe) -> None:
     blocks = (
         ArrayBlocks(path, y, rows=BLOCK_ROWS) if kind == "npy" else read_blocks(path, "y", rows=BLOCK_ROWS)
     )
-    ranker = fit_blocks(PNormPush(**ROUGH), blocks)
+    ranker = PNormPush(**ROUGH).fit(blocks, None)
     pipe.send((time.perf_counter() - start, status("VmHWM") - before, ranker.n_iter_, ranker.coef_))
 
 
@@ -152,7 +151,7 @@ def on_dask() -> list[dict]:
             Client(cluster) as client,
         ):
             small = DaskBlocks([dask.delayed(Block)(*rows_of(k, 2000, DASK_COLUMNS)) for k in range(4)])
-            fit_blocks(PNormPush(**MODEL), small)  # every worker imports and compiles
+            PNormPush(**MODEL).fit(small, None)  # every worker imports and compiles
             before = max(client.run(worker_memory).values())
             blocks = DaskBlocks([dask.delayed(make_block)(k) for k in range(DASK_BLOCKS)])
             wait(blocks.parts)
@@ -160,7 +159,7 @@ def on_dask() -> list[dict]:
             if kill:
                 KillOne.victims.append(next(iter(client.run(os.getpid).values())))
             start = time.perf_counter()
-            ranker = fit_blocks(PNormPush(**{**MODEL, "solver": KillOne()}), blocks)
+            ranker = PNormPush(**{**MODEL, "solver": KillOne()}).fit(blocks, None)
             seconds = time.perf_counter() - start
         base = base or seconds
         coefs.append(ranker.coef_)

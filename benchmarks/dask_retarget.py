@@ -16,7 +16,6 @@ import numpy as np
 from apexrank.distributed import DaskBlocks
 from apexrank.problem.blocks import ArrayBlocks, Block
 from apexrank.rankers import MonotoneRetargeting
-from apexrank.rankers.base import fit_blocks
 from benchmarks.blocks import KillOne, worker_memory
 from benchmarks.timing import report
 
@@ -47,7 +46,7 @@ def on_dask(queries: int) -> list[dict]:
     X, y, groups = (np.concatenate([block[j] for block in whole]) for j in (0, 1, 3))
     del whole
     start = time.perf_counter()
-    memory = fit_blocks(MonotoneRetargeting(**MODEL, solver="lbfgs"), ArrayBlocks(X, y, None, groups))
+    memory = MonotoneRetargeting(**MODEL, solver="lbfgs").fit(ArrayBlocks(X, y, None, groups), None)
     found = [_row("blocks in memory", memory, time.perf_counter() - start, memory)]
     del X, y, groups
     base = 0.0
@@ -59,7 +58,7 @@ def on_dask(queries: int) -> list[dict]:
             Client(cluster) as client,
         ):
             small = [dask.delayed(queries_of)(k, 50) for k in range(4)]
-            fit_blocks(MonotoneRetargeting(**MODEL), DaskBlocks(small))  # every worker imports and compiles
+            MonotoneRetargeting(**MODEL).fit(DaskBlocks(small), None)  # every worker imports and compiles
             before = max(client.run(worker_memory).values())
             make = dask.delayed(partial(queries_of, cut=cut))
             blocks = DaskBlocks([make(k, own) for k in range(BLOCKS)])
@@ -67,7 +66,7 @@ def on_dask(queries: int) -> list[dict]:
             if kill:
                 KillOne.victims.append(next(iter(client.run(os.getpid).values())))
             start, own_start, starts = time.perf_counter(), processor_time(), client.run(processor_time)
-            ranker = fit_blocks(MonotoneRetargeting(**MODEL, solver=KillOne(tol=MODEL["tol"])), blocks)
+            ranker = MonotoneRetargeting(**MODEL, solver=KillOne(tol=MODEL["tol"])).fit(blocks, None)
             seconds, own_seconds = time.perf_counter() - start, processor_time() - own_start
             held = max(client.run(worker_memory).values()) - before
             spent = max(now - starts.get(worker, 0.0) for worker, now in client.run(processor_time).items())

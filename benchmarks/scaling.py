@@ -76,10 +76,9 @@ def counting_solver() -> tuple[object, list[float]]:
 
 def block_seconds(blocks) -> float:
     from apexrank import PNormPush
-    from apexrank.rankers.base import fit_blocks
 
     solver, times = counting_solver()
-    fit_blocks(PNormPush(p=4, alpha=1e-4, solver=solver), blocks)
+    PNormPush(p=4, alpha=1e-4, solver=solver).fit(blocks, None)
     return float(np.median(times))
 
 

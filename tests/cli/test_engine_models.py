@@ -14,7 +14,7 @@ from apexrank.datasets.letor import write_letor
 from apexrank.errors import InputError
 from apexrank.io import Recipe, stream
 from apexrank.io.stream import TableBlocks, fit_table_blocks, read_blocks
-from apexrank.rankers import MonotoneRetargeting, PNormPush, PNormPushCV, fit_blocks
+from apexrank.rankers import MonotoneRetargeting, PNormPush, PNormPushCV
 
 TWO_CLASSES = {
     "push": [],
@@ -275,7 +275,7 @@ def test_a_group_in_far_apart_blocks(tmp_path):
     far.write_parquet(tmp_path / "rows.parquet")
     ranker = MonotoneRetargeting(tol=1e-9)
     blocks = read_blocks(tmp_path, "stars", features=["a", "b"], groups="q", rows=50)
-    found = fit_blocks(ranker, blocks).coef_
+    found = ranker.fit(blocks, None).coef_
     expected = MonotoneRetargeting(tol=1e-9).fit(
         frame.select("a", "b").to_numpy(), frame["stars"].to_numpy(), groups=frame["q"].to_numpy()
     )

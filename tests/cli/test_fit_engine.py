@@ -15,7 +15,7 @@ from apexrank.cli.app import app
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, read_table
 from apexrank.io.drift import MOST_VALUES
-from apexrank.io.encode import MOST_KEPT, Linearise, NumberStats, cell_stats, merge_stats
+from apexrank.io.encode import MOST_KEPT, NumberStats, cell_stats, merge_stats
 from apexrank.io.stream import (
     Span,
     TableBlocks,
@@ -25,9 +25,9 @@ from apexrank.io.stream import (
     sample_table,
 )
 from apexrank.io.types import Category, Number, parse_columns, table_columns
-from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
+from tests.io.encoders import linear_features
 
 
 def claims(n=600, seed=0):
@@ -128,12 +128,12 @@ def test_groups_stay_whole(tmp_path, suffix, scale):
 def test_groups_may_be_apart(tmp_path):
     shuffled = queries().sample(fraction=1, shuffle=True, seed=0)
     shuffled.write_parquet(tmp_path / "rows.parquet")
-    found = fit_blocks(
-        MonotoneRetargeting(tol=1e-10), read_blocks(tmp_path, "stars", groups="q", rows=25)
-    ).coef_
+    found = (
+        MonotoneRetargeting(tol=1e-10).fit(read_blocks(tmp_path, "stars", groups="q", rows=25), None).coef_
+    )
     whole = tmp_path / "whole.csv"
     queries().write_csv(whole)
-    expected = fit_blocks(MonotoneRetargeting(tol=1e-10), read_blocks(whole, "stars", groups="q")).coef_
+    expected = MonotoneRetargeting(tol=1e-10).fit(read_blocks(whole, "stars", groups="q"), None).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
@@ -389,7 +389,7 @@ def test_files_that_cannot_be_read(folder, tmp_path):
 
 def test_the_encoder_is_what_the_table_says(folder):
     table = read_table(folder.parent / "claims.csv")
-    expected, _ = Linearise.fit_transform(table, table_columns(table, RECIPE).columns)
+    expected, _ = linear_features(table, table_columns(table, RECIPE).columns)
     found, _ = fit_table_blocks(folder, RECIPE, PNormPush(alpha=0.1), rows=90)
     assert found.encoder.features == expected.features
 
@@ -471,7 +471,7 @@ def test_empty_files_in_a_folder_count_nothing(tmp_path, position):
     order = {"first": "abc", "middle": "bac", "last": "cab"}[position]
     for name, part in zip(order, (frame[:0], frame[:cut], frame[cut:]), strict=True):
         part.write_parquet(tmp_path / f"{name}.parquet")
-    ranker = fit_blocks(MonotoneRetargeting(tol=1e-10), read_blocks(tmp_path, "stars", groups="q", rows=25))
+    ranker = MonotoneRetargeting(tol=1e-10).fit(read_blocks(tmp_path, "stars", groups="q", rows=25), None)
     columns = frame.select("a", "b").to_numpy()
     expected = MonotoneRetargeting(tol=1e-10).fit(
         columns, frame["stars"].to_numpy(), groups=frame["q"].to_numpy()
@@ -541,7 +541,7 @@ def test_what_a_target_is_is_decided_by_all_rows(tmp_path):
         for suffix in ("parquet", "csv"):
             for rows in (20, 200):
                 blocks = read_blocks(tmp_path / f"rows.{suffix}", "y", rows=rows)
-                ranker = fit_blocks(PNormPush(alpha=0.1), blocks)
+                ranker = PNormPush(alpha=0.1).fit(blocks, None)
                 assert ranker.classes_.tolist() == expected.classes_.tolist()
                 np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-4)
 
@@ -552,7 +552,7 @@ def test_files_may_store_a_target_as_text_or_as_numbers(tmp_path):
     frame = pl.DataFrame({"x": x, "y": y})
     frame[:100].write_parquet(tmp_path / "a.parquet")
     frame[100:].cast({"y": pl.String}).write_parquet(tmp_path / "b.parquet")
-    ranker = fit_blocks(PNormPush(alpha=0.1), read_blocks(tmp_path, "y", rows=30))
+    ranker = PNormPush(alpha=0.1).fit(read_blocks(tmp_path, "y", rows=30), None)
     assert ranker.classes_.tolist() == [0.0, 1.0]
 
 
@@ -562,7 +562,7 @@ def test_a_missing_target_is_named(tmp_path, kind):
     words = frame.with_columns(pl.format("c{}", "y")) if kind is pl.String else frame
     words.write_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="row 42, column 'y': the target is missing"):
-        fit_blocks(PNormPush(), read_blocks(tmp_path, "y", rows=25))
+        PNormPush().fit(read_blocks(tmp_path, "y", rows=25), None)
 
 
 def test_columns_that_only_later_files_have_are_noted(folder, tmp_path):

@@ -98,7 +98,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("options", "shown"),
         [
-            ("", "PNormPush(p=4, alpha=0.1016)"),
+            ("--alpha auto", "PNormPush(p=4, alpha=0.1016)"),
             ("--loss logistic", "PNormPush(p=4, alpha=0.1016, loss=logistic)"),
             ("--side both --alpha 0.1", "PNormPush(p=4, alpha=0.1, side=both)"),
             ("--l1-ratio 0.5 --alpha 0.1", "PNormPush(p=4, alpha=0.1, l1_ratio=0.5)"),
@@ -495,6 +495,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} -p 0.5", "p must be"),
         (f"fit good.csv {TRAIN} -p many", "Invalid value for '-p'"),
         (f"fit good.csv {TRAIN} --alpha -1", "--alpha must be"),
+        (f"fit good.csv {TRAIN} --alpha automatic", "--alpha must be"),
         (
             f"fit good.csv {TRAIN} --model forest",
             "unknown --model 'forest': use one of push, additive, logistic, trees",

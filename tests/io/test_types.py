@@ -17,7 +17,7 @@ from apexrank import InputError, PNormPush
 from apexrank.export import round_scorecard, to_sql
 from apexrank.io import Recipe, Table, TableRanker, read_table
 from apexrank.io.delimited import Csv
-from apexrank.io.encode import Linearise, cell_stats
+from apexrank.io.encode import LinearFeatures, cell_stats
 from apexrank.io.read import as_table
 from apexrank.io.stream import fit_table_blocks
 from apexrank.io.table_ranker import fit_table
@@ -35,6 +35,7 @@ from apexrank.io.types import (
     table_facts,
     take_rows,
 )
+from tests.io.encoders import linear_features
 
 
 def read_with(separator, frame):
@@ -339,7 +340,7 @@ def test_notes_name_five_columns_and_count_the_rest():
 class TestLevels:
     def fitted(self, values, **options):
         table = Table(pl.DataFrame({"c": values}))
-        return Linearise.fit_transform(table, [Facts.of(table, "c").category("c")], **options)
+        return linear_features(table, [Facts.of(table, "c").category("c")], **options)
 
     def test_rare_values_share_a_level_that_unknown_ones_get(self):
         values = ["a"] * 50 + ["b"] * 42 + ["r1"] * 4 + ["r2"] * 3 + [None]
@@ -361,11 +362,11 @@ class TestLevels:
         x = np.arange(100.0)
         for gaps, features in ((4, ["x"]), (5, ["x", "x missing"])):
             data = Table(pl.DataFrame({"x": [*x, *[None] * gaps]}))
-            encoder, _ = Linearise.fit_transform(data, [Number("x")])
+            encoder, _ = linear_features(data, [Number("x")])
             assert encoder.features == features
             assert encoder.raw(data)[-1].tolist() == [49.5, 1][: len(features)]
         note = "column 'x' has 1 missing value, but training had few or none: filled with 49.5"
-        plain, _ = Linearise.fit_transform(Table(pl.DataFrame({"x": x})), [Number("x")])
+        plain, _ = linear_features(Table(pl.DataFrame({"x": x})), [Number("x")])
         assert plain.notes(Table(pl.DataFrame({"x": ["?", "3"]}))) == [note]
 
     @given(seed=st.integers(0, 10**6), impute=st.sampled_from(["median", "mean"]))
@@ -375,16 +376,12 @@ class TestLevels:
         rng = np.random.default_rng(seed)
         times = rng.integers(0, 4, 150)
         columns = [Number("x"), Number("age"), Category("job"), Category("town"), Date("day")]
-        once, _ = Linearise.fit_transform(
-            Table(frame), columns, impute=impute, sample_weight=times.astype(float)
-        )
-        again, _ = Linearise.fit_transform(
-            Table(frame[np.repeat(np.arange(150), times)]), columns, impute=impute
-        )
+        once, _ = linear_features(Table(frame), columns, impute=impute, sample_weight=times.astype(float))
+        again, _ = linear_features(Table(frame[np.repeat(np.arange(150), times)]), columns, impute=impute)
         share = rng.random(150)
         split = Table(pl.concat([frame, frame]))
         halves = np.concatenate([times * share, times * (1 - share)])
-        parts, _ = Linearise.fit_transform(split, columns, impute=impute, sample_weight=halves)
+        parts, _ = linear_features(split, columns, impute=impute, sample_weight=halves)
         for other in (again, parts):
             assert other.features == once.features
             np.testing.assert_allclose(other.center, once.center, rtol=1e-9, atol=1e-12)
@@ -399,8 +396,8 @@ class TestLevels:
         cells = parse_columns(data, columns)
         rows = np.arange(0, 300, 3)
         stats = cell_stats(take_rows(cells, rows), columns, "median")
-        encoder = Linearise.learn(stats, columns, "median", "standard", "fold")
-        expected, X = Linearise.fit_transform(data.take(rows), columns)
+        encoder = LinearFeatures.learn(stats, columns, Recipe("y"), "fold")
+        expected, X = linear_features(data.take(rows), columns)
         assert encoder.columns == expected.columns
         np.testing.assert_array_equal(encoder.transform(take_rows(cells, rows)), X)
         np.testing.assert_array_equal(encoder.transform(dict(cells)), expected.encode(data))
@@ -638,7 +635,7 @@ def test_any_table_is_encoded_or_refused_in_one_line(first, second, separator, w
     table = Table(frame)
     try:
         prepared = table_columns(read_with(separator, frame), Recipe("y"), sample_weight)
-        encoder, X = Linearise.fit_transform(table, prepared.columns, sample_weight=sample_weight)
+        encoder, X = linear_features(table, prepared.columns, sample_weight=sample_weight)
     except InputError as error:
         message = str(error)
         if "\n" in message:

@@ -13,11 +13,11 @@ from apexrank import metrics, rankers
 from apexrank.cli.app import app
 from apexrank.export import round_scorecard
 from apexrank.io import Recipe, Table
-from apexrank.io.encode import Linearise
 from apexrank.io.judge import Judged, default_measures, judge_table, measure
 from apexrank.io.table_ranker import Thresholds, fit_table
 from apexrank.io.types import Category, Number
 from apexrank.metrics.evaluation import FAMILIES
+from tests.io.encoders import linear_features
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -57,8 +57,8 @@ def test_the_encoding(seed, scale, impute):
     columns = [Number("amount"), Number("age"), Category("city", tuple(sorted(set(frame["city"]))))]
     options = {"impute": impute, "scale": scale}
     weight = frame["times"].to_numpy()
-    weighted, _ = Linearise.fit_transform(Table(frame), columns, sample_weight=weight, **options)
-    again, _ = Linearise.fit_transform(Table(repeated(frame)), columns, **options)
+    weighted, _ = linear_features(Table(frame), columns, sample_weight=weight, **options)
+    again, _ = linear_features(Table(repeated(frame)), columns, **options)
     assert weighted.features == again.features
     np.testing.assert_allclose(weighted.center, again.center, **CLOSE)
     np.testing.assert_allclose(weighted.scale, again.scale, **CLOSE)

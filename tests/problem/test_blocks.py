@@ -15,7 +15,7 @@ from apexrank.objectives.push import Push
 from apexrank.objectives.retarget import Retarget
 from apexrank.problem import BlockDesign, Problem
 from apexrank.problem.blocks import ArrayBlocks, Block, Blocks, column_moments, merge_moments, survey
-from apexrank.rankers.base import SeparableWarning, fit_blocks
+from apexrank.rankers.base import SeparableWarning
 from apexrank.rankers.boost import PushBoost
 from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
@@ -92,7 +92,7 @@ def test_a_push_in_blocks_has_the_coefficients_of_one_in_memory(params):
     X, y, weight = two_classes()
     options = {"alpha": 0.05, "tol": 1e-10, **params}
     local = PNormPush(**options).fit(X, y, sample_weight=weight)
-    ranker = fit_blocks(PNormPush(**options), ArrayBlocks(X, y, weight, rows=250))
+    ranker = PNormPush(**options).fit(ArrayBlocks(X, y, weight, rows=250), None)
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
     assert ranker.objective_ == pytest.approx(local.objective_, rel=1e-12)
@@ -106,7 +106,7 @@ def test_a_push_in_blocks_has_the_coefficients_of_one_in_memory(params):
 def test_an_ir_push_in_blocks():
     X, y, _ = two_classes()
     local = IRPush(alpha=0.1, tol=1e-10).fit(X, y)
-    ranker = fit_blocks(IRPush(alpha=0.1, tol=1e-10), ArrayBlocks(X, y, rows=111))
+    ranker = IRPush(alpha=0.1, tol=1e-10).fit(ArrayBlocks(X, y, rows=111), None)
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
 
@@ -149,7 +149,7 @@ def test_columns_far_from_zero_keep_their_digits():
     X, y, _ = two_classes()
     far = X + np.array([1e9, 0.0, 0.0, 0.0])
     near = PNormPush(p=2, alpha=0.1).fit(X, y)
-    ranker = fit_blocks(PNormPush(p=2, alpha=0.1), ArrayBlocks(far, y, rows=100))
+    ranker = PNormPush(p=2, alpha=0.1).fit(ArrayBlocks(far, y, rows=100), None)
     local = PNormPush(p=2, alpha=0.1).fit(far, y)
     np.testing.assert_allclose(ranker.coef_, near.coef_, rtol=1e-5)
     np.testing.assert_allclose(ranker.intercept_, local.intercept_, rtol=1e-9)
@@ -167,11 +167,11 @@ def test_separated_data_without_a_penalty():
     X = np.linspace(-1, 1, 60)[:, None]
     y = X[:, 0] > 0.2
     with pytest.warns(SeparableWarning):
-        ranker = fit_blocks(PNormPush(p=2, alpha=0), ArrayBlocks(X, y, rows=7))
+        ranker = PNormPush(p=2, alpha=0).fit(ArrayBlocks(X, y, rows=7), None)
     assert ranker.coef_[0, 0] > 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit_blocks(PNormPush(p=2, alpha=0.01), ArrayBlocks(X, y, rows=7))
+        PNormPush(p=2, alpha=0.01).fit(ArrayBlocks(X, y, rows=7), None)
 
 
 def test_single_precision_and_whole_numbers():
@@ -179,19 +179,17 @@ def test_single_precision_and_whole_numbers():
     for kind in (np.float32, np.int64):
         rows = (10 * X).astype(kind)
         local = PNormPush(alpha=0.1, tol=1e-10).fit(rows, y)
-        ranker = fit_blocks(
-            PNormPush(alpha=0.1, tol=1e-10), ArrayBlocks(np.asfortranarray(rows), y, rows=200)
-        )
+        ranker = PNormPush(alpha=0.1, tol=1e-10).fit(ArrayBlocks(np.asfortranarray(rows), y, rows=200), None)
         np.testing.assert_allclose(ranker.coef_, local.coef_, rtol=1e-6)
 
 
 def test_labels_of_any_kind_and_a_warm_start():
     X, y, _ = two_classes()
     words = np.where(y == 1, "yes", "no")
-    ranker = fit_blocks(PNormPush(alpha=0.1, warm_start=True), ArrayBlocks(X, words, rows=200))
+    ranker = PNormPush(alpha=0.1, warm_start=True).fit(ArrayBlocks(X, words, rows=200), None)
     assert ranker.classes_.tolist() == ["no", "yes"]
     assert set(ranker.predict(X)) == {"no", "yes"}
-    assert fit_blocks(ranker, ArrayBlocks(X, words, rows=200)).n_iter_ == 1
+    assert ranker.fit(ArrayBlocks(X, words, rows=200), None).n_iter_ == 1
 
 
 @pytest.mark.parametrize("divergence", ["squared", "kl", "i-divergence"])
@@ -201,7 +199,7 @@ def test_retargeting_in_blocks_has_the_coefficients_of_one_in_memory(divergence,
     options = {"divergence": divergence, "solver": solver, "tol": 1e-9 if solver == "newton" else 1e-7}
     weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
     local = MonotoneRetargeting(**options).fit(X, y, groups=groups, sample_weight=weight)
-    ranker = fit_blocks(MonotoneRetargeting(**options), ArrayBlocks(X, y, weight, groups, rows=50))
+    ranker = MonotoneRetargeting(**options).fit(ArrayBlocks(X, y, weight, groups, rows=50), None)
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     assert ranker.n_groups_ == local.n_groups_
     assert ranker.objective_ == pytest.approx(local.objective_, rel=1e-12)
@@ -224,10 +222,10 @@ def test_blocks_without_a_pair_count_nothing():
     X, y, groups = lists()
     y[groups < 12] = 1.0
     local = MonotoneRetargeting(tol=1e-10).fit(X, y, groups=groups)
-    ranker = fit_blocks(MonotoneRetargeting(tol=1e-10), ArrayBlocks(X, y, groups=groups, rows=20))
+    ranker = MonotoneRetargeting(tol=1e-10).fit(ArrayBlocks(X, y, groups=groups, rows=20), None)
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     with pytest.raises(InputError, match="no pair to rank"):
-        fit_blocks(MonotoneRetargeting(), ArrayBlocks(X, np.ones_like(y), groups=groups, rows=20))
+        MonotoneRetargeting().fit(ArrayBlocks(X, np.ones_like(y), groups=groups, rows=20), None)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +245,7 @@ def test_blocks_without_a_pair_count_nothing():
 def test_what_is_no_sum_over_rows_is_fitted_on_the_scores(ranker):
     X, y, weight = two_classes(300)
     local = clone(ranker).fit(X, y, sample_weight=weight)
-    found = fit_blocks(ranker, ArrayBlocks(X, y, weight, rows=70))
+    found = ranker.fit(ArrayBlocks(X, y, weight, rows=70), None)
     np.testing.assert_allclose(found.coef_, local.coef_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(found.intercept_, local.intercept_, rtol=1e-6, atol=1e-8)
 
@@ -257,11 +255,11 @@ def test_groups_may_lie_in_several_blocks():
     order = np.random.default_rng(0).permutation(len(y))
     mixed = Listed(*(Block(X[some], y[some], None, groups[some]) for some in np.array_split(order, 5)))
     local = MonotoneRetargeting(tol=1e-10).fit(X, y, groups=groups)
-    np.testing.assert_allclose(fit_blocks(MonotoneRetargeting(tol=1e-10), mixed).coef_, local.coef_, **EXACT)
+    np.testing.assert_allclose(MonotoneRetargeting(tol=1e-10).fit(mixed, None).coef_, local.coef_, **EXACT)
     push = PNormPush(p=2, alpha=0.3, tol=1e-8)
     labels = Listed(*(Block(X[some], y[some] > 1, None, groups[some]) for some in np.array_split(order, 5)))
     expected = clone(push).fit(X, y > 1, groups=groups)
-    np.testing.assert_allclose(fit_blocks(push, labels).coef_, expected.coef_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(push.fit(labels, None).coef_, expected.coef_, rtol=1e-6, atol=1e-8)
 
 
 def test_bounds_keep_groups_whole():
@@ -275,21 +273,21 @@ def test_bounds_keep_groups_whole():
 def test_a_memory_map_is_read_block_by_block(tmp_path):
     X, y, _ = two_classes(20_000)
     np.save(tmp_path / "X.npy", X)
-    expected = fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(X, y, rows=1000))
-    fit_blocks(
-        PNormPush(alpha=0.1), ArrayBlocks(tmp_path / "X.npy", y, rows=1000)
+    expected = PNormPush(alpha=0.1).fit(ArrayBlocks(X, y, rows=1000), None)
+    PNormPush(alpha=0.1).fit(
+        ArrayBlocks(tmp_path / "X.npy", y, rows=1000), None
     )  # compiles, which takes memory
     tracemalloc.start()
-    ranker = fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(tmp_path / "X.npy", y, rows=1000))
+    ranker = PNormPush(alpha=0.1).fit(ArrayBlocks(tmp_path / "X.npy", y, rows=1000), None)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     np.testing.assert_array_equal(ranker.coef_, expected.coef_)
     assert peak < X.nbytes
     changed = np.load(tmp_path / "X.npy", mmap_mode="c")
     changed[:] *= 2.0  # lives in memory only, so no page may be given back
-    twice = fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(changed, y, rows=1000))
+    twice = PNormPush(alpha=0.1).fit(ArrayBlocks(changed, y, rows=1000), None)
     np.testing.assert_array_equal(
-        twice.coef_, fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(2 * X, y, rows=1000)).coef_
+        twice.coef_, PNormPush(alpha=0.1).fit(ArrayBlocks(2 * X, y, rows=1000), None).coef_
     )
 
 
@@ -310,7 +308,7 @@ def test_only_one_block_is_alive():
                 yield block
                 del block
 
-    fit_blocks(PNormPush(alpha=0.1), Fresh())
+    PNormPush(alpha=0.1).fit(Fresh(), None)
     assert most == 1
 
 
@@ -327,7 +325,7 @@ def test_what_blocks_cannot_fit_is_refused(ranker, message):
     X, y, groups = lists()
     labels = y if isinstance(ranker, MonotoneRetargeting) else (y > 1).astype(int)
     with pytest.raises(InputError, match=message) as error:
-        fit_blocks(ranker, ArrayBlocks(X, labels, groups=groups, rows=50))
+        ranker.fit(ArrayBlocks(X, labels, groups=groups, rows=50), None)
     assert "\n" not in str(error.value)
 
 
@@ -353,7 +351,7 @@ def test_bad_rows_are_refused():
     ]
     for ranker, blocks, message in cases:
         with pytest.raises(InputError, match=message):
-            fit_blocks(ranker, blocks)
+            ranker.fit(blocks, None)
     for X_, y_, message in (
         (X[:, 0], labels, "two dimensions"),
         (X, labels[1:], "one value per row"),
@@ -365,7 +363,7 @@ def test_bad_rows_are_refused():
 
 def test_rows_without_labels_are_no_training_rows():
     with pytest.raises(InputError, match="a block has no y: give one label per row"):
-        fit_blocks(PNormPush(), ArrayBlocks(np.ones((3, 2)), None))
+        PNormPush().fit(ArrayBlocks(np.ones((3, 2)), None), None)
 
 
 class Listed(Blocks):
@@ -389,7 +387,7 @@ def test_weights_in_some_blocks_only_are_ones_in_the_others(first, side):
     parts = [Block(X[a], y[a], weight[a] if a == own else None) for a in (slice(0, 400), slice(400, None))]
     options = {"p": 2, "alpha": 0.05, "tol": 1e-10, "side": side}
     local = PNormPush(**options).fit(X, y, sample_weight=whole)
-    ranker = fit_blocks(PNormPush(**options), Listed(*parts))
+    ranker = PNormPush(**options).fit(Listed(*parts), None)
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
 
@@ -401,7 +399,7 @@ def test_lists_with_weights_in_some_blocks_only():
     weight[cut:] = 1.0
     parts = Block(X[:cut], y[:cut], weight[:cut], groups[:cut]), Block(X[cut:], y[cut:], None, groups[cut:])
     local = MonotoneRetargeting(tol=1e-9).fit(X, y, groups=groups, sample_weight=weight)
-    ranker = fit_blocks(MonotoneRetargeting(tol=1e-9), Listed(*parts))
+    ranker = MonotoneRetargeting(tol=1e-9).fit(Listed(*parts), None)
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
 
 
@@ -410,7 +408,7 @@ def test_classes_have_the_type_they_have_in_memory(kind):
     X, y, _ = two_classes()
     labels = np.where(y == 1, "yes", "no").astype(kind) if kind in ("U3", "object") else y.astype(kind)
     local = PNormPush(alpha=0.1).fit(X, labels)
-    ranker = fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(X, labels, rows=200))
+    ranker = PNormPush(alpha=0.1).fit(ArrayBlocks(X, labels, rows=200), None)
     assert ranker.classes_.dtype == local.classes_.dtype
     np.testing.assert_array_equal(ranker.classes_, local.classes_)
     np.testing.assert_array_equal(ranker.predict(X), local.predict(X))
@@ -433,7 +431,7 @@ def test_labels_that_are_no_classes_are_refused():
     ]
     for blocks, message in cases:
         with pytest.raises(InputError, match=message) as error:
-            fit_blocks(PNormPush(), blocks)
+            PNormPush().fit(blocks, None)
         assert "\n" not in str(error.value)
 
 
@@ -462,6 +460,6 @@ def test_files_that_hold_no_array(tmp_path):
 
 def test_a_score_without_the_groups_of_a_fit_in_blocks_warns():
     X, y, groups = np.arange(12.0)[:, None], np.tile([0.0, 1.0, 2.0], 4), np.repeat([0, 1, 2, 3], 3)
-    ranker = fit_blocks(MonotoneRetargeting(), ArrayBlocks(X, y, groups=groups, rows=6))
+    ranker = MonotoneRetargeting().fit(ArrayBlocks(X, y, groups=groups, rows=6), None)
     with pytest.warns(UserWarning, match="fit had groups"):
         ranker.score(X, y)

@@ -26,7 +26,6 @@ from apexrank.distributed import metrics as lazy
 from apexrank.errors import InputError
 from apexrank.problem import dask as blocks_of_dask
 from apexrank.problem.blocks import ArrayBlocks, Block
-from apexrank.rankers.base import fit_blocks
 from apexrank.solvers import LBFGS
 
 pytestmark = pytest.mark.slow  # a cluster of processes
@@ -79,18 +78,17 @@ def test_dask_arrays_give_the_coefficients_of_one_process(client):
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
     assert ranker.dual_gap_ < 1e-12
-    in_blocks = fit_blocks(rankers.PNormPush(**options), ArrayBlocks(X, y, weight, rows=300))
+    in_blocks = rankers.PNormPush(**options).fit(ArrayBlocks(X, y, weight, rows=300), None)
     np.testing.assert_allclose(ranker.coef_, in_blocks.coef_, rtol=1e-12)
 
 
 def test_one_worker_and_two_give_the_same_bits(client):
     parts = [dask.delayed(made_on_a_worker)(k) for k in range(5)]
-    both = fit_blocks(rankers.PNormPush(alpha=0.1, solver="lbfgs"), DaskBlocks(parts))
+    both = rankers.PNormPush(alpha=0.1, solver="lbfgs").fit(DaskBlocks(parts), None)
     one = next(iter(client.scheduler_info()["workers"]))
     with dask.annotate(workers=[one]):
-        alone = fit_blocks(
-            rankers.PNormPush(alpha=0.1, solver="lbfgs"),
-            DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(5)]),
+        alone = rankers.PNormPush(alpha=0.1, solver="lbfgs").fit(
+            DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(5)]), None
         )
     np.testing.assert_array_equal(both.coef_, alone.coef_)
     assert both.objective_ == alone.objective_
@@ -103,7 +101,7 @@ def test_without_a_client_threads_do_the_work(persist):
     blocks = collection_blocks(
         da.from_array(X, chunks=(250, 4)), da.from_array(y, chunks=250), persist=persist
     )
-    ranker = fit_blocks(PNormPush(alpha=0.1, tol=1e-10, price="log1p"), blocks)
+    ranker = PNormPush(alpha=0.1, tol=1e-10, price="log1p").fit(blocks, None)
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
 
@@ -112,7 +110,7 @@ def test_blocks_may_be_used_again(client):
     """A fit releases its blocks to save memory; the next fit computes them again."""
     blocks = DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(3)])
     ranker = rankers.PNormPush(alpha=0.1, solver="lbfgs")
-    first, second = (fit_blocks(ranker, blocks).coef_ for _ in range(2))
+    first, second = (ranker.fit(blocks, None).coef_ for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert [len(block.y) for block in blocks] == [400, 400, 400]
 
@@ -195,10 +193,10 @@ class Murderous(LBFGS):
 @pytest.mark.slow
 def test_a_killed_worker_changes_nothing_but_the_time(client):
     parts = [dask.delayed(made_on_a_worker)(k) for k in range(4)]
-    quiet = fit_blocks(rankers.PNormPush(alpha=0.01, solver=LBFGS()), DaskBlocks(parts))
+    quiet = rankers.PNormPush(alpha=0.01, solver=LBFGS()).fit(DaskBlocks(parts), None)
     pids = client.run(os.getpid)
     Murderous.victims.append(next(iter(pids.values())))
-    ranker = fit_blocks(rankers.PNormPush(alpha=0.01, solver=Murderous()), DaskBlocks(parts))
+    ranker = rankers.PNormPush(alpha=0.01, solver=Murderous()).fit(DaskBlocks(parts), None)
     assert not Murderous.victims
     np.testing.assert_array_equal(ranker.coef_, quiet.coef_)
     assert ranker.n_iter_ == quiet.n_iter_
@@ -224,9 +222,9 @@ def test_a_killed_worker_in_groups(ranker, cut):
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
-        quiet = fit_blocks(clone(ranker).set_params(solver=LBFGS()), DaskBlocks(parts))
+        quiet = clone(ranker).set_params(solver=LBFGS()).fit(DaskBlocks(parts), None)
         Murderous.victims.append(next(iter(client.run(os.getpid).values())))
-        found = fit_blocks(clone(ranker).set_params(solver=Murderous()), DaskBlocks(parts))
+        found = clone(ranker).set_params(solver=Murderous()).fit(DaskBlocks(parts), None)
     assert not Murderous.victims
     np.testing.assert_allclose(found.coef_, quiet.coef_, rtol=1e-12)
     assert found.n_iter_ == quiet.n_iter_
@@ -244,7 +242,7 @@ def test_no_worker_holds_the_rows_of_another(client):
             seen.append((client.who_has(parts), client.has_what(), {part.key for part in parts}))
             return solution
 
-    fit_blocks(rankers.PNormPush(alpha=0.1, solver=Watching()), blocks)
+    rankers.PNormPush(alpha=0.1, solver=Watching()).fit(blocks, None)
     ((homes, held, keys),) = seen
     assert len(homes) == 6
     assert all(len(workers) == 1 for workers in homes.values())

@@ -15,7 +15,6 @@ from apexrank import InputError, LinearRanker, MonotoneRetargeting, PNormPush
 from apexrank.objectives import Retarget
 from apexrank.penalties import Bounded, ElasticNet, Lasso, NonNegative, Quadratic, Ridge
 from apexrank.problem import ArrayBlocks
-from apexrank.rankers import fit_blocks
 from apexrank.solvers import CoordinateDescent
 
 RNG = np.random.default_rng(0)
@@ -72,7 +71,7 @@ def in_blocks(ranker, y, groups):
     parts = ArrayBlocks(X, y, WEIGHT, rows=37)
     if groups is not None:  # cut anywhere, also inside a group
         parts.columns[2] = groups
-    return fit_blocks(ranker, parts)
+    return ranker.fit(parts, None)
 
 
 DESIGNS = {

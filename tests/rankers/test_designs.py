@@ -23,7 +23,6 @@ from apexrank.rankers import (
     MonotoneRetargeting,
     PNormPush,
     UnknownLinkRegressor,
-    fit_blocks,
 )
 
 N, ROWS = 240, 37  # 37: groups of 10 rows are cut
@@ -97,7 +96,7 @@ def on_sparse(ranker, rows, y, groups, folder):
 def in_blocks(ranker, rows, y, groups, folder):
     blocks = ArrayBlocks(rows, y, WEIGHT, rows=ROWS)
     blocks.columns[2] = groups  # ArrayBlocks would not split them
-    return fit_blocks(ranker, blocks)
+    return ranker.fit(blocks, None)
 
 
 def from_files(suffix):
@@ -109,7 +108,7 @@ def from_files(suffix):
             getattr(part, f"write_{suffix}")(folder / f"{k}.{suffix}")
         path = folder if suffix == "parquet" else folder / "0.csv"
         asked = {"sample_weight": "w", "groups": None if groups is None else "g"}
-        return fit_blocks(ranker, read_blocks(path, "y", rows=ROWS, **asked))
+        return ranker.fit(read_blocks(path, "y", rows=ROWS, **asked), None)
 
     return fit
 
@@ -126,7 +125,7 @@ def kept_by_dask(ranker, rows, y, groups, folder):
     from apexrank.distributed import collection_blocks
 
     columns = [None if part is None else da.from_array(part, chunks=40) for part in (y, groups, WEIGHT)]
-    return fit_blocks(ranker, collection_blocks(da.from_array(rows, chunks=(40, 3)), *columns, persist=True))
+    return ranker.fit(collection_blocks(da.from_array(rows, chunks=(40, 3)), *columns, persist=True), None)
 
 
 def on_data_frames(ranker, rows, y, groups, folder):
@@ -216,7 +215,7 @@ def test_letor_files(family, tmp_path):
     for name, part in (("a.txt", slice(0, 150)), ("b.txt.gz", slice(150, N))):
         write_letor(tmp_path / name, rows[part], GRADES[part], QUERIES[part] % 20, zeros=False)
     (tmp_path / "notes.md").write_text("not a table")
-    found = fit_blocks(clone(ranker), read_blocks(tmp_path, rows=ROWS))
+    found = clone(ranker).fit(read_blocks(tmp_path, rows=ROWS), None)
     expected = clone(ranker).fit(rows, GRADES, groups=QUERIES % 20)
     same_model(found, expected, rtol=1e-8)
     assert found.feature_names_in_.tolist() == ["feature_1", "feature_2", "feature_3"]
@@ -256,11 +255,11 @@ def test_predictions_of_the_unknown_link(tmp_path):
 
 def test_the_unknown_link_has_no_groups_in_blocks_either():
     with pytest.raises(InputError, match="one link is for all rows"):
-        fit_blocks(UnknownLinkRegressor(), ArrayBlocks(X, QUALITY, None, QUERIES))
+        UnknownLinkRegressor().fit(ArrayBlocks(X, QUALITY, None, QUERIES), None)
     with pytest.raises(InputError, match="a kernel needs its rows in memory"):
-        fit_blocks(UnknownLinkRegressor(kernel="rbf"), ArrayBlocks(X, QUALITY))
+        UnknownLinkRegressor(kernel="rbf").fit(ArrayBlocks(X, QUALITY), None)
     with pytest.raises(InputError, match="outside `output_range`"):
-        fit_blocks(UnknownLinkRegressor(output_range=(0, 1)), ArrayBlocks(X, QUALITY))
+        UnknownLinkRegressor(output_range=(0, 1)).fit(ArrayBlocks(X, QUALITY), None)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
@@ -290,7 +289,7 @@ def test_workers_evaluate_whole_groups_and_nothing_else(monkeypatch):
     def passes(ranker, y, groups, chunks, persist=True):
         gathered.clear()
         columns = [da.from_array(part, chunks=chunks) for part in (y, groups, WEIGHT)]
-        fit_blocks(ranker, collection_blocks(da.from_array(X, chunks=(chunks, 3)), *columns, persist=persist))
+        ranker.fit(collection_blocks(da.from_array(X, chunks=(chunks, 3)), *columns, persist=persist), None)
         return len(gathered)
 
     ranker = ListwiseRanker(**EXACT)

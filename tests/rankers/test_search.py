@@ -10,7 +10,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from apexrank import InputError, PNormPush, PNormPushCV, push_path
 from apexrank.metrics import get_scorer
 from apexrank.problem.blocks import ArrayBlocks
-from apexrank.rankers.base import SeparableWarning, fit_blocks
+from apexrank.rankers.base import SeparableWarning
 
 RNG = np.random.default_rng(0)
 N, D = 1500, 6
@@ -115,7 +115,7 @@ def test_groups_are_compared_inside_and_kept_whole(design):
     options = {"ps": [1, 4], "alphas": [1e-2], "cv": 3, "scoring": "auc"}
     apart = PNormPushCV(**options).fit(X, Y, groups=GROUPS)
     if design == "blocks":
-        search = fit_blocks(PNormPushCV(**options), ArrayBlocks(X, Y, groups=GROUPS, rows=400))
+        search = PNormPushCV(**options).fit(ArrayBlocks(X, Y, groups=GROUPS, rows=400), None)
     else:
         search = PNormPushCV(**options).fit(*in_torch(X, Y, None)[0], groups=GROUPS)
     np.testing.assert_allclose(table_of(search), table_of(apart), atol=1e-4)

@@ -33,7 +33,6 @@ from apexrank.graph import (
     TopMeanRank,
 )
 from apexrank.problem.blocks import ArrayBlocks
-from apexrank.rankers.base import fit_blocks
 from apexrank.validation import check_not_huge
 from apexrank_papers.link.ordered import perfectly_ordered
 
@@ -182,7 +181,7 @@ def test_a_column_of_another_size_ranks_as_well(make, store, size):
 
     def scores(rows):
         if isinstance(store, str):
-            return scores_of(fit_blocks(make(), ArrayBlocks(rows, y, rows=20)), rows)
+            return scores_of(make().fit(ArrayBlocks(rows, y, rows=20), None), rows)
         return scores_of(make().fit(store(rows), y), rows)
 
     assert metrics.auc(y, scores(X * [size, 1])) > metrics.auc(y, scores(X)) - 0.03
@@ -316,7 +315,7 @@ def test_rows_in_blocks_have_the_same_limits():
 
     def in_blocks(ranker, rows, weight=None):
         own = groups if isinstance(ranker, MonotoneRetargeting) else None
-        return fit_blocks(ranker, ArrayBlocks(rows, y, weight, own, rows=8))
+        return ranker.fit(ArrayBlocks(rows, y, weight, own, rows=8), None)
 
     tiny = np.column_stack([X, 1e-120 * X[:, 0]])
     for rows, weight in ((X, decaying), (X, decaying[::-1]), (tiny, None), (X * 1e90, None)):

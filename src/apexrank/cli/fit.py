@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -83,7 +84,9 @@ class ModelOptions:
     p: float | None = _model(
         "Strength of the push: 1 weighs the whole list equally, inf only the highest-ranked negative."
     )
-    alpha: float | None = _model("Weight of the penalty (default for push and ir: estimated from the rows).")
+    alpha: str | None = _model(
+        "Weight of the penalty (default for push and ir: auto, estimated from the rows).", metavar="NUMBER"
+    )
     l1_ratio: float | None = _model(
         "Share of the L1 norm in the penalty: 0 ridge, 1 lasso; above 0 some coefficients are exactly 0."
     )
@@ -263,6 +266,8 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
         raise InputError(f"--cv is for the models {known}, not for {name}: leave it out, or use compare")
     if "scoring" in given:
         metrics.get_scorer(given["scoring"])  # checks the name
+    with suppress(KeyError, ValueError):  # the estimator knows which words there are, such as auto
+        given["alpha"] = float(given["alpha"])
     if "monotone" in given:
         given["monotone"] = split_signs(given["monotone"])
     if "bounds" in given:

@@ -15,9 +15,9 @@ from apexrank.comparison.profile import ColumnProfile, explain_rows, later_effec
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
 from apexrank.io.columns import group_ids, labelled_rows, read_target, refuse_row, row_weights, texts
-from apexrank.io.encode import Linearise, TypedColumns, cell_stats
+from apexrank.io.encode import LinearFeatures, TypedColumns
 from apexrank.io.read import Table, as_table
-from apexrank.io.table_ranker import Look, Recipe, TableRanker, encoding_of, fit_table
+from apexrank.io.table_ranker import Recipe, TableFacts, TableRanker, fit_table
 from apexrank.io.types import (
     Category,
     Cells,
@@ -83,32 +83,28 @@ def compare_table(
     for name in kept_apart:
         table.column(name)
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in kept_apart if name not in recipe.drop)])
-    _, scale = encoding_of(None, recipe)
     names = recipe.feature_columns(table)
-    positive, chosen, notes = Look.at(table, names, recipe).choose(
-        names, recipe, table.separator, table.source
-    )
+    choice = TableFacts.of(table, names, recipe).choose(names, recipe, table.separator, table.source)
     table, _ = labelled_rows(table, recipe.target)
-    y, _ = read_target(table, recipe.target, positive)
+    y, _ = read_target(table, recipe.target, choice.positive)
     y = y.astype(bool)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    cells = parse_columns(table, chosen.columns, training=True)
+    cells = parse_columns(table, choice.columns, training=True)
 
     def encoder(kind: type[TypedColumns], own: Cells, weights: np.ndarray | None) -> TypedColumns:
-        stats = cell_stats(own, chosen.columns, recipe.imputation, weights)
-        return kind.learn(stats, chosen.columns, recipe.imputation, scale, table.source)
+        return kind.of_cells(own, choice.columns, recipe, table.source, weights)
 
-    whole = encoder(Linearise, cells, weight)
-    leaks = deciding_notes(deciding_columns(cells, chosen.columns, y, weight))
-    names = [column.name for column in chosen.columns]
+    whole = encoder(LinearFeatures, cells, weight)
+    leaks = deciding_notes(deciding_columns(cells, choice.columns, y, weight))
+    names = [column.name for column in choice.columns]
     repeats = row_groups(table, names)
-    notes = [*leaks, *notes, *chosen.notes, *row_notes(y, repeats)]
+    notes = [*leaks, *choice.notes, *row_notes(y, repeats)]
 
     def rows(train: np.ndarray, test: np.ndarray, as_columns: bool) -> tuple[Any, Any]:
         own = take_rows(cells, train)
         other = take_rows(cells, test) if test[-1] < len(y) else take_rows(test_cells or {}, test - len(y))
         learnt = encoder(
-            TypedColumns if as_columns else Linearise, own, None if weight is None else weight[train]
+            TypedColumns if as_columns else LinearFeatures, own, None if weight is None else weight[train]
         )
         return learnt.transform(own), learnt.transform(other)
 
@@ -122,7 +118,7 @@ def compare_table(
         data.time = _times(table, time, recipe.target)
     tested = None
     if test_table is not None:
-        tested = _append_test(data, test_table, recipe, positive, names)
+        tested = _append_test(data, test_table, recipe, choice.positive, names)
         notes += [f"test rows: {note}" for note in whole.notes(tested)]
     test_cells = None if tested is None else parse_columns(tested, whole.columns)
     found = compare_data(data, candidates, given)
@@ -134,7 +130,7 @@ def compare_table(
         _explained(found, ranker, *listed),
         model=ranker,
         feature_names=whole.features,
-        left_out=chosen.left_out,
+        left_out=choice.left_out,
         columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
         effects=later_effects(
             found,
@@ -143,7 +139,7 @@ def compare_table(
             table,
         ),
         caveats=tuple(caveats),
-        positive=f"{recipe.target} = {positive}",
+        positive=f"{recipe.target} = {choice.positive}",
         seconds=clock.perf_counter() - began,
     )
 

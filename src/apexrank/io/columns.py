@@ -18,19 +18,8 @@ from apexrank.io.read import Table
 TEXT = (pl.String, pl.Categorical, pl.Enum)
 _MISSING_WORDS = ["", "na", "n/a", "nan", "null", "none"]
 _MISSING_TARGETS = ["na", "n/a", "nan", "null"]  # "none" may be a class
-MARKS = [
-    "-",
-    "--",
-    "–",
-    "—",
-    "?",
-    ".",
-    "..",
-    "n.a.",
-    "#n/a",
-    "unknown",
-    "missing",
-]  # marks for missing numbers
+# marks for missing numbers
+MARKS = ["-", "--", "–", "—", "?", ".", "..", "n.a.", "#n/a", "unknown", "missing"]
 PERCENT = "%‰"
 _EXAMPLES = {".": "1,234.5", ",": "1.234,5"}
 _DIGITS = {  # 1.234 is ambiguous: it may also be a plain number
@@ -41,18 +30,10 @@ _DIGITS = {  # 1.234 is ambiguous: it may also be a plain number
 _SEPARATORS = {".": r"[(),'’\s]", ",": r"[().'’\s]"}
 _OFFSET = r"(Z|UTC|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)"  # of ISO 8601
 _BOOLEAN_WORDS = {"false": 0.0, "true": 1.0}
-# Pairs of values (in lower case) with an obvious positive value, the second one.
-_OBVIOUS = (
-    ("0", "1"),
-    ("-1", "1"),
-    ("false", "true"),
-    ("no", "yes"),
-    ("n", "y"),
-    ("f", "t"),
-    ("negative", "positive"),
-    ("neg", "pos"),
-)
-_POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
+_SIGNS = {"0": "1", "-1": "1", "negative": "positive", "neg": "pos"}
+_WORDS = {"false": "true", "no": "yes", "n": "y", "f": "t"}
+# The obvious positive value of a pair of values (in lower case).
+_POSITIVES = {frozenset(pair): pair[1] for pair in (_SIGNS | _WORDS).items()}
 
 
 def numbers(
@@ -217,27 +198,23 @@ def utc_offsets(words: pl.Series) -> pl.Series:
     return (size.zip_with(sign != "-", -size) * 60_000_000).set(zone.is_null(), None)
 
 
-def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
-    """For each text column, count the words that are not numbers minus those that are; 0 for other columns.
+def word_balance(table: Table, name: str) -> int:
+    """Count the words of a text column that are not numbers minus those that are; 0 for other columns.
 
-    The balances of several tables add up to that of all their rows.
+    The balances of several tables add up to that of all their rows. Above 0, the column holds words: one of numbers
+    with a typing error does not, so the error is reported.
     """
-    balance = np.zeros(len(names), dtype=np.int64)
-    for j, name in enumerate(names):
-        series = table.column(name)
-        if series.dtype in TEXT:
-            words = series.cast(pl.String).str.strip_chars().str.to_lowercase().drop_nulls()
-            words = words.filter(~words.is_in([*_MISSING_WORDS, *_BOOLEAN_WORDS]))
-            balance[j] = 2 * words.cast(pl.Float64, strict=False).null_count() - len(words)
-    return balance
+    series = table.column(name)
+    if series.dtype not in TEXT:
+        return 0
+    words = series.cast(pl.String).str.strip_chars().str.to_lowercase().drop_nulls()
+    words = words.filter(~words.is_in([*_MISSING_WORDS, *_BOOLEAN_WORDS]))
+    return 2 * words.cast(pl.Float64, strict=False).null_count() - len(words)
 
 
 def is_text(table: Table, name: str) -> bool:
-    """Return whether a column holds words, that is, less than half of its text parses as numbers.
-
-    A numeric column with a typing error does not count as words, so the error is reported.
-    """
-    return bool(word_balance(table, [name])[0] > 0)
+    """Return whether a column holds words, that is, less than half of its text parses as numbers."""
+    return word_balance(table, name) > 0
 
 
 def texts(table: Table, name: str) -> pl.Series:
@@ -275,8 +252,8 @@ def target_values(table: Table, target: str) -> pl.Series:
     return words.zip_with(words.is_in(["false", "true"]), text)
 
 
-def labelled_rows(table: Table, target: str, *, empty: bool = False) -> tuple[Table, list[str]]:
-    """Return the rows with a target, and a note about those without; ``empty`` allows that none is left.
+def labelled_rows(table: Table, target: str) -> tuple[Table, list[str]]:
+    """Return the rows with a target, and a note about those without.
 
     Examples
     --------
@@ -285,21 +262,23 @@ def labelled_rows(table: Table, target: str, *, empty: bool = False) -> tuple[Ta
     (['yes', 'no'], ["left out: 1 of 3 rows of table, because the target 'y' is missing"])
     """
     known = target_values(table, target).is_not_null().to_numpy()
-    if not known.any() and not empty:
-        raise InputError(f"{table.source} column {target!r} has no values: name another target")
     if known.all():
         return table, []
-    left = f"{np.sum(~known):,} of {len(table):,} rows of {table.source}, because the target {target!r} is missing"
-    return table.take(np.flatnonzero(known)), [f"left out: {left}"]
+    note = unlabelled_note(np.sum(~known), len(table), table.source, target)
+    return table.take(np.flatnonzero(known)), [note]
+
+
+def unlabelled_note(missing: int, rows: int, source: str, target: str) -> str:
+    """Return a note about rows without a target."""
+    return f"left out: {missing:,} of {rows:,} rows of {source}, because the target {target!r} is missing"
 
 
 def target_counts(table: Table, target: str, values: pl.Series | None = None) -> dict[str, int]:
-    """Count the values of the target, most frequent first; raise InputError if one is missing."""
+    """Count the values of the target; raise InputError if one is missing."""
     text = target_values(table, target) if values is None else values
     missing = text.is_null().to_numpy()
     refuse_row(table, target, missing, "the target is missing; fill it in or drop the row")
-    counts = text.alias("value").value_counts().sort(["count", "value"], descending=[True, False])
-    return dict(counts.iter_rows())
+    return dict(text.alias("value").value_counts().iter_rows())
 
 
 def weight_notes(weight: np.ndarray | None) -> list[str]:
@@ -320,7 +299,7 @@ def weight_notes(weight: np.ndarray | None) -> list[str]:
     ]
 
 
-def negative_notes(counts: Mapping[str, int], positive: str | None) -> list[str]:
+def negative_notes(counts: Mapping[str, int], positive: str) -> list[str]:
     """Return a note about the values that count as negative, if there are several.
 
     Examples
@@ -329,23 +308,21 @@ def negative_notes(counts: Mapping[str, int], positive: str | None) -> list[str]
     ["counted as negative: 'good' (2 rows), 'BAD' (1 row)"]
     """
     others = {value: count for value, count in counts.items() if value != positive}
-    if positive is None or len(others) < 2:
-        return []
-    shown = [f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in others.items()]
-    return [f"counted as negative: {first_of(shown)}"]
+    return [f"counted as negative: {_most_frequent(others)}"] if len(others) > 1 else []
 
 
-def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
+def _most_frequent(counts: Mapping[str, int]) -> str:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return first_of([f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in ranked])
+
+
+def choose_positive(counts: Mapping[str, int], source: str, target: str, positive: str | None) -> str:
     """Return the positive value of the target: the requested one, or the obvious one of two."""
-    if not counts:
-        raise InputError(f"{source} column {target!r} has no values: name another target")
-    shown = ", ".join(f"{value!r} ({count:,} rows)" for value, count in list(counts.items())[:5])
-    shown = shown.replace("(1 rows)", "(1 row)")
-    shown += f", ... ({len(counts)} values in all)" if len(counts) > 5 else ""
-    if len(counts) == 1:
+    shown = _most_frequent(counts)
+    if len(counts) < 2:
+        only = f"only one value ({shown})" if counts else "no values"
         raise InputError(
-            f"{source} column {target!r} has only one value ({shown}): "
-            "ranking needs both positive and negative rows"
+            f"{source} column {target!r} has {only}: ranking needs both positive and negative rows"
         )
     if positive is not None:
         asked = target_values(Table(pl.DataFrame({"value": [positive]})), "value")[0] or ""
@@ -355,9 +332,8 @@ def choose_positive(counts: dict[str, int], source: str, target: str, positive: 
     by_word = {value.lower(): value for value in counts}
     word = _POSITIVES.get(frozenset(by_word)) if len(counts) == 2 else None
     if len(counts) > 2 and pl.Series(counts.keys()).cast(pl.Float64, strict=False).is_not_null().all():
-        listed = f" ({shown})" if len(counts) <= 5 else ""
         raise InputError(
-            f"{source} column {target!r} has {len(counts):,} distinct numbers{listed}, but this ranker learns from two "
+            f"{source} column {target!r} has {len(counts):,} distinct numbers, but this ranker learns from two "
             "classes: use one of grades (`graded=True`), or name the positive one with `positive=`"
         )
     if word is None:

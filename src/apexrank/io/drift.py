@@ -77,9 +77,8 @@ class Profile(NamedTuple):
             at = np.searchsorted(below, np.arange(1, BINS) / BINS * below[-1] * (1 - 1e-12))
             inner = np.unique(values[order][at])
         inner = inner[(inner >= low) & (inner < high)]
-        edges = np.concatenate(
-            [[low], inner, [high]]
-        )  # the first bin holds only the minimum if that is frequent
+        # the first bin holds only the minimum if that is frequent
+        edges = np.concatenate([[low], inner, [high]])
         found = cls(edges, np.zeros(len(edges)))
         given = found.counts(values, weights)[:-1] if weights.any() else np.ones(1)
         return found._replace(shares=np.append((total - missing) * given / given.sum(), missing) / total)
@@ -113,9 +112,8 @@ def unlike_training(column: Column, profile: Profile, values: np.ndarray, table:
         more = f"{share[-1]:.0%} instead of {before[-1]:.0%} in training"
         notes.append(f"{name}: {gone:,} of {n:,} values are missing, {more}")
     elif gone and not column.missing and column.kind != "category":
-        filled = (
-            "" if column.fill is None else f": filled with {', '.join(f'{fill:.6g}' for fill in column.fill)}"
-        )
+        fills = ", ".join(f"{fill:.6g}" for fill in column.fill or ())
+        filled = f": filled with {fills}" if fills else ""
         gaps = f"{gone:,} missing value{'s' * (gone != 1)}"
         notes.append(f"{name} has {gaps}, but training had few or none{filled}")
     if len(profile.edges):

@@ -1,17 +1,17 @@
 """Encoding of tables for rankers, identical for training rows and new rows.
 
 :class:`TypedColumns` hands the columns of :mod:`apexrank.io.types` to trees as they are: one column of the model per
-column of the table. :class:`Linearise` turns them into the features of a linear ranker: imputed and scaled numbers,
+column of the table. :class:`LinearFeatures` turns them into features of a linear ranker: imputed and scaled numbers,
 indicators of missing values, and an indicator per level. scikit-learn's ColumnTransformer lacks what is needed here:
 imputation by the weighted median, and statistics merged over the parts of a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import or_
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -20,12 +20,12 @@ from scipy import sparse
 from apexrank.errors import InputError
 from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
 from apexrank.io.read import Table
-from apexrank.io.types import Category, Cells, Column, is_rare, parse_columns
+from apexrank.io.types import Category, Cells, Column, Number, is_rare, parse_columns
 from apexrank.problem.design import Matrix
-from apexrank.validation import check_choice
 
-IMPUTERS = ("median", "mean", "none")
-SCALERS = ("standard", "minmax", "none")
+if TYPE_CHECKING:
+    from apexrank.io.table_ranker import Recipe
+
 MOST_KEPT = 2**17  # values kept for the median of a column that is read in parts
 MOST_DENSE = 100  # features that are always a dense matrix
 
@@ -102,7 +102,7 @@ class NumberStats(NamedTuple):
 
     def scaling(self, fill: float | None, scale: str) -> tuple[float, float]:
         """Return centre and scale of the column after imputation; a constant column becomes 0."""
-        if scale == "none" or not self.n:
+        if scale not in ("standard", "minmax") or not self.n:
             return 0.0, 1.0
         whole = self
         if self.missing and fill is not None:
@@ -159,13 +159,23 @@ class TypedColumns:
     profiles: tuple[Profile, ...] = field(default=(), repr=False)  # one per column, or none
 
     @classmethod
-    def learn(
-        cls, stats: Stats, columns: Sequence[Column], impute: str, scale: str, source: str
-    ) -> TypedColumns:
+    def learn(cls, stats: Stats, columns: Sequence[Column], recipe: Recipe, source: str) -> Self:
         """Learn from the statistics of training rows (:func:`cell_stats`)."""
         profiles = profiles_of(stats, columns)
         known = zip(columns, profiles, strict=True)
         return cls(tuple(replace(column, missing=bool(p.shares[-1])) for column, p in known), profiles)
+
+    @classmethod
+    def of_cells(
+        cls,
+        cells: Cells,
+        columns: Sequence[Column],
+        recipe: Recipe,
+        source: str,
+        weight: np.ndarray | None = None,
+    ) -> Self:
+        """Learn from the typed values of training rows."""
+        return cls.learn(cell_stats(cells, columns, recipe.imputation, weight), columns, recipe, source)
 
     def check_state(self) -> None:
         """Raise InputError if a name is there twice, or a profile is not that of its column."""
@@ -189,6 +199,18 @@ class TypedColumns:
         """Index of the first feature of each column."""
         return np.arange(len(self.columns))
 
+    def monotone_features(self, signs: Mapping[Any, int]) -> dict[int, int]:
+        """Signs of the features of numeric columns, which are given by name."""
+        columns = {column.name: column for column in self.columns}
+        first = dict(zip(columns, self.starts.tolist(), strict=True))
+        for name in signs:
+            if isinstance(name, str) and not isinstance(columns.get(name), Number):
+                reason = f"is a {columns[name].kind}" if name in columns else "is not a feature of the model"
+                raise InputError(
+                    f"only columns of numbers can be monotone, but {name!r} {reason}: leave it out"
+                )
+        return {first.get(name, name): sign for name, sign in signs.items()}
+
     def encode(self, table: Table) -> Any:
         """Features of a table, for the ranker; unknown columns are ignored."""
         return self.transform(parse_columns(table, self.columns))
@@ -209,6 +231,10 @@ class TypedColumns:
                 frame.append(pl.Series(column.name, values))
         return pl.DataFrame(frame)
 
+    def mean(self, X: Any, weight: np.ndarray | None) -> np.ndarray:
+        """Reference of the features in the contributions of columns: 0, as trees have their own."""
+        return np.zeros(len(self.columns))
+
     def notes(self, table: Table) -> list[str]:
         """Return notes about values unlike those of training."""
         cells = parse_columns(table, self.columns)
@@ -217,17 +243,18 @@ class TypedColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class Linearise(TypedColumns):
+class LinearFeatures(TypedColumns):
     """Features of linear rankers, and their centre and scale.
 
     Examples
     --------
-    >>> from apexrank.io.types import Number
+    >>> from apexrank.io.table_ranker import Recipe
     >>> table = Table(pl.DataFrame({"x": [1.0, 3.0], "city": ["Oslo", "Rome"]}))
-    >>> encoder, X = Linearise.fit_transform(table, [Number("x"), Category("city", ("Oslo", "Rome"))])
+    >>> columns = [Number("x"), Category("city", ("Oslo", "Rome"))]
+    >>> encoder = LinearFeatures.of_cells(parse_columns(table, columns), columns, Recipe("fraud"), "table")
     >>> encoder.features
     ['x', 'city=Oslo', 'city=Rome']
-    >>> X.tolist()
+    >>> encoder.encode(table).tolist()
     [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     >>> encoder.encode(Table(pl.DataFrame({"x": [None], "city": ["Lima"]}))).tolist()
     [[0.0, 0.5, 0.5]]
@@ -247,46 +274,12 @@ class Linearise(TypedColumns):
             raise InputError("the fill values or the scaling are not those of the features")
 
     @classmethod
-    def fit_transform(
-        cls,
-        table: Table,
-        columns: Sequence[Column],
-        *,
-        impute: str = "median",
-        scale: str = "standard",
-        sample_weight: np.ndarray | None = None,
-    ) -> tuple[TypedColumns, Matrix]:
-        """Learn fill values, levels for missing values and scaling from a training table, and encode it.
-
-        Parameters
-        ----------
-        table : Table
-            The training rows.
-        columns : sequence of Number, Category or Date
-            Columns to use, in this order.
-        impute : {"median", "mean", "none"}
-            Imputation of missing numbers. With "none" they have no value.
-        scale : {"standard", "minmax", "none"}
-            Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. Indicators are not scaled.
-        sample_weight : array, optional
-            Weight of each row.
-        """
-        check_choice("impute", impute, IMPUTERS)
-        check_choice("scale", scale, SCALERS)
-        cells = parse_columns(table, columns, training=True)
-        stats = cell_stats(cells, columns, impute, sample_weight)
-        encoder = cls.learn(stats, columns, impute, scale, table.source)
-        return encoder, encoder.transform(cells)
-
-    @classmethod
-    def learn(
-        cls, stats: Stats, columns: Sequence[Column], impute: str, scale: str, source: str
-    ) -> Linearise:
-        """Learn from the statistics of training rows (:func:`cell_stats`)."""
+    def learn(cls, stats: Stats, columns: Sequence[Column], recipe: Recipe, source: str) -> Self:
+        """Learn fill values, levels for missing values and scaling. Indicators are not scaled."""
         made: list[Column] = []
         units: list[tuple[float, float]] = []
         for column in columns:
-            own, more = _learnt(column, stats[column.name], impute, scale)
+            own, more = _learnt(column, stats[column.name], recipe.imputation, recipe.scale)
             made.append(own)
             units += more
             if not (np.isfinite(more).all() and all(spread > 0 for _, spread in more)):
@@ -325,6 +318,13 @@ class Linearise(TypedColumns):
                 part = self._scaled(part, slice(start, start + len(column.features)))
             parts.append(sparse.csr_array(part))
         return sparse.hstack(parts, format="csr")
+
+    def mean(self, X: Matrix, weight: np.ndarray | None) -> np.ndarray:
+        """Weighted mean of each feature in training."""
+        if not sparse.issparse(X):
+            return np.average(X, axis=0, weights=weight)
+        counts = np.ones(X.shape[0]) if weight is None else weight
+        return counts @ X / counts.sum()
 
     def _scaled(self, X: np.ndarray, own: slice) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):

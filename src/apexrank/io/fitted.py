@@ -89,7 +89,7 @@ CLASSES: dict[str, str] = {
         },
         "apexrank.io": {"TableRanker Calibration": ""},
         "apexrank.io.table_ranker": {"Thresholds": ""},
-        "apexrank.io.encode": {"TypedColumns Linearise": ""},
+        "apexrank.io.encode": {"TypedColumns LinearFeatures": ""},
         "apexrank.io.types": {"Number Category Date": ""},
         "apexrank.io.drift": {"Profile": ""},
         "sklearn.pipeline": {"Pipeline": ""},
@@ -180,7 +180,7 @@ ATTRIBUTES: dict[str, Any] = {
         "Pipeline.steps": list[tuple[str, Any]],
         "OneHotEncoder.dtype": type,
         "Shape.knots Thresholds.counts Calibration.scores Calibration.probabilities": "rising m",
-        "Shape.values Thresholds.scores Link.knots Link.values Linearise.center Linearise.scale "
+        "Shape.values Thresholds.scores Link.knots Link.values LinearFeatures.center LinearFeatures.scale "
         "OnlineGradient.w OnlineGradient.average Ratings.values estimator_weights_": "finite m",
         "Shape.missing": "finite",
         "PairShape.knots": "tuple 2 rising *",

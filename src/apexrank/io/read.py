@@ -22,6 +22,7 @@ from apexrank.files import HEAD, check_is_text, check_readable
 from apexrank.io.delimited import PLAIN, Csv, Dialect, csv_lines, first_line
 from apexrank.validation import check_polars_threads
 
+CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
 LETOR = tuple(f"{suffix}{gz}" for suffix in (".txt", ".svm", ".letor") for gz in ("", ".gz"))
 LETOR_ROLES = {"target": "relevance", "groups": "qid", "id": "docid"}
@@ -288,12 +289,6 @@ def letor_table(letor: Any, first: int = 0) -> Table:
     return Table(frame, letor.source, roles=LETOR_ROLES, unnamed=0.0, first=first)
 
 
-_READERS = {
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".csv.gz": _read_csv,
-    ".tsv.gz": _read_csv,
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
-}
-_READERS |= dict.fromkeys(LETOR, _read_letor)
+_READERS = (
+    dict.fromkeys(CSV, _read_csv) | dict.fromkeys(PARQUET, _read_parquet) | dict.fromkeys(LETOR, _read_letor)
+)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import chain, islice, pairwise
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import chain, islice, pairwise, repeat
 from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from apexrank.datasets.letor import letor_batches, letor_width
 from apexrank.errors import InputError, quoted
 from apexrank.files import check_readable
 from apexrank.io.columns import (
@@ -30,9 +31,10 @@ from apexrank.io.columns import (
     word_balance,
 )
 from apexrank.io.delimited import PLAIN, Csv, csv_lines, first_line
-from apexrank.io.encode import Stats, cell_stats, merge_stats
+from apexrank.io.encode import LinearFeatures, Stats, cell_stats, merge_stats
 from apexrank.io.judge import Judged
 from apexrank.io.read import (
+    CSV,
     PARQUET,
     Table,
     check_no_fold,
@@ -42,17 +44,15 @@ from apexrank.io.read import (
     letor_table,
     reading_parquet,
 )
-from apexrank.io.table_ranker import Look, Recipe, TableRanker, encoding_of
+from apexrank.io.table_ranker import Recipe, TableFacts, TableRanker, check_recipe
 from apexrank.io.types import Column, parse_columns
 from apexrank.problem.blocks import Block, Blocks, block_rows, check_whole, groups_in, joined_columns
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
-from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.search import search_blocks
 
 PIECES = 8  # pieces per block: besides X, at most an eighth of its rows is in memory as columns of the file
 LEAST_ROWS = 4096  # minimum number of rows per piece, because opening a file takes time
-_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 MERGED = 8  # number of results merged by one Dask task
 BYTES_A_ROW, MANY_ROWS = 100, 1_000_000  # memory for sorting scores, and number of rows that deserve a note
 _MOST_TEXT = 1 << 27  # maximum number of characters per piece of a CSV file; twice that for a single record
@@ -124,7 +124,7 @@ class TableBlocks(Blocks):
         self.make: Any = make
         self.texts = _text_files(self.path)
         self.files = [] if self.texts else parquet_files(self.path)
-        self.width = _letor_width(self.texts)
+        self.width = max((letor_width(file) for file in self.texts if is_letor(file)), default=0)
         self._stamps = {
             file: _stamp(file) for file in (*self.texts, *(Path(file.path) for file in self.files))
         }
@@ -172,7 +172,7 @@ class TableBlocks(Blocks):
                     f"{path} changed while it was being read: run this again once it no longer changes"
                 )
 
-    def note_later_columns(self, known: Sequence[str]) -> None:
+    def note_later_columns(self, known: Collection[str | None]) -> None:
         """Warn about columns that are missing in the first file, except ``known`` ones."""
         for file in self.files[1:]:
             extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
@@ -222,40 +222,32 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
     >>> table.frame["x"].to_list() == table.places.tolist(), len(table), total
     (True, 3, 1000)
     """
-    blocks, rng = TableBlocks(path), np.random.default_rng(seed)
-    head, total, limit = blocks.head(), 0, 1.0
-    frames, keys, places = [head.frame[:0]], np.zeros(0), np.zeros(0, dtype=np.int64)
-    types = dict(head.frame.schema)
-
-    def keep_smallest() -> float:
-        nonlocal frames, keys, places
-        kept = np.sort(np.argsort(keys, kind="stable")[:n])
-        frames = [pl.concat(frames, how="vertical_relaxed")[kept]]
-        keys, places = keys[kept], places[kept]
-        return float(keys.max(initial=0.0))
-
+    blocks, rng, total, limit = TableBlocks(path), np.random.default_rng(seed), 0, 1.0
+    head = blocks.head()
+    key, place = "\0key", "\0place"  # the rows with the smallest keys are drawn
+    drawn = head.frame.clear().with_columns(pl.lit(0.0).alias(key), pl.lit(0).alias(place))
     for table in blocks.tables():
         columns = [table.column(name) for name in head.names]
-        for column in columns:
-            known = types[column.name]
-            if known == pl.Null:
-                types[column.name] = column.dtype
-            elif column.dtype not in (known, pl.Null) and not (
-                known.is_numeric() and column.dtype.is_numeric()
-            ):
+        for known, column in zip(drawn.iter_columns(), columns, strict=False):
+            numeric = known.dtype.is_numeric() and column.dtype.is_numeric()
+            if not (numeric or known.dtype == column.dtype or pl.Null in (known.dtype, column.dtype)):
                 raise InputError(
-                    f"{table.source} column {column.name!r} is {column.dtype}, in files before it {known}: "
+                    f"{table.source} column {known.name!r} is {column.dtype}, in files before it {known.dtype}: "
                     "write one type in all files"
                 )
-        own = rng.random(len(table))  # keep the rows with the smallest keys
-        some = np.flatnonzero(own <= limit)
-        frames.append(pl.DataFrame(columns)[some])
-        keys, places = np.append(keys, own[some]), np.append(places, total + some)
+        columns += [
+            pl.Series(key, rng.random(len(table))),
+            pl.arange(total, total + len(table), eager=True).alias(place),
+        ]
+        drawn = pl.concat([drawn, pl.DataFrame(columns).filter(pl.col(key) <= limit)], how="vertical_relaxed")
         total += len(table)
-        if len(keys) > 2 * n:
-            limit = keep_smallest()
-    keep_smallest()
-    return replace(head, frame=frames[0], source=str(path), places=places), total
+        if len(drawn) > 2 * n:
+            drawn = drawn.bottom_k(n, by=key)
+            limit = drawn[key].to_numpy().max()
+    drawn = drawn.bottom_k(n, by=key).sort(place)
+    return replace(
+        head, frame=drawn.select(head.names), source=str(path), places=drawn[place].to_numpy()
+    ), total
 
 
 class ParquetFile(NamedTuple):
@@ -303,18 +295,11 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
 
 def _text_files(path: Path) -> list[Path]:
     """Return the CSV or LETOR files of a path, if any."""
-    if str(path).lower().endswith(_CSV):
+    if str(path).lower().endswith(CSV):
         return [path]
     files = [file for file in files_of(path) if is_letor(file)]
     check_no_fold(path, files)
     return files
-
-
-def _letor_width(files: list[Path]) -> int:
-    """Return the number of features of LETOR files, which takes a pass; 0 for other files."""
-    from apexrank.datasets.letor import letor_width
-
-    return max((letor_width(file) for file in files if is_letor(file)), default=0)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -333,8 +318,6 @@ def _text_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
 
 
 def _letor_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
-    from apexrank.datasets.letor import letor_batches
-
     first = 0
     for letor in letor_batches(path, rows, width):
         yield letor_table(letor, first)
@@ -391,40 +374,24 @@ def _csv_pieces(
         yield start, some
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Convert named columns of a table to a block; the target stays text if it holds ``words``."""
-
-    features: tuple[str, ...]
-    target: str
-    words: bool
-    sample_weight: str | None
-    groups: str | None
-
-    def __call__(self, table: Table) -> Block:
-        X = np.empty((len(table), len(self.features)))
-        for j, name in enumerate(self.features):
-            X[:, j] = numbers(table, name)
-        weight = None if self.sample_weight is None else row_weights(table, self.sample_weight)
-        groups = None if self.groups is None else group_ids(table, self.groups)
-        return Block(X, self._labels(table), weight, groups)
-
-    def _labels(self, table: Table) -> np.ndarray:
-        if self.words:
-            text = texts(table, self.target)
-            y, missing = text.to_numpy(), text.is_null().to_numpy()
-        else:
-            y = numbers(table, self.target)
-            missing = np.isnan(y)
-        refuse_row(table, self.target, missing, "the target is missing; fill it in or drop the row")
-        return y
+def _block(
+    table: Table, features: Sequence[str], target: str, words: bool, weight: str | None, groups: str | None
+) -> Block:
+    """Named columns of a table as a block; the target stays text if it holds ``words``."""
+    X = np.empty((len(table), len(features)))
+    for j, name in enumerate(features):
+        X[:, j] = numbers(table, name)
+    y = texts(table, target) if words else pl.Series(numbers(table, target), nan_to_null=True)
+    refuse_row(table, target, y.is_null().to_numpy(), "the target is missing; fill it in or drop the row")
+    weights = None if weight is None else row_weights(table, weight)
+    return Block(X, y.to_numpy(), weights, None if groups is None else group_ids(table, groups))
 
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
     """Return whether the target holds words (:func:`apexrank.io.columns.is_text`), judged on all rows."""
     if not blocks.texts and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
-    return sum(int(word_balance(table, [target])[0]) for table in blocks.tables([target])) > 0
+    return sum(word_balance(table, target) for table in blocks.tables([target])) > 0
 
 
 def read_blocks(
@@ -436,7 +403,7 @@ def read_blocks(
     groups: str | None = None,
     rows: int | None = None,
 ) -> TableBlocks:
-    """Read a file or folder larger than memory in blocks, for :func:`apexrank.rankers.base.fit_blocks`.
+    """Read a file or folder larger than memory in blocks, for ``ranker.fit(blocks, None)``.
 
     Parameters
     ----------
@@ -456,13 +423,12 @@ def read_blocks(
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.rankers.base import fit_blocks
     >>> from apexrank.rankers.push import PNormPush
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     frame = pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]})
     ...     frame.write_parquet(f"{folder}/rows.parquet")
     ...     blocks = read_blocks(folder, "fraud", rows=3)
-    ...     ranker = fit_blocks(PNormPush(p=2, alpha=0.1), blocks)
+    ...     ranker = PNormPush(p=2, alpha=0.1).fit(blocks, None)
     >>> ranker.converged_, ranker.feature_names_in_.tolist()
     (True, ['x'])
     """
@@ -477,8 +443,11 @@ def read_blocks(
     found = feature_columns(head, roles, features or ())
     blocks.names = names = tuple(found if features is None else features)
     if features is None:
-        blocks.note_later_columns([name for name in roles.values() if name is not None])
-    blocks.make = _Columns(names, target, _is_of_words(blocks, target), sample_weight, groups)
+        blocks.note_later_columns(roles.values())
+    words = _is_of_words(blocks, target)
+    blocks.make = partial(
+        _block, features=names, target=target, words=words, weight=sample_weight, groups=groups
+    )
     blocks.split(rows, len(names), groups)
     return blocks
 
@@ -505,7 +474,8 @@ def map_tables(
     ([2, 1], 3)
     """
     if not dask:
-        found = _results(tables, function, args)
+        # not a generator expression, which would keep a table while the next is read
+        found = map(function, tables.tables(), *map(repeat, args))
         return list(found) if merge is None else reduce(merge, found)
     tables.check_unchanged()
     delayed = dask_module().delayed
@@ -517,14 +487,6 @@ def map_tables(
     while len(tasks) > 1:
         tasks = [merged(merge, *tasks[a : a + MERGED]) for a in range(0, len(tasks), MERGED)]
     return checked_results(dask_module().compute(*tasks))[0]
-
-
-def _results(tables: TableBlocks, function: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[Any]:
-    for table in tables.tables():
-        result = function(table, *args)
-        del table  # otherwise two tables would be in memory during the next read
-        yield result
-        del result
 
 
 def _merge_some(merge: Merge, *results: Any) -> Any:
@@ -553,12 +515,7 @@ def span_blocks(tables: TableBlocks) -> DaskBlocks:
 
 
 def fit_table_blocks(
-    path: str | Path,
-    recipe: Recipe,
-    estimator: Any,
-    *,
-    rows: int | None = None,
-    dask: bool = False,
+    path: str | Path, recipe: Recipe, estimator: Any, *, rows: int | None = None, dask: bool = False
 ) -> tuple[TableRanker, Judged]:
     """Out-of-core :meth:`TableRanker.fit` on a file or folder.
 
@@ -597,36 +554,36 @@ def fit_table_blocks(
     >>> ranker.positive, int(judged.scores.argmax())
     ('1', 2)
     """
-    kind, scale = encoding_of(estimator, recipe)
+    check_recipe(recipe, estimator)
     tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
     if not recipe.features:
-        tables.note_later_columns(
-            [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
-        )
-    look = map_tables(tables, Look.at, names, recipe, merge=or_, dask=dask)
-    positive, chosen, notes = look.choose(names, recipe, head.separator, str(path))
-    if look.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
-        gigabytes = look.rows * BYTES_A_ROW / 1e9
-        notes.insert(
-            0, f"labels and scores of all {look.rows:,} rows were kept in memory: about {gigabytes:.1f} GB"
-        )
-    stats = map_tables(tables, _stats, chosen.columns, recipe, merge=merge_stats, dask=dask)
-    encoder = kind.learn(stats, chosen.columns, recipe.imputation, scale, str(path))
-    ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
+        tables.note_later_columns([*recipe.drop, recipe.target, recipe.id, recipe.groups, recipe.weight])
+    facts = map_tables(tables, TableFacts.of, names, recipe, merge=or_, dask=dask)
+    choice = facts.choose(names, recipe, head.separator, str(path))
+    columns = choice.columns
+    stats = map_tables(tables, _stats, columns, recipe, merge=merge_stats, dask=dask)
+    encoder = LinearFeatures.learn(stats, columns, recipe, str(path))
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.positive, head.names)
     tables.make = ranker.block
     blocks = span_blocks(tables) if dask else tables
     if recipe.scale == "query":  # features are scaled within the groups of a block
         check_whole(blocks.map(groups_in))
-    (search_blocks if hasattr(estimator, "param_grid") else fit_blocks)(estimator, blocks)
+    if hasattr(estimator, "param_grid"):
+        search_blocks(estimator, blocks)
+    else:
+        estimator.fit(blocks, None)
     ranker.estimator = getattr(estimator, "best_estimator_", estimator)
-    sums, scores, columns = zip(*map_tables(tables, _score, ranker, dask=dask), strict=True)
+    sums, scores, answers = zip(*map_tables(tables, _score, ranker, dask=dask), strict=True)
     tables.check_unchanged()
-    y, weight, groups = joined_columns(columns)
+    y, weight, groups = joined_columns(answers)
     ranker.mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
-    notes = [*look.guesses, *notes, *weight_notes(weight), *chosen.notes]
-    judged = Judged(y, np.concatenate(scores), groups, positive is None, notes=tuple(notes), weight=weight)
+    notes = [*facts.guesses, *choice.notes, *weight_notes(weight)]
+    if facts.rows >= MANY_ROWS and _gathers_scores(estimator, recipe):
+        kept = f"labels and scores of all {facts.rows:,} rows were kept in memory"
+        notes.append(f"{kept}: about {facts.rows * BYTES_A_ROW / 1e9:.1f} GB")
+    judged = Judged(y, np.concatenate(scores), groups, recipe.graded, notes=tuple(notes), weight=weight)
     ranker.learn_from(judged)
     return ranker, judged
 
@@ -643,7 +600,7 @@ def _stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
     if recipe.graded:
         grades(table, recipe.target)
     else:
-        table, _ = labelled_rows(table, recipe.target, empty=True)
+        table, _ = labelled_rows(table, recipe.target)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     cells = parse_columns(table, columns, training=True)
     return cell_stats(cells, columns, recipe.imputation, weight)
@@ -693,7 +650,7 @@ def score_blocks(
         rows += len(table)
         notes = notes or ranker.check(table, known=given)
         if target is not None and ranker.positive is not None:
-            table, _ = labelled_rows(table, target, empty=True)
+            table, _ = labelled_rows(table, target)
         own = np.full(parts[-1].height, np.nan)
         weights = row_weights(table, weight) if weight in kept else None
         own[slice(None) if table.places is None else table.places] = ranker.score(table, weights)

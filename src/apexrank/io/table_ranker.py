@@ -32,16 +32,17 @@ from apexrank.io.columns import (
     row_weights,
     target_counts,
     target_values,
+    unlabelled_note,
     weight_notes,
 )
+from apexrank.io.delimited import first_line
 from apexrank.io.drift import Profile, psi
-from apexrank.io.encode import IMPUTERS, SCALERS, Linearise, TypedColumns, cell_stats
+from apexrank.io.encode import LinearFeatures, TypedColumns
 from apexrank.io.judge import Judged
 from apexrank.io.read import Table, as_table
 from apexrank.io.types import (
-    Chosen,
+    ColumnChoice,
     Facts,
-    Number,
     choose_columns,
     deciding_columns,
     deciding_notes,
@@ -53,12 +54,10 @@ from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.problem.design import Matrix
 from apexrank.progress import steps
-from apexrank.rankers.base import class_scores
+from apexrank.rankers.base import class_scores, fold_weight
 from apexrank.validation import check_choice, check_folds, segment
 
-NO_GROUPS = "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
-
-SCALES = (*SCALERS, "query")
+SCALES = ("standard", "minmax", "none", "query")
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
 
 
@@ -90,8 +89,8 @@ class Recipe:
         Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error.
         Otherwise missing values get a separate feature if training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
-        See :meth:`apexrank.io.encode.Linearise.fit_transform`. "query" scales every number to the range 0 to 1 within
-        each group, LETOR's query-level scaling. Trees take columns as they are.
+        Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. "query" scales every number to
+        the range 0 to 1 within each group, LETOR's query-level scaling. Trees take columns as they are.
     """
 
     target: str
@@ -110,7 +109,7 @@ class Recipe:
         for name in ("features", "drop", "categorical"):
             if isinstance(value := getattr(self, name), str):
                 raise InputError(f"`{name}` must be a list of column names: use [{value!r}]")
-        check_choice("impute", self.imputation, IMPUTERS)
+        check_choice("impute", self.imputation, ("median", "mean", "none"))
         check_choice("scale", self.scale, SCALES)
         if self.scale == "query" and self.groups is None:
             raise InputError(
@@ -240,7 +239,7 @@ class TableRanker:
     estimator : estimator
         A fitted ranker.
     encoder : TypedColumns
-        Encoding of columns as features; :class:`~apexrank.io.encode.Linearise` for all rankers but trees.
+        Encoding of columns as features; :class:`~apexrank.io.encode.LinearFeatures` for all rankers but trees.
     target : str
         Name of the training target.
     positive : str, optional
@@ -304,7 +303,7 @@ class TableRanker:
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.features)),
             thresholds=None,
-            training={"scale": recipe.scale if isinstance(encoder, Linearise) else "none"},
+            training={"scale": recipe.scale if isinstance(encoder, LinearFeatures) else "none"},
             **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
@@ -331,7 +330,7 @@ class TableRanker:
         if self.estimator.n_features_in_ != n_features or len(self.mean) != n_features:
             raise InputError(f"the estimator or the mean is not that of {n_features} features")
         levels = {j for j, column in enumerate(self.encoder.columns) if column.kind == "category"}
-        unnamed = self.encoder.features if isinstance(self.encoder, Linearise) else []
+        unnamed = self.encoder.features if isinstance(self.encoder, LinearFeatures) else []
         names = getattr(self.estimator, "feature_names_in_", unnamed)
         if [*names] != self.encoder.features or {*getattr(self.estimator, "levels_", levels)} != levels:
             raise InputError("the columns of the estimator are not those of the table")
@@ -379,7 +378,7 @@ class TableRanker:
     def block(self, table: Table) -> Block:
         """Training rows of a table: features, answers, weights and groups."""
         if self.positive is not None:
-            table, _ = labelled_rows(table, self.target, empty=True)
+            table, _ = labelled_rows(table, self.target)
         y, weight, groups = self.answers(table)
         X = self.scaled(table, self.encoder.encode(table), groups, weight)
         return Block(X.toarray() if sparse.issparse(X) else X, y, weight, groups)
@@ -478,11 +477,8 @@ class TableRanker:
             [len(column.features) for column in self.encoder.columns],
         )
         parts: dict[str, Any] = defaultdict(lambda: np.zeros(len(X)))
-        for shape in self.estimator.shapes_:
-            parts[names[shape.feature]] += shape(X[:, shape.feature])
-        for pair in self.estimator.pairs_:
-            both = sorted({*names[list(pair.features)]}, key=[*names].index)
-            parts[" × ".join(both)] += pair(*X[:, pair.features].T)
+        for features, effect in self.estimator._effects(X):
+            parts[" × ".join(dict.fromkeys(names[np.sort(features)]))] += effect
         spread = (part - np.average(part, weights=weight) for part in parts.values())
         variance = (np.average(part**2, weights=weight) for part in spread)
         return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
@@ -501,7 +497,7 @@ class TableRanker:
         ]
 
 
-class Look(NamedTuple):
+class TableFacts(NamedTuple):
     """Mergeable facts about the rows, for the choice of columns and of the positive value.
 
     Attributes
@@ -523,51 +519,55 @@ class Look(NamedTuple):
     guesses: Sequence[str]
 
     @classmethod
-    def at(cls, table: Table, names: Sequence[str], recipe: Recipe) -> Look:
-        """Look at the rows of a table."""
+    def of(cls, table: Table, names: Sequence[str], recipe: Recipe) -> TableFacts:
+        """Collect the facts of a table."""
         counts: Counter[str] = Counter()
         labelled = table
         if not recipe.graded:
-            labelled, _ = labelled_rows(table, recipe.target, empty=True)
+            labelled, _ = labelled_rows(table, recipe.target)
             counts.update(target_counts(labelled, recipe.target))
         weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
         facts = table_facts(labelled, names, recipe, weight)
         return cls(facts, counts, len(table) - len(labelled), len(table), table.guesses)
 
-    def __or__(self, other: Look) -> Look:
+    def __or__(self, other: TableFacts) -> TableFacts:
         """Merge with the rows that follow."""
         facts = {name: own | other.facts[name] for name, own in self.facts.items()}
         guesses = [*dict.fromkeys((*self.guesses, *other.guesses))]
         without, rows = self.unlabelled + other.unlabelled, self.rows + other.rows
-        return Look(facts, self.counts + other.counts, without, rows, guesses)
+        return TableFacts(facts, self.counts + other.counts, without, rows, guesses)
 
     def choose(
         self, names: Sequence[str], recipe: Recipe, separator: str | None, source: str
-    ) -> tuple[str | None, Chosen, list[str]]:
-        """Positive value, columns, and notes about the target."""
+    ) -> ColumnChoice:
+        """Choose the columns and the positive value of the target."""
         positive, notes = None, []
         if self.unlabelled:
-            left = f"{self.unlabelled:,} of {self.rows:,} rows of {source}"
-            notes.append(f"left out: {left}, because the target {recipe.target!r} is missing")
+            notes.append(unlabelled_note(self.unlabelled, self.rows, source, recipe.target))
         if not recipe.graded:
-            counts = dict(sorted(self.counts.items(), key=lambda item: (-item[1], item[0])))
-            positive = choose_positive(counts, source, recipe.target, recipe.positive)
-            notes += negative_notes(counts, positive)
+            positive = choose_positive(self.counts, source, recipe.target, recipe.positive)
+            notes += negative_notes(self.counts, positive)
         if recipe.weight is not None and self.facts and not any(facts.total for facts in self.facts.values()):
             raise InputError(
                 f"{source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
             )
-        return positive, choose_columns(names, self.facts, recipe, separator, source), notes
+        choice = choose_columns(names, self.facts, recipe, separator, source)
+        return choice._replace(notes=[*notes, *choice.notes], positive=positive)
 
 
-def encoding_of(estimator: Any, recipe: Recipe) -> tuple[type[TypedColumns], str]:
-    """The stage of encoding that an estimator takes, and its scaling; that of groups comes after it."""
+def check_recipe(recipe: Recipe, estimator: Any) -> None:
+    """Raise InputError if the estimator cannot be fitted with such groups or such an encoding."""
     if hasattr(estimator, "param_grid") and recipe.groups is None:
-        raise InputError(NO_GROUPS)
-    kind = TypedColumns if getattr(estimator, "takes_columns", False) else Linearise
-    if kind is TypedColumns and (recipe.scale == "minmax" or recipe.impute in ("median", "mean")):
+        raise InputError(
+            "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
+        )
+    if takes_columns(estimator) and (recipe.scale == "minmax" or recipe.impute in ("median", "mean")):
         raise InputError("trees take columns as they are: leave out `scale` and `impute`")
-    return kind, "none" if recipe.scale == "query" else recipe.scale
+
+
+def takes_columns(estimator: Any) -> bool:
+    """Whether an estimator takes typed columns, rather than linear features."""
+    return getattr(estimator, "takes_columns", False)
 
 
 def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
@@ -579,28 +579,25 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
         The fitted ranker, and answers, scores, groups and weights of its training rows, without rows that have no
         target. Notes describe how the columns were used.
     """
-    kind, scale = encoding_of(estimator, recipe)
+    check_recipe(recipe, estimator)
     names = recipe.feature_columns(table)
-    look = Look.at(table, names, recipe)
-    positive, chosen, notes = look.choose(names, recipe, table.separator, table.source)
-    columns, impute = chosen.columns, recipe.imputation
+    choice = TableFacts.of(table, names, recipe).choose(names, recipe, table.separator, table.source)
+    columns = choice.columns
     if not recipe.graded:
         table, _ = labelled_rows(table, recipe.target)
     cells = parse_columns(table, columns, training=True)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    encoder = kind.learn(cell_stats(cells, columns, impute, weight), columns, impute, scale, table.source)
-    ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
+    kind = TypedColumns if takes_columns(estimator) else LinearFeatures
+    encoder = kind.of_cells(cells, columns, recipe, table.source, weight)
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.positive, table.names)
     y, weight, groups = ranker.answers(table)
-    notes += weight_notes(weight)
-    notes += [] if recipe.graded else deciding_notes(deciding_columns(cells, columns, y, weight))
+    leaks = [] if recipe.graded else deciding_columns(cells, columns, y, weight)
+    notes = (*deciding_notes(leaks), *choice.notes, *weight_notes(weight))
     X = ranker.scaled(table, encoder.transform(cells), groups, weight)
     ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
-    judged = Judged(y, scores, groups, positive is None, notes=(*notes, *chosen.notes), weight=weight)
-    if isinstance(encoder, Linearise):
-        counts = np.ones(len(y)) if weight is None else weight
-        mean = counts @ X / counts.sum() if sparse.issparse(X) else np.average(X, axis=0, weights=weight)
-        ranker.mean = mean
+    judged = Judged(y, scores, groups, recipe.graded, notes=notes, weight=weight)
+    ranker.mean = encoder.mean(X, weight)
     ranker.learn_from(judged)
     return ranker, judged
 
@@ -630,18 +627,16 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
         check_folds(folds, y, arguments["groups"])
     if "groups" in arguments and not (searches or has_fit_parameter(estimator, "groups")):
         raise InputError(f"{type(estimator).__name__} ranks all rows as one list: leave out `groups`")
-    weight = arguments.get("sample_weight")
     searched = getattr(estimator, "estimator", estimator)
     monotone: Any = getattr(searched, "monotonic_cst", None)
     by_name = isinstance(monotone, Mapping)
     try:
         if by_name:  # by table column, which the estimator does not know
-            searched.set_params(monotonic_cst=_monotone_features(monotone, encoder))
+            searched.set_params(monotonic_cst=encoder.monotone_features(monotone))
         with config_context(enable_metadata_routing=searches):
-            if searches and weight is not None:
-                # Rank metrics need whole-number weights; with others the folds are scored without weights.
-                whole = bool((weight == np.floor(weight)).all())
-                estimator.scoring.set_score_request(groups=True, sample_weight=whole)
+            if searches:
+                weighted = fold_weight(arguments.get("sample_weight")) is not None
+                estimator.scoring.set_score_request(groups=True, sample_weight=weighted)
             estimator.fit(X, y, **arguments)
     except InputError:
         raise
@@ -655,17 +650,6 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
     return fitted.set_params(monotonic_cst=monotone) if by_name else fitted
 
 
-def _monotone_features(signs: Mapping[Any, int], encoder: TypedColumns) -> dict[int, int]:
-    """Signs of the features of numeric columns."""
-    columns = {column.name: column for column in encoder.columns}
-    first = dict(zip(columns, encoder.starts.tolist(), strict=True))
-    for name in signs:
-        if isinstance(name, str) and not isinstance(columns.get(name), Number):
-            reason = f"is a {columns[name].kind}" if name in columns else "is not a feature of the model"
-            raise InputError(f"only columns of numbers can be monotone, but {name!r} {reason}: leave it out")
-    return {first.get(name, name): sign for name, sign in signs.items()}
-
-
 def check_one_list(recipe: Recipe) -> None:
     """Raise InputError unless the target has two classes and all rows form one list."""
     if recipe.graded:
@@ -675,12 +659,7 @@ def check_one_list(recipe: Recipe) -> None:
 
 
 def calibrate(
-    ranker: TableRanker,
-    table: Table,
-    recipe: Recipe,
-    *,
-    folds: int = 5,
-    group_split: str | None = None,
+    ranker: TableRanker, table: Table, recipe: Recipe, *, folds: int = 5, group_split: str | None = None
 ) -> Calibration:
     """Calibrate the scores of a ranker on the rows it was fitted on.
 
@@ -753,14 +732,18 @@ def rank_table(
     polars.DataFrame
         The group and id columns, ``rank``, ``score``, ``probability`` for a calibrated model, and requested columns.
     """
-    _check_budget(ranker, top, fpr)
+    if top is not None and fpr is not None:
+        raise InputError("`top` and `fpr` both set the length of the list: give one of them")
+    if top is not None and top < 1:
+        raise InputError(f"`top` must be at least 1, got {top}")
+    if fpr is not None and (ranker.thresholds is None or ranker.groups is not None):
+        raise InputError("`fpr` needs a model of two classes that ranks all rows as one list: use `top`")
     table = as_table(table)
     X = ranker.features(table) if scores is None or explain else np.empty((0, 0))
     scores = ranker.score_rows(table, X) if scores is None else scores
     rows, ranks = _order(scores, ranker.group_ids(table))
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
-    if fpr is not None:
-        assert ranker.thresholds is not None  # ensured by _check_budget
+    if fpr is not None and ranker.thresholds is not None:
         kept &= scores[rows] > ranker.thresholds.at(fpr)
     probability = None if ranker.calibration is None else ranker.calibration.at(scores)
     if min_probability is not None:
@@ -770,7 +753,9 @@ def rank_table(
             )
         kept &= probability[rows] >= min_probability
     rows, ranks = rows[kept], ranks[kept]
-    names = _names(ranker, table, id)
+    if id is not None:
+        table.column(id)
+    names = [name for name in dict.fromkeys((ranker.groups, id or ranker.id)) if name in table.names]
     columns = [table.frame[name][rows] for name in names]
     if (id or ranker.id) not in names:
         columns.append(pl.Series("row", rows + 1))
@@ -782,20 +767,11 @@ def rank_table(
         columns += [pl.Series(f"why_{i + 1}", [row[i] for row in reasons], dtype=pl.String) for i in range(3)]
     if keep:
         columns += [table.frame[name][rows] for name in table.names if name not in names]
-    return _frame(table, columns)
-
-
-def _check_budget(ranker: TableRanker, top: int | None, fpr: float | None) -> None:
-    if top is not None and fpr is not None:
-        raise InputError("`top` and `fpr` both set the length of the list: give one of them")
-    if top is not None and top < 1:
-        raise InputError(f"`top` must be at least 1, got {top}")
-    if fpr is not None and ranker.thresholds is None:
-        raise InputError("`fpr` needs a model of two classes, but this one ranks by grades: use `top`")
-    if fpr is not None and ranker.groups is not None:
-        raise InputError(
-            "`fpr` compares scores over the whole list, but the model ranks inside groups: use `top`"
-        )
+    try:
+        return pl.DataFrame(columns)
+    except pl.exceptions.DuplicateError as error:
+        clash = f"{table.source} has a column of the ranking ({first_line(error)})"
+        raise InputError(f"{clash}: rename it, or leave out `keep`") from None
 
 
 def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -805,24 +781,3 @@ def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, n
     best = np.lexsort((-scores, first))
     starts, sizes = np.unique(first[best], return_index=True, return_counts=True)[1:]
     return best, np.arange(len(scores)) - np.repeat(starts, sizes) + 1
-
-
-def _names(ranker: TableRanker, table: Table, id: str | None) -> list[str]:
-    """Return the names of the table's columns that identify the rows."""
-    names = [] if ranker.groups is None else [ranker.groups]
-    if id is not None:
-        table.column(id)
-    wanted = id or ranker.id
-    if wanted is not None and wanted in table.names and wanted not in names:
-        names.append(wanted)
-    return names
-
-
-def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
-    names = [column.name for column in columns]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(
-                f"{table.source} has a column {name!r}, and so has the ranking: rename it, or leave out `keep`"
-            )
-    return pl.DataFrame(columns)

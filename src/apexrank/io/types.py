@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 MAX_LEVELS = 1000  # maximum number of levels of a category
 MOST_WORDS = 100_000  # maximum number of distinct texts of a column to inspect
-MOST = 0.95  # share of the values that determines the format of a column; the others are errors
-FEW = 0.05  # share of texts among numbers that count as typing errors
-FEW_WORDS = 20  # maximum number of distinct values for a repeated text among numbers to be a level
+FORMAT_SHARE = 0.95  # share of the values that determines the format of a column; the others are errors
+TYPO_SHARE = 0.05  # share of texts among numbers that count as typing errors
+LEVELS_AMONG_NUMBERS = 20  # maximum number of distinct values for a repeated text among numbers to be a level
 FREQUENT_LEVELS = 100  # maximum number of levels of a text that is a category by default
 LEAST_COUNTED = 10  # minimum number of rows for consecutive whole numbers to be a row counter
-DECIDES = 0.98  # area under the ROC curve above which a column may leak the target
-MOST_ROWS = 100_000  # maximum number of rows to search for such columns
-SORTED = 0.95  # area under the ROC curve of the row number in a table sorted by its target
+LEAK_AREA = 0.98  # area under the ROC curve above which a column may leak the target
+LEAK_ROWS = 100_000  # maximum number of rows to search for such columns
+SORTED_AREA = 0.95  # area under the ROC curve of the row number in a table sorted by its target
 MOST_GROUPS = 20  # number of values up to which a column with an id-like name may be a category
 OTHER = " other"  # level of rare and unknown values; no value of a table starts with a blank
 _KEEP = "`features=['all', 'NAME']` keeps it"
@@ -74,8 +74,8 @@ class Column:
     """Column of a table whose values are read as numbers.
 
     For linear rankers, a value without a feature of its own gets the features ``fill``, and ``missing`` tells whether
-    missing values have one (:class:`apexrank.io.encode.Linearise`). If a value is ``required``, a missing one is an
-    error.
+    missing values have one (:class:`apexrank.io.encode.LinearFeatures`). If a value is ``required``, a missing one is
+    an error.
     """
 
     name: str
@@ -87,10 +87,8 @@ class Column:
 
     def __post_init__(self) -> None:
         """Raise InputError for a format that cannot be, or fill values that are not finite numbers, one per feature."""
-        width, values = (
-            len(self.features if self.kind == "category" else self.parts),
-            getattr(self, "values", ()),
-        )
+        width = len(self.features if self.kind == "category" else self.parts)
+        values = getattr(self, "values", ())
         finite = self.fill is None or (len(self.fill) == width and all(map(isfinite, self.fill)))
         known = all(getattr(self, own.name) in own.metadata["one_of"] for own in fields(self) if own.metadata)
         if not (finite and known and len(set(values)) == len(values)):
@@ -399,15 +397,16 @@ def table_facts(
 # ---------------------------------------------------------------- choice of the columns
 
 
-class Chosen(NamedTuple):
-    """The feature columns of a table, notes about what was done, and the columns left out with the reasons."""
+class ColumnChoice(NamedTuple):
+    """The feature columns, notes about what was done, the columns left out with the reasons, and the positive value."""
 
     columns: list[Column]
     notes: list[str]
     left_out: list[tuple[str, str]]
+    positive: str | None = None
 
 
-def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> Chosen:
+def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> ColumnChoice:
     """Choose the feature columns of a table and their kinds.
 
     Text that is mostly numeric is read as numbers, with decimal commas, thousands separators, currencies, percent signs
@@ -436,7 +435,7 @@ def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None
 
 def choose_columns(
     names: Sequence[str], facts: Mapping[str, Facts], recipe: Recipe, separator: str | None, source: str
-) -> Chosen:
+) -> ColumnChoice:
     """Choose columns from their facts, as in :func:`table_columns`; those without facts are plain numbers."""
     named = {name for name in recipe.categorical or () if name != "all" or "all" in names}
     all_text = "all" in (recipe.categorical or ()) and "all" not in names
@@ -476,7 +475,7 @@ def choose_columns(
         reasons.setdefault(reason, []).append(repr(name))
     notes = [f"{what}: {first_of(which)}" for what, which in done.items()]
     notes += [f"left out: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
-    return Chosen(columns, notes, left_out)
+    return ColumnChoice(columns, notes, left_out)
 
 
 def _typed(
@@ -512,7 +511,7 @@ def _written(name: str, words: pl.DataFrame, plain: float, separator: str | None
     unit = "" if not len(units) else str(units[0])
     point, comma = (written_numbers(words["word"], decimal, unit) for decimal in ".,")
     shares = [_share(words, values) for values in (point, comma)]
-    with_point, with_comma = (share if share >= MOST else 0.0 for share in shares)
+    with_point, with_comma = (share if share >= FORMAT_SHARE else 0.0 for share in shares)
     if max(with_point, with_comma) <= plain:
         return None
     by_point, by_comma = (Number(name, decimal, unit) for decimal in ".,")
@@ -581,9 +580,9 @@ def _are_slips(words: pl.DataFrame, plain: float) -> bool:
     """Whether a few texts among numbers are typing errors, rather than levels such as "other" and "7+"."""
     total = float(words["weight"].sum())
     texts_among = words.filter(written_numbers(words["word"]).is_null())
-    if len(words) <= FEW_WORDS and bool((texts_among["weight"] >= 5).any()):
+    if len(words) <= LEVELS_AMONG_NUMBERS and bool((texts_among["weight"] >= 5).any()):
         return False
-    return plain >= 1 - FEW or (1 - plain) * total < 5
+    return plain >= 1 - TYPO_SHARE or (1 - plain) * total < 5
 
 
 def _share(words: pl.DataFrame, values: pl.Series) -> float:
@@ -595,9 +594,9 @@ def _share(words: pl.DataFrame, values: pl.Series) -> float:
 def _dated(name: str, words: pl.Series) -> Date | str | None:
     """Format of dates; None if the words are not dates."""
     some = words.head(200)
-    if not some.str.contains(_LIKE_A_DATE).mean() >= MOST:  # type: ignore[operator]
+    if not some.str.contains(_LIKE_A_DATE).mean() >= FORMAT_SHARE:  # type: ignore[operator]
         return None
-    fits = [form for form in DATE_FORMATS if written_dates(some, form).is_not_null().mean() >= MOST]  # type: ignore[operator]
+    fits = [form for form in DATE_FORMATS if written_dates(some, form).is_not_null().mean() >= FORMAT_SHARE]  # type: ignore[operator]
     found = {form: written_dates(words, form) for form in fits}
     most = min((dates.null_count() for dates in found.values()), default=0)
     best = [form for form, dates in found.items() if dates.null_count() == most]
@@ -634,7 +633,7 @@ def deciding_columns(
     >>> deciding_columns(cells, [Number("x"), Category("paid", ("no", "yes"))], np.arange(100) % 2)
     [('x', 1.0), ('paid', 1.0)]
     """
-    some = slice(None, None, -(-len(y) // MOST_ROWS))
+    some = slice(None, None, -(-len(y) // LEAK_ROWS))
     y = np.asarray(y)[some]
     weight = np.ones(len(y)) if sample_weight is None else sample_weight[some]
     positive = weight * (y > 0)
@@ -648,7 +647,7 @@ def deciding_columns(
         gaps = (-np.inf, np.inf) if np.isnan(values).any() else (0.0,)
         areas = [_area(np.nan_to_num(values, nan=gap), positive, weight - positive) for gap in gaps]
         area = max(max(area, 1 - area) for area in areas)
-        if area >= DECIDES and _is_sure(area, positive.sum(), weight.sum() - positive.sum()):
+        if area >= LEAK_AREA and _is_sure(area, positive.sum(), weight.sum() - positive.sum()):
             found.append((column.name, area))
     return sorted(found, key=lambda item: -item[1])
 
@@ -705,6 +704,6 @@ def row_notes(y: np.ndarray, groups: np.ndarray) -> list[str]:
         notes.append(f"{repeated:,} of {len(y):,} rows repeat an earlier row in all columns used")
     positive = (np.asarray(y) > 0).astype(float)
     area = _area(place, positive, 1 - positive)
-    if max(area, 1 - area) >= SORTED and _is_sure(area, positive.sum(), len(y) - positive.sum()):
+    if max(area, 1 - area) >= SORTED_AREA and _is_sure(area, positive.sum(), len(y) - positive.sum()):
         notes.append("the rows are sorted by the target: do not take the first or last rows as a sample")
     return notes

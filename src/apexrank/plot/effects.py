@@ -434,11 +434,9 @@ class _TableUnits(_Units):
             self.center, self.scale = table.encoder.center, table.encoder.scale
 
     def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
-        ranker, names = _unfitted(self.ranker), [column.name for column in self.encoder.columns]
+        ranker = _unfitted(self.ranker)
         if isinstance(ranker.monotonic_cst, Mapping):  # by table column
-            first = dict(zip(names, self.encoder.starts.tolist(), strict=True))
-            signs = {first.get(name, name): sign for name, sign in ranker.monotonic_cst.items()}
-            ranker.set_params(monotonic_cst=signs)
+            ranker.set_params(monotonic_cst=self.encoder.monotone_features(ranker.monotonic_cst))
         return ranker, self.table.block(X)
 
     def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:

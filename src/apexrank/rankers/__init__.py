@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from apexrank.rankers.base import CollapsedWarning as CollapsedWarning
     from apexrank.rankers.base import PositiveLabelWarning as PositiveLabelWarning
     from apexrank.rankers.base import SeparableWarning as SeparableWarning
-    from apexrank.rankers.base import fit_blocks as fit_blocks
     from apexrank.rankers.boost import PushBoost as PushBoost
     from apexrank.rankers.compose import LinearRanker as LinearRanker
     from apexrank.rankers.letor import LetorRanker as LetorRanker

@@ -361,6 +361,11 @@ def measure(scorer: Any, ranker: Any, X: Any, y: Any, sample_weight: Any = None,
         return scorer(ranker, X, y, **given)
 
 
+def fold_weight(weight: np.ndarray | None) -> np.ndarray | None:
+    """Weights to score the rows of a fold with: None unless they are whole numbers, which measures of ranks need."""
+    return None if weight is None or (weight % 1).any() else weight
+
+
 def lazy_result(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
     """``ranker.method(X)`` of a Dask collection, computed lazily by its workers."""
     from apexrank.problem.dask import lazy
@@ -637,45 +642,3 @@ def _place_of(ranker: Any, column: Any, n_features: int) -> int:
     if isinstance(column, str) or not 0 <= column < n_features:
         raise InputError(f"`monotonic_cst` names the column {column!r}, which X does not have")
     return int(column)
-
-
-def fit_blocks(ranker: Any, blocks: Blocks) -> Any:
-    """Fit a linear estimator out of core, on blocks of rows that are loaded one at a time.
-
-    The objective, penalty, solver and certificates are those of ``ranker.fit``, and so are the coefficients up to
-    rounding and ``tol``. A first pass surveys the rows. The exponential push without groups then keeps nothing per row:
-    each value and gradient takes one more pass (two for the log1p price), and so does each Hessian. Every other
-    objective holds the labels and scores of all rows in memory, about 100 bytes per row, and takes two passes for each.
-
-    Parameters
-    ----------
-    ranker : linear estimator
-        Fitted in place. Kernels are not supported: they need all rows in memory.
-    blocks : Blocks
-        :class:`apexrank.problem.ArrayBlocks` of an array or a memory map, or the result of
-        :func:`apexrank.io.stream.read_blocks`.
-
-    Returns
-    -------
-    ranker
-        The fitted ranker, with the same attributes as after ``fit``.
-
-    Notes
-    -----
-    Two-class rankers without a closed-form intercept (all except the power price with one side) use the threshold of
-    minimum balanced error; it needs the scores and labels of all rows at once, about 50 bytes per row while they are
-    sorted. Columns so far from zero that scores would lose digits are centred in a copy of each block, which takes the
-    memory of a second block.
-
-    Examples
-    --------
-    >>> from apexrank import PNormPush
-    >>> from apexrank.problem import ArrayBlocks
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(1000, 3))
-    >>> y = X[:, 0] + rng.normal(size=1000) > 1
-    >>> ranker = fit_blocks(PNormPush(p=2, alpha=0.1), ArrayBlocks(X, y, rows=300))
-    >>> bool(np.allclose(ranker.coef_, PNormPush(p=2, alpha=0.1).fit(X, y).coef_, rtol=1e-8))
-    True
-    """
-    return ranker.fit(blocks, None)

@@ -28,6 +28,7 @@ from apexrank.rankers.base import (
     PositiveLabelWarning,
     SeparableWarning,
     TwoClasses,
+    fold_weight,
     measure,
     read_rows,
 )
@@ -233,8 +234,7 @@ def search_blocks(search: Any, blocks: Blocks) -> None:
     alphas, table = search.param_grid["alpha"], []
     rankers = [clone(search.estimator).set_params(alpha=alpha) for alpha in alphas]
     check_folds(search.cv.n_splits, relevance, groups)
-    # rank metrics need whole-number weights
-    weight = None if weight is None or (weight % 1).any() else weight
+    weight = fold_weight(weight)
     for train, test in search.cv.split(relevance, relevance, groups):
         fold = _training_part(data, train)
         held_out = [_take(column, test) for column in (relevance, weight, groups)]

@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 
 from apexrank.comparison.candidates import Candidate, LinearPush, Logistic, Setting, Trees, quietly
 from apexrank.errors import InputError, MissingExtraError
-from apexrank.io.encode import Linearise
+from apexrank.io.encode import LinearFeatures
 from apexrank.io.read import Table
 from apexrank.io.table_ranker import Recipe
-from apexrank.io.types import table_columns
+from apexrank.io.types import parse_columns, table_columns
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
 from apexrank.metrics.confidence import interval_of_mean
 from apexrank.plot.style import COLOURS, light
@@ -160,9 +160,12 @@ def encoded_split(frame: pl.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarra
     y = frame[TARGET].to_numpy() == 1
     parts = train_test_split(np.arange(len(y)), train_size=0.6, stratify=y, random_state=seed)
     own, other = (Table(frame[np.sort(rows)]) for rows in parts)
-    encoder, X = Linearise.fit_transform(own, table_columns(own, Recipe(target=TARGET)).columns)
+    recipe = Recipe(target=TARGET)
+    columns = table_columns(own, recipe).columns
+    cells = parse_columns(own, columns, training=True)
+    encoder = LinearFeatures.of_cells(cells, columns, recipe, own.source)
     labels = [part.frame[TARGET].to_numpy() == 1 for part in (own, other)]
-    return X, labels[0], encoder.encode(other), labels[1]
+    return encoder.transform(cells), labels[0], encoder.encode(other), labels[1]
 
 
 def choose(candidate: Candidate, X: np.ndarray, y: np.ndarray, seed: int) -> Setting:
