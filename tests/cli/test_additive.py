@@ -46,7 +46,7 @@ def run(command, code=0):
 def test_the_effect_of_each_column_is_printed(folder):
     result = run(f"{FIT} --drop query --knots 8 --pairs 1 --monotone amount=+ -o m.apex")
     assert (
-        "AdditiveRanker(p=4, alpha=0.01, n_knots=8, n_pairs=1, monotonic_cst={'amount': 1}): conv"
+        "AdditiveRanker(alpha=0.01, n_knots=8, n_pairs=1, monotonic_cst={'amount': 1}): conv"
         in result.stdout
     )
     assert "an effect is the standard deviation of what a column adds to the scores" in result.stdout
@@ -70,20 +70,15 @@ def test_rank_evaluate_and_probabilities(folder):
     assert "AUC" in run("evaluate m.apex new.csv").stdout
 
 
-def test_p_and_alpha_are_chosen_by_cross_validation(folder):
-    options = "--drop query --model curves --cv --folds 2 --knots 5 --monotone amount=+ --json"
+def test_without_alpha_every_curve_has_its_strength(folder):
+    options = "--drop query --model curves --knots 5 --monotone amount=+ --json"
     report = json.loads(run(f"fit train.csv --target fraud {options}").stdout)
     assert report["estimator"] == "AdditiveRanker"
-    assert report["cv"]["chosen"] == "p and alpha"
     assert report["params"]["monotonic_cst"] == {"amount": 1}
-    (shape, *_) = apexrank.load("model.apex").estimator.shapes_
-    assert len(shape.knots) == 5
-    assert (np.diff(shape.values) >= 0).all()
-
-
-def test_without_alpha_the_rows_set_it(folder):
-    report = json.loads(run("fit train.csv --target fraud --drop query --model curves --json").stdout)
-    assert report["params"]["alpha"] == apexrank.load("model.apex").estimator.alpha_ > 0
+    ranker = apexrank.load("model.apex").estimator
+    assert len(ranker.strength_) == len(ranker.shapes_) + len(ranker.pairs_)
+    assert len(ranker.shapes_[0].knots) == 5
+    assert (np.diff(ranker.shapes_[0].values) >= 0).all()
 
 
 def test_grades(folder):
@@ -159,9 +154,9 @@ def test_values_that_training_had_not(folder):
             "--model ir --cv",
             "listwise, pairs, not for ir: leave it out, or use compare",
         ),
-        ("--model curves --cv --alpha 0.1", "--cv chooses alpha"),
-        ("--model curves --cv --engine blocks", "--engine fits linear models only"),
-        ("--model curves --l1-ratio 0.5 --monotone age=+", "cannot be combined"),
+        ("--model curves --cv", "pairs, not for curves: leave it out, or use compare"),
+        ("--model curves-retarget --cv --alpha 0.1", "--cv chooses alpha"),
+        ("--model curves --l1-ratio 0.5", "--model curves has no --l1-ratio: leave it out"),
         ("--model curves --leaves 5", "--model curves has no --leaves: leave it out"),
         ("--model curves --knots 1", "--knots"),
         ("--model curves --pairs -1", "--pairs"),

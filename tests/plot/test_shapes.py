@@ -175,7 +175,7 @@ def test_text_and_missing_values_of_a_frame():
 def test_a_band_holds_the_quantiles_of_refits_to_drawn_rows():
     X, y = rows()
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
-    ranker = AdditiveRanker(alpha=1e-2).fit(X, y, sample_weight=weight)
+    ranker = AdditiveRanker(4, alpha=1e-2).fit(X, y, sample_weight=weight)
     options = {"sample_weight": weight, "n_bootstrap": 8, "confidence": 0.5, "random_state": 3}
     (effect,) = (e for e in additive_effects(ranker, X, y, **options).columns if e.name == "x0")
     rng, drawn = np.random.default_rng(3), []
@@ -307,7 +307,7 @@ def test_errors_say_what_to_do():
     X, y = rows()
     ranker = AdditiveRanker(alpha=1e-2).fit(X, y)
     with pytest.raises(
-        InputError, match="LogisticRegression has no functions of columns: give a fitted additive"
+        InputError, match="LogisticRegression has no functions of columns: give a fitted AdditiveRanker"
     ):
         ShapeDisplay.from_estimator(LogisticRegression().fit(X, y))
     with pytest.raises(InputError, match="no column 'x9' with an effect: the most important ones are x"):

@@ -1,5 +1,6 @@
 """Rows stored as positions between knots give the same numbers as the matrix they represent."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import sparse
 from apexrank.objectives import Push
 from apexrank.preprocessing.ramps import knots_of, learn_basis
 from apexrank.problem import Problem, ramps
-from apexrank.problem.ramps import RampBasis, RampDesign, RampRows
+from apexrank.problem.ramps import RampDesign, RampRows, Side
 from tests.oracles import numerical_gradient
 
 
@@ -25,11 +26,10 @@ def make_basis(rng, n=200):
     X = np.column_stack([rng.normal(size=n), rng.integers(0, 4, n), rng.integers(0, 3, n), np.full(n, 2.0)])
     X[rng.random(n) < 0.2, 0] = np.nan
     basis = learn_basis(X, None, 7, {2: ["a", "b", "c"]})
-    knots = {0: basis.knots[0][::2], 1: basis.knots[1], 2: basis.knots[2]}
-    weights = {j: rng.random(len(own)) + 0.1 for j, own in knots.items()}
-    return X, RampBasis(
-        basis.knots, basis.middle, basis.missing, basis.levels, [(0, 1), (1, 2)], knots, weights, 3.0
-    )
+    knots = [(0, basis.knots[0][::2]), (1, basis.knots[1]), (2, basis.knots[2]), (0, basis.knots[0][::3])]
+    sides = [Side(j, own, rng.random(len(own)) + 0.1, j == 2) for j, own in knots]
+    basis = replace(basis, sides=sides, pairs=[(0, 1), (1, 2), (3, 2)])
+    return X, basis.with_strength(np.exp(rng.normal(size=basis.n_terms)))
 
 
 def hats(x, knots):
@@ -38,23 +38,26 @@ def hats(x, knots):
 
 
 def dense_by_formula(X, basis):
-    """The matrix by definition: ramps minus their values at the median, levels, missing values, and pairs."""
-    columns = []
+    """The matrix by definition: ramps minus their values at the median, levels, missing values, and pairs.
+
+    Each is divided by the root of its term's strength.
+    """
+    columns, d, unit = [], len(basis.knots), 1 / np.sqrt(basis.strength)
     for j, knots in enumerate(basis.knots):
-        x = X[:, j]
+        x, own = X[:, j], unit[j] if len(knots) > 2 else unit[d]
         ramps = len(knots) - 1
         if basis.levels[j]:
-            columns += [np.where(np.isnan(x), 0, x == level) for level in knots]
+            columns += [own * np.where(np.isnan(x), 0, x == level) for level in knots]
         for low, high in pairwise(knots) if not basis.levels[j] else ():
             ramp = np.clip((x - low) / (high - low), 0, 1)
             middle = np.clip((knots[basis.middle[j]] - low) / (high - low), 0, 1)
-            columns.append(np.where(np.isnan(x), 0, ramp - middle) / np.sqrt(ramps))
+            columns.append(own * np.where(np.isnan(x), 0, ramp - middle) / np.sqrt(ramps))
         if basis.missing[j]:
-            columns.append(np.isnan(x).astype(float))
-    for q, (j, k) in enumerate(basis.pairs):
-        one, two = (hats(X[:, column], basis.pair_knots[column]) for column in (j, k))
+            columns.append(unit[d + 1] * np.isnan(x))
+    for q, pair in enumerate(basis.pairs):
+        one, two = (hats(X[:, side.column], side.knots) for side in (basis.sides[a] for a in pair))
         both = np.einsum("an,bn->nab", one, two).reshape(len(X), -1)
-        columns += list((both @ basis.blocks[len(basis.knots) + q]).T)
+        columns += list((both @ basis.blocks[d + q]).T)
     return np.column_stack(columns)
 
 
@@ -109,13 +112,24 @@ def test_the_problem_has_its_derivatives(rng, p):
     np.testing.assert_allclose(problem.hessian(w), rows, atol=1e-6)
 
 
-def test_functions_of_pairs_have_no_part_of_one_column_alone(rng):
+def test_functions_of_pairs_are_the_others_with_unit_ridge(rng):
+    """They have no part that depends on one column alone, and their coefficients have the ridge of their values."""
     _, basis = make_basis(rng)
-    for (j, k), block in zip(basis.pairs, basis.blocks[len(basis.knots) :], strict=True):
-        weights = [basis.pair_weights[column] for column in (j, k)]
-        grids = block.T.reshape(-1, *map(len, weights))
-        np.testing.assert_allclose(np.einsum("cab,a->cb", grids, weights[0]), 0, atol=1e-12)
-        np.testing.assert_allclose(np.einsum("cab,b->ca", grids, weights[1]), 0, atol=1e-12)
+    d = len(basis.knots)
+    for q, (pair, block) in enumerate(zip(basis.pairs, basis.blocks[d:], strict=True)):
+        one, two = (basis.sides[a] for a in pair)
+        grids = block.T.reshape(-1, len(one.knots), len(two.knots))
+        assert len(grids) == (len(one.knots) - 1) * (len(two.knots) - 1)
+        np.testing.assert_allclose(np.einsum("cab,a->cb", grids, one.weight), 0, atol=1e-12)
+        np.testing.assert_allclose(np.einsum("cab,b->ca", grids, two.weight), 0, atol=1e-12)
+        w = rng.normal(size=len(grids))
+        values = np.einsum("c,cab->ab", w, grids)
+        rough = [
+            np.sum(values**2 if side.levels else np.diff(values, axis=k) ** 2)
+            for k, side in enumerate((one, two))
+        ]
+        ridge = basis.strength[d + 2 + q] * (sum(rough) + 0.1 * np.sum(values**2))
+        assert ridge == pytest.approx(w @ w)
 
 
 @settings(max_examples=60, deadline=None)

@@ -289,8 +289,8 @@ class AdditiveRanker(TwoClasses, Additive):
         Maximum number of knots of a column, placed at its quantiles; a column with fewer distinct values has a knot at
         each of them. Tables of more than 120 columns get fewer.
     n_pairs : "auto" or int
-        Number of pairs of columns with a joint effect. ``"auto"`` adds pairs in rounds and keeps those for which the
-        Bayes factor exceeds the number of candidates; with a number as ``alpha`` it is 0.
+        Number of pairs of columns with a joint effect. ``"auto"`` adds pairs in rounds and keeps those whose
+        Bayes factor exceeds the root of the number of candidates; with a number as ``alpha`` it is 0.
     monotonic_cst : dict or sequence of int, optional
         1 for columns whose effect must not decrease, −1 for columns whose effect must not increase, 0 for others; a
         dict by name or position, or one value per column. Such columns are not used in pairs. The effect of a missing
