@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from apexrank.rankers import AdditiveRanker as AdditiveRanker
     from apexrank.rankers import AdditiveRetargeting as AdditiveRetargeting
     from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
+    from apexrank.rankers import CurvesAndTrees as CurvesAndTrees
     from apexrank.rankers import IRPush as IRPush
     from apexrank.rankers import LetorRanker as LetorRanker
     from apexrank.rankers import LinearRanker as LinearRanker

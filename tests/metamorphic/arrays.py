@@ -131,6 +131,7 @@ CLASSES = {
     "LinearRanker": rankers.LinearRanker("push", Ridge(ALPHA), tol=1e-11),
     "RankBoost": rankers.RankBoost(t_max=15),
     "TreeRanker": rankers.TreeRanker(rounds=4, leaves=4),
+    "CurvesAndTrees": rankers.CurvesAndTrees(rounds=4),
     "PushBoost": rankers.PushBoost(
         DecisionTreeClassifier(max_depth=1, random_state=0), n_estimators=4, random_state=0
     ),
@@ -154,6 +155,7 @@ PLAIN = {
 _SPLITS, _DESCENT = {"splits", "dense"}, {"coordinates"}
 TRAITS = {
     "TreeRanker": _SPLITS | {"no blocks"},
+    "CurvesAndTrees": _SPLITS | {"no blocks"},
     "PushBoost": _SPLITS | {"no blocks"},
     "LetorRanker": _SPLITS | {"no blocks"},
     "RankBoost": _DESCENT,

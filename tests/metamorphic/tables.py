@@ -196,6 +196,9 @@ FITS = {
     "fit curves": Fit("curves", {"p": 2.0, **_SHAPES}, traits=("knots", "no blocks")),
     "fit logistic": Fit("logistic", _SMOOTH),
     "fit trees": Fit("trees", _TREES, traits=("splits", "no blocks", "no export")),
+    "fit curves-and-trees": Fit(
+        "curves-and-trees", {"rounds": 5}, traits=("splits", "no blocks", "no export")
+    ),
     "fit ir": Fit("ir", _SMOOTH),
     "fit rankboost": Fit("rankboost", {"max_iter": 15}, traits=("coordinates",)),
     "fit retarget": Fit("retarget", _SMOOTH),

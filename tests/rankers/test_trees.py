@@ -1,14 +1,19 @@
+from itertools import islice
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
 
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError
+from apexrank.metrics import auc
 from apexrank.rankers import trees
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.trees import TreeRanker
+from tests.metamorphic.threads import with_threads
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +45,19 @@ def library(request, monkeypatch):
         fit = HistGradientBoostingClassifier.fit
 
         def recorded(self, *given, **named):
-            models.append(self.decision_function)
-            return fit(self, *given, **named)
+            fit(self, *given, **named)
+            best = max(1, int(np.argmax(self.validation_score_))) - 1
+            models.append(lambda X: next(islice(self.staged_decision_function(X), best, None)))
+            return self
 
         monkeypatch.setattr(HistGradientBoostingClassifier, "fit", recorded)
         return models
     lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     train = lightgbm.train
 
-    def trained(*given):
-        booster = train(*given)
-        models.append(lambda X, **early: booster.predict(X, raw_score=True, **early))
+    def trained(*given, **named):
+        booster = train(*given, **named)
+        models.append(lambda X: booster.predict(X, raw_score=True))
         return booster
 
     monkeypatch.setattr(lightgbm, "train", trained)
@@ -68,37 +75,83 @@ def one_hot(frame, levels):
     return np.column_stack([np.asarray(part, dtype=float) for parts in columns for part in parts])
 
 
+def folds_of(X, y, number=5):
+    """Sorted rows, and their folds: the oracle of those of a bag."""
+    order = np.lexsort([y, *X.T[::-1]])
+    split = StratifiedKFold(number, shuffle=True, random_state=0)
+    return order, [*split.split(X, y[order])]
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("seed", range(5))
-def test_scores_are_those_of_the_library_on_one_column_a_level(library, seed, missing):
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_are_the_mean_of_the_library_on_one_column_a_level(library, seed, missing):
     frame, y = typed(seed, 300 + 40 * seed, missing)
-    ranker = TreeRanker(leaves=8, rounds=20).fit(frame[::2], y[::2])
-    expected = library[-1](one_hot(frame, ranker.levels_))  # rows of the test have missing values, too
-    np.testing.assert_allclose(ranker.decision_function(frame), expected, rtol=1e-12)
+    train = frame[::2]
+    ranker = TreeRanker(leaves=8, rounds=60).fit(train, y[::2])
+    matrix = one_hot(frame, ranker.levels_)  # rows of the test have missing values, too
+    expected = np.mean([model(matrix) for model in library], axis=0)
+    assert len(library) == 5
+    np.testing.assert_allclose(ranker.decision_function(frame), expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(
         ranker.decision_function(pl.from_pandas(frame)), ranker.decision_function(frame)
     )
-    train = frame[::2]
     rest = ranker.contributions(train).sum(axis=1) - ranker.decision_function(train)
-    np.testing.assert_allclose(rest, -ranker.decision_function(train).mean(), atol=1e-9)
+    assert np.ptp(rest) < 1e-12
     ranker.forest_.check(4)
 
 
-def test_a_push_grows_the_trees_of_its_objective(rows, library):
-    from apexrank.integrations.boosting import PushObjective
-
-    X, y = rows
-    if trees.find_spec("lightgbm") is None:
-        with pytest.raises(MissingExtraError, match="LightGBM"):
-            TreeRanker(p=4).fit(X, y)
-        return
+@pytest.mark.parametrize("extra", [False, True])
+def test_the_bag_is_lightgbms_models_stopped_on_the_fold_that_they_have_not_seen(rows, extra):
     lightgbm = pytest.importorskip("lightgbm")
-    ranker = TreeRanker(p=4, leaves=8, rounds=30).fit(X, y)
-    options = {"num_leaves": 8, "min_data_in_leaf": 20, "deterministic": True, "force_row_wise": True}
-    options |= {"objective": PushObjective(4), "num_threads": 1, "verbosity": -1}
-    lightgbm.train(options, lightgbm.Dataset(X, y.astype(float)), 30)
-    scores = ranker.staged(X, [7, 30])
-    np.testing.assert_allclose(scores, [library[-1](X, num_iteration=7), library[-1](X)], rtol=1e-12)
+    X, y = rows
+    options = {"objective": "binary", "num_leaves": 16, "learning_rate": 0.03, "min_data_in_leaf": 10}
+    options |= {"bagging_fraction": 0.8, "bagging_freq": 1, "feature_fraction": 0.8, "lambda_l2": 1}
+    options |= {"deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
+    options |= {"extra_trees": extra, "seed": 0}
+    order, folds = folds_of(X, y)
+    expected, models = np.empty(len(y)), []
+    for known, held in folds:
+        data = lightgbm.Dataset(X[order[known]], y[order[known]].astype(float))
+        other = data.create_valid(X[order[held]], y[order[held]].astype(float))
+        stop = lightgbm.early_stopping(50, verbose=False)
+        models.append(lightgbm.train(options, data, 2000, valid_sets=[other], callbacks=[stop]))
+        expected[order[held]] = models[-1].predict(X[order[held]], raw_score=True)
+    ranker = TreeRanker(extra=extra).fit(X, y)
+    assert len(ranker.forest_.roots) == sum(model.best_iteration for model in models)
+    np.testing.assert_allclose(ranker.oof_scores_, expected, rtol=1e-12)
+    scores = np.mean([model.predict(X, raw_score=True) for model in models], axis=0)
+    np.testing.assert_allclose(ranker.decision_function(X), scores, rtol=1e-12)
+
+
+def test_out_of_fold_scores_are_those_of_unseen_rows(rows, library):
+    X, y = rows
+    noise = np.random.default_rng(1).random(len(y)) < 0.5
+    ranker = TreeRanker().fit(X, noise)
+    assert 0.4 < auc(noise, ranker.oof_scores_) < 0.6 < auc(noise, ranker.decision_function(X))
+    assert auc(y, TreeRanker().fit(X, y).oof_scores_) > 0.8
+
+
+def test_the_bag_does_not_depend_on_the_order_of_the_rows_or_the_number_of_threads(rows, library):
+    X, y = rows
+    order = np.random.default_rng(0).permutation(len(y))
+    ranker, other = (TreeRanker(rounds=40) for _ in range(2))
+    ranker.fit(X, y)
+    with with_threads(2):
+        other.fit(X[order], y[order])
+    np.testing.assert_array_equal(ranker.decision_function(X), other.decision_function(X))
+    np.testing.assert_array_equal(ranker.oof_scores_[order], other.oof_scores_)
+
+
+def test_rare_classes_have_fewer_folds(rows, library):
+    X, _ = rows
+    y = np.arange(len(X)) < 3
+    ranker = TreeRanker().fit(X, y)
+    assert len(library) == 3
+    assert np.isfinite(ranker.oof_scores_).all()
+    with pytest.raises(InputError, match="2 rows of each class"):
+        TreeRanker().fit(X, np.arange(len(X)) < 1)
+    with pytest.raises(InputError, match="2 rows of each class"):
+        TreeRanker().fit(X, y, sample_weight=np.arange(len(X)) >= 2)
 
 
 def test_missing_numbers_go_with_the_majority_if_training_had_none(library):
@@ -112,10 +165,11 @@ def test_missing_numbers_go_with_the_majority_if_training_had_none(library):
 def test_texts_that_training_did_not_have_equal_no_level(library):
     frame, y = typed(0, 400, 0.0)
     ranker = TreeRanker(leaves=2, rounds=1).fit(frame[["city"]], y)
-    split = ranker.levels_[0][int(ranker.forest_.low[0])]
-    other = next(city for city in ranker.levels_[0] if city != split)
-    scores = ranker.decision_function(pd.DataFrame({"city": ["elsewhere", None, other, split]}))
-    assert scores[0] == scores[1] == scores[2] != scores[3]
+    split = {ranker.levels_[0][int(code)] for code in ranker.forest_.low[ranker.forest_.left >= 0]}
+    other = next(city for city in ranker.levels_[0] if city not in split)
+    scores = ranker.decision_function(pd.DataFrame({"city": ["elsewhere", None, other, *split]}))
+    assert scores[0] == scores[1] == scores[2]
+    assert scores[0] not in scores[3:]
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -134,6 +188,9 @@ def test_weights_are_repetitions_of_levels_and_missing_values(library):
     repeated = TreeRanker(rounds=10).fit(frame.iloc[taken], y[taken])
     assert weighted.levels_ == repeated.levels_
     np.testing.assert_array_equal(weighted.decision_function(frame), repeated.decision_function(frame))
+    np.testing.assert_array_equal(weighted.oof_scores_[taken], repeated.oof_scores_)
+    unseen = weight == 0
+    np.testing.assert_array_equal(weighted.oof_scores_[unseen], weighted.decision_function(frame[unseen]))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +232,8 @@ def test_contributions_add_up_to_the_score_and_vanish_on_average(rows):
     X, y = rows
     ranker = TreeRanker(rounds=20).fit(X, y)
     parts, scores = ranker.contributions(X), ranker.decision_function(X)
-    np.testing.assert_allclose(parts.sum(axis=1) - scores, -scores.mean(), atol=1e-9)
+    assert np.ptp(parts.sum(axis=1) - scores) < 1e-12
+    np.testing.assert_allclose(parts.sum(axis=1).mean(), 0, atol=0.05 * scores.std())
     size = np.abs(parts).mean(axis=0)
     assert size[:2].min() > 3 * size[2:].max()
 

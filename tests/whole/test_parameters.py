@@ -9,6 +9,7 @@ from apexrank.parameters import InvalidParameterError
 from apexrank.rankers import (
     AdditiveRetargeting,
     CrucialPairsPush,
+    CurvesAndTrees,
     LetorRanker,
     LinearRanker,
     ListwiseRanker,
@@ -59,7 +60,8 @@ OUTSIDE = {
     LinearRanker: {"objective": ("pushes",), "penalty": (0.1,), "objective_params": ([],)},
     PushBoost: {"p": (float("inf"),), "learning_rate": (0.0,), "validation_fraction": (0.0, 1.0)},
     TwoStagePush: {"keep": (0, 0.0, 1.5)},
-    TreeRanker: {"p": (0.5,), "leaves": (1,), "rounds": (0,), "learning_rate": (0.0,)},
+    TreeRanker: {"leaves": (1,), "rounds": (0,), "learning_rate": (0.0,), "folds": (1,), "extra": (2,)},
+    CurvesAndTrees: {"rounds": (0,), "folds": (1,)},
     LetorRanker: {"n_folds": (1,)},
     LovaszBregmanKMeans: {"n_clusters": (0,)},
 }

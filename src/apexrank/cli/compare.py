@@ -23,19 +23,16 @@ RANKERS = {
     "logistic": "logistic regression",
     "push": "linear push",
     "curves": "curves",
+    "curves-and-trees": "curves and trees",
     "trees": "boosted trees",
-    "pushed-trees": "pushed trees",
 }
-_OF_LIGHTGBM = {"lightgbm": "trees"}  # aliases of trees that are not scikit-learn's
 
 
 @dataclass(frozen=True)
 class CompareOptions:
     """Options of the comparison."""
 
-    models: list[str] | None = _compare(
-        f"Rankers to compare: {', '.join(RANKERS)}, or lightgbm for its trees (default: all that are installed)."
-    )
+    models: list[str] | None = _compare(f"Rankers to compare: {', '.join(RANKERS)} (default: all).")
     top: str | None = _compare(
         "Length of the top of the list: a number of rows such as 100, for a list as long as this table, or a share "
         "such as 1% (default: the number of positive rows, but 1 to 10% and at least 50 rows).",
@@ -75,14 +72,10 @@ class CompareOptions:
             for p in ps:
                 opt.refuse(not p >= 1, f"-p takes numbers of at least 1, got {p:g}")
             known["linear push"] = LinearPush(ps=tuple(sorted(ps)))
-        names = opt.split_names(self.models) or [name for name, full in RANKERS.items() if full in known]
-        all_names = [*RANKERS, *_OF_LIGHTGBM]
+        names = opt.split_names(self.models) or [*RANKERS]
         for name in names:
-            if name not in all_names:
-                raise unknown("--models", name, all_names, "some of")
-            needed = f'--models {name} needs LightGBM: pip install "apexrank[boosting]"'
-            opt.refuse(RANKERS.get(name, "pushed trees") not in known, needed)
-        names = [_OF_LIGHTGBM.get(name, name) for name in names]
+            if name not in RANKERS:
+                raise unknown("--models", name, [*RANKERS], "some of")
         return [known[full] for name, full in RANKERS.items() if name in names]
 
     def read(self, path: Path, reading: opt.CsvOptions) -> tuple[io.Table, str | None]:
@@ -183,7 +176,7 @@ def fit_command(train: Path, recipe: io.Recipe, found: Comparison, **more: Any) 
     names = ("target", "positive", "id", "weight", "impute", "scale", "features", "drop", "categorical")
     options = {name: getattr(recipe, name) for name in names} | more
     options |= {"scale": None} if recipe.scale == "standard" else {}
-    options |= {"model": "trees" if short == "pushed-trees" else short, **found.settings[best]}
+    options |= {"model": short, **found.settings[best]}
     return shlex.join(["apexrank", "fit", str(train), *opt.as_words(options)])
 
 

@@ -49,6 +49,7 @@ MODELS = {
     "curves": Model("AdditiveRanker", renamed=_ADDITIVE),
     "logistic": Model("LogisticRanker"),
     "trees": Model("TreeRanker"),
+    "curves-and-trees": Model("CurvesAndTrees"),
     "ir": Model("IRPush"),
     # Coordinate descent depends on the scale of the features; the papers scale them to [0, 1].
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
@@ -67,9 +68,10 @@ class ModelOptions:
 
     model: str = _model(
         "For two classes: push (P-Norm Push), curves (one per column, smoothed by the data; with -p, fitted by the "
-        "push), logistic (logistic regression), trees (boosted trees; with -p, trained by the push), ir (IR Push) or "
-        "rankboost. For grades of relevance: retarget (monotone retargeting), curves-retarget (the same with curves), "
-        "letor (mean of retarget and boosted trees), pairs (P-Norm Push on pairs) or listwise (baselines with --loss).",
+        "push), logistic (logistic regression), trees (boosted trees), curves-and-trees (the mean of both), ir (IR "
+        "Push) or rankboost. For grades of relevance: retarget (monotone retargeting), curves-retarget (the same with "
+        "curves), letor (mean of retarget and boosted trees), pairs (P-Norm Push on pairs) or listwise (baselines with "
+        "--loss).",
         default="push",
         choices=tuple(MODELS),
     )
@@ -119,10 +121,12 @@ class ModelOptions:
         "For curves: numeric columns that may only raise (+) or lower (-) scores, such as a=+,b=-."
     )
     leaves: int | None = _model("For trees: leaves per tree.", min=2)
-    rounds: int | None = _model("For trees: number of trees.", min=1)
+    rounds: int | None = _model("For trees: maximum number of trees per model.", min=1)
+    learning_rate: float | None = _model("For trees: factor on the values of each tree.")
+    extra: bool | None = _model("For trees: random thresholds (extra trees).")
     max_iter: int | None = _model("Maximum number of iterations.")
     tol: float | None = _model("Gradient norm at which to stop.")
-    folds: int | None = _model("Number of folds for --cv (default: 5).", min=2)
+    folds: int | None = _model("Number of folds for --cv, or of models for trees (default: 5).", min=2)
     scoring: str | None = _model(
         "Measure that --cv maximises, such as partial_auc or precision_at_100 (default for grades: ndcg)."
     )
@@ -272,7 +276,9 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
         given["monotone"] = split_signs(given["monotone"])
     if "bounds" in given:
         given["bounds"] = split_bounds(given["bounds"])
-    for option in chosen_by_cv if cv else ("folds", "scoring"):
+    estimator = getattr(apexrank.rankers, model.estimator)()
+    of_cv = [option for option in ("folds", "scoring") if not hasattr(estimator, option)]
+    for option in chosen_by_cv if cv else of_cv:
         if option in given:
             remedy = "leave out either --cv or" if cv else "add --cv, or leave out"
             about = f"--cv chooses {option}" if cv else f"{opt.flag(option)} is about cross-validation"
@@ -280,8 +286,7 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     if cv and not model.graded:
         search = getattr(apexrank.rankers, model.search)()
         return opt.set_parameters(search, given, "--cv", {"folds": "cv", **model.renamed})
-    folds, scoring = given.pop("folds", 5), given.pop("scoring", "ndcg")
-    estimator = getattr(apexrank.rankers, model.estimator)()
+    folds, scoring = (given.pop("folds", 5), given.pop("scoring", "ndcg")) if cv else (5, "ndcg")
     opt.set_parameters(estimator, given, f"--model {name}", model.renamed)
     return _search_alpha(estimator, folds, scoring) if cv else estimator
 
@@ -381,7 +386,7 @@ def _drivers(
     ranker: io.TableRanker, features: list[str], table: io.Table | None
 ) -> dict[str, dict[str, float]]:
     """Return the coefficients, the effects of the columns, or for trees the number of splits on each feature."""
-    if hasattr(ranker.estimator, "shapes_") and table is not None:
+    if (hasattr(ranker.estimator, "shapes_") or hasattr(ranker.estimator, "curves_")) and table is not None:
         return {"effects": ranker.effects(table)}
     if ranker.is_linear:
         return {"coefficients": dict(zip(features, ranker.coef.tolist(), strict=True))}

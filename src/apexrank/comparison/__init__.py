@@ -1,7 +1,7 @@
 """Comparison of rankers at the top of the list, with confidence intervals and a verdict.
 
-`compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear push, curves and
-boosted trees on repeated splits of the rows and measure the top of the list on held-out rows.
+`compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear push, curves,
+boosted trees, and curves with trees on repeated splits of the rows and measure the top of the list on held-out rows.
 `apexrank.report.build` makes a report of the result.
 """
 
@@ -12,6 +12,7 @@ from apexrank.lazy import attach
 if TYPE_CHECKING:
     from apexrank.comparison.candidates import Candidate as Candidate
     from apexrank.comparison.candidates import Curves as Curves
+    from apexrank.comparison.candidates import CurvesWithTrees as CurvesWithTrees
     from apexrank.comparison.candidates import Estimator as Estimator
     from apexrank.comparison.candidates import LinearPush as LinearPush
     from apexrank.comparison.candidates import Logistic as Logistic

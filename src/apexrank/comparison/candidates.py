@@ -1,7 +1,7 @@
-"""Candidate rankers of a comparison: logistic regression, a linear push, curves, and boosted trees.
+"""Candidate rankers of a comparison: logistic regression, a linear push, curves, trees, and both.
 
-A candidate is a family of settings. It fits all of them on the training rows at once, because they share work: a path
-over p starts each fit from the previous one, and trees of 50 rounds are the first part of those of 200.
+A candidate is a family of settings. It fits all of them on the training rows at once, because they may share work: a
+path over p starts each fit from the previous one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from itertools import product
 from typing import Any, ClassVar
 from warnings import catch_warnings, simplefilter
@@ -21,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank.parallel import in_pool
 from apexrank.rankers.additive import AdditiveRanker
 from apexrank.rankers.base import class_scores
+from apexrank.rankers.curves_and_trees import CurvesAndTrees
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.push import PNormPush, push_path
 from apexrank.rankers.trees import TreeRanker
@@ -146,43 +146,36 @@ class Curves(Candidate):
 
 
 @dataclass(frozen=True)
-class Trees(Candidate):
-    """Boosted trees of LightGBM, or of scikit-learn without it, with selected size and number of trees.
+class CurvesWithTrees(Candidate):
+    """Mean of curves and of two bags of trees."""
 
-    ``ps`` are powers of a push; None is the log loss.
-    """
+    name: str = "curves and trees"
+    form = "one curve per feature, and trees"
+    in_threads = True
+    takes_columns = True
+    rounds: int = 2000
+
+    def estimator(self, setting: Setting) -> CurvesAndTrees:
+        return CurvesAndTrees(rounds=self.rounds)
+
+
+@dataclass(frozen=True)
+class Trees(Candidate):
+    """A bag of boosted trees of LightGBM, or of scikit-learn without it."""
 
     name: str = "boosted trees"
     form = "trees, readable only by programs"
     in_threads = True
     takes_columns = True
-    ps: Sequence[float | None] = (None,)
-    leaves: Sequence[int] = (4, 16)
-    rounds: Sequence[int] = (10, 25, 50, 100, 200)
-
-    @property
-    def settings(self) -> list[Setting]:
-        grid = product(self.ps, self.leaves, self.rounds)
-        return [{"p": p, "leaves": leaves, "rounds": rounds} for p, leaves, rounds in grid]
-
-    def scores(
-        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
-    ) -> np.ndarray:
-        most = max(self.rounds)
-        stages = [
-            self.fit(X, y, weight, {"p": p, "leaves": leaves, "rounds": most}).staged(X_test, self.rounds)
-            for p, leaves in product(self.ps, self.leaves)
-        ]
-        return np.concatenate(stages)
+    rounds: int = 2000
 
     def estimator(self, setting: Setting) -> TreeRanker:
-        return TreeRanker(**setting)
+        return TreeRanker(rounds=self.rounds)
 
 
 def default_candidates() -> list[Candidate]:
-    """Return the candidates of ``apexrank compare``, most readable first; trees with a push need LightGBM."""
-    pushed = [Trees("pushed trees", ps=(2.0,))] if find_spec("lightgbm") else []
-    return [Logistic(), LinearPush(), Curves(), Trees(), *pushed]
+    """Return the candidates of ``apexrank compare``, most readable first."""
+    return [Logistic(), LinearPush(), Curves(), CurvesWithTrees(), Trees()]
 
 
 def model_size(fitted: Any) -> int | None:
@@ -199,4 +192,6 @@ def model_size(fitted: Any) -> int | None:
         return sum(int(np.count_nonzero(part.values)) for part in (*fitted.shapes_, *fitted.pairs_))
     if hasattr(fitted, "forest_"):
         return len(fitted.forest_.value)
+    if isinstance(fitted, CurvesAndTrees):
+        return sum(model_size(part) or 0 for part in (fitted.curves_, fitted.trees_, fitted.extra_trees_))
     return int(np.count_nonzero(fitted.coef_)) if hasattr(fitted, "coef_") else None

@@ -295,7 +295,8 @@ def _take(block: Block, rows: np.ndarray) -> Block:
 
 def _contributions(model: Any, X: np.ndarray) -> np.ndarray:
     """Contributions of the features to the scores; the mean of scaled features is 0."""
-    return model.contributions(X) if hasattr(model, "contributions") else X * np.ravel(model.coef_)
+    parts = model.contributions(X) if hasattr(model, "contributions") else X * np.ravel(model.coef_)
+    return parts[:, : X.shape[1]]
 
 
 def _matrix(name: str, X: Any) -> np.ndarray:

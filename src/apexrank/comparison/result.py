@@ -14,6 +14,7 @@ from apexrank.comparison.candidates import Candidate, Setting
 from apexrank.comparison.trials import MEASURES, SHARES, Top, corrected_interval
 from apexrank.metrics.confidence import Interval, interval_of_draws
 from apexrank.rankers.additive import Additive
+from apexrank.rankers.curves_and_trees import CurvesAndTrees
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.trees import TreeRanker
 
@@ -99,7 +100,7 @@ class Comparison:
     >>> from apexrank.comparison import Logistic, Trees, compare_rankers
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = compare_rankers(X, y == 0, candidates=[Logistic(), Trees(rounds=(10,))], repeats=1)
+    >>> found = compare_rankers(X, y == 0, candidates=[Logistic(), Trees(rounds=10)], repeats=1)
     >>> found.verdict.kind, found.names[found.recommended]
     ('no difference', 'logistic regression')
     """
@@ -232,7 +233,7 @@ class Comparison:
     def parts(self, i: int, number: int = 10) -> list[Part]:
         """Divide the list of ranker ``i`` into parts of about equal length, from the top."""
         chosen = self.candidates[i].estimator(self.settings[i])
-        log_odds = isinstance(chosen, LogisticRanker) or (isinstance(chosen, TreeRanker) and chosen.p is None)
+        log_odds = isinstance(chosen, LogisticRanker | TreeRanker | CurvesAndTrees)
         order = self.standing(i)
         weight = np.ones(len(order)) if self.weight is None else self.weight[order]
         y, scores = self.y[order], self.scores[i, order]
@@ -373,8 +374,8 @@ def in_words(setting: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> in_words({"p": 4.0, "alpha": 0.001}), in_words({"p": None, "leaves": 4}), in_words({})
-    (' (p = 4, alpha = 0.001)', ' (leaves = 4)', '')
+    >>> in_words({"p": 4.0, "alpha": 0.001}), in_words({"p": None, "alpha": 4}), in_words({})
+    (' (p = 4, alpha = 0.001)', ' (alpha = 4)', '')
     """
     parts = [f"{name} = {value:g}" for name, value in setting.items() if value is not None]
     return f" ({', '.join(parts)})" if parts else ""

@@ -70,7 +70,7 @@ def compare_table(
     >>> example = make_push_example(600)
     >>> columns = dict(zip(example.feature_names, example.data.T))
     >>> frame = pl.DataFrame({**columns, "shop": ["a", "b"] * 300, "fraud": example.target})
-    >>> rankers = [Logistic(), Trees(rounds=(10,))]
+    >>> rankers = [Logistic(), Trees(rounds=10)]
     >>> found = compare_table(frame, Recipe(target="fraud"), candidates=rankers, repeats=1)
     >>> found.feature_names[-2:]
     ['shop=a', 'shop=b']
@@ -165,7 +165,9 @@ def _explained(found: Comparison, ranker: TableRanker, table: Table, cells: Cell
         found,
         lambda some: values[place[some]],
         lambda some: TypedColumns(columns).transform(take_rows(cells, place[some])),
-        lambda some: ranker.contributions(replace(table, frame=table.frame[place[some]], places=None)),
+        lambda some: ranker.contributions(replace(table, frame=table.frame[place[some]], places=None))[
+            :, : len(columns)
+        ],
     )
 
 

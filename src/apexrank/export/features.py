@@ -34,6 +34,7 @@ from apexrank.validation import is_missing
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
     "LetorRanker": "its scores include trees; linear and additive rankers can be exported",
+    "CurvesAndTrees": "its scores include trees; export its curves_",
     "TreeRanker": "its scores are sums over trees; linear and additive rankers can be exported",
     "TwoStagePush": "it ranks twice; export its first_ and second_",
     "UnknownLinkRegressor": "its predictions pass through a fitted link",

@@ -55,6 +55,7 @@ from apexrank.problem.blocks import Block
 from apexrank.problem.design import Matrix
 from apexrank.progress import steps
 from apexrank.rankers.base import class_scores, fold_weight
+from apexrank.rankers.curves_and_trees import CurvesAndTrees
 from apexrank.validation import check_choice, check_folds, segment
 
 SCALES = ("standard", "minmax", "none", "query")
@@ -453,8 +454,10 @@ class TableRanker:
     def contributions(self, table: Any, X: Matrix | None = None) -> np.ndarray:
         """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
 
-        The sum over a row is the difference between its score and that of the average training row. ``X`` holds the
-        features of some of the table's rows, if already computed: a row must be scaled within its whole group.
+        The sum over a row is the difference between its score and that of the average training row. For
+        :class:`CurvesAndTrees` the last number of a row is the contribution of the trees (:attr:`part_names`). ``X``
+        holds the features of some of the table's rows, if already computed: a row must be scaled within its whole
+        group.
         """
         X = self.features(as_table(table)) if X is None else X
         with np.errstate(over="ignore", invalid="ignore"):
@@ -464,12 +467,20 @@ class TableRanker:
                 effects = sparse.csr_array((self.coef, (np.arange(d), owner)), shape=(d, len(starts)))
                 return (X @ effects).toarray() - self.mean @ effects
             parts = (X - self.mean) * self.coef if self.is_linear else self.estimator.contributions(X)
-            return np.add.reduceat(parts, self.encoder.starts, axis=1)
+            own = np.add.reduceat(parts[:, : len(self.mean)], self.encoder.starts, axis=1)
+            return np.column_stack([own, parts[:, len(self.mean) :]])
+
+    @property
+    def part_names(self) -> list[str]:
+        """Names of the :meth:`contributions`: the columns, and last the trees beside curves."""
+        trees = ["(trees)"] if isinstance(self.estimator, CurvesAndTrees) else []
+        return [*(column.name for column in self.encoder.columns), *trees]
 
     def effects(self, table: Table) -> dict[str, float]:
         """Standard deviation over labelled rows of the effect of each column, and of each pair of columns.
 
-        For additive models only; weights count as in training.
+        For additive models, and for curves and trees, where pairs are split equally between their columns; weights
+        count as in training.
         """
         X, _, weight, _ = self.block(table)
         names = np.repeat(
@@ -477,8 +488,11 @@ class TableRanker:
             [len(column.features) for column in self.encoder.columns],
         )
         parts: dict[str, Any] = defaultdict(lambda: np.zeros(len(X)))
-        for features, effect in self.estimator._effects(X):
-            parts[" × ".join(dict.fromkeys(names[np.sort(features)]))] += effect
+        if isinstance(self.estimator, CurvesAndTrees):
+            parts |= dict(zip(self.part_names, self.contributions(table, X).T, strict=True))
+        else:
+            for features, effect in self.estimator._effects(X):
+                parts[" × ".join(dict.fromkeys(names[np.sort(features)]))] += effect
         spread = (part - np.average(part, weights=weight) for part in parts.values())
         variance = (np.average(part**2, weights=weight) for part in spread)
         return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
@@ -489,8 +503,7 @@ class TableRanker:
         ``X`` is as in :meth:`contributions`.
         """
         parts = self.contributions(table, X)
-        best = np.argsort(-parts, axis=1, kind="stable")[:, :n]
-        names = [column.name for column in self.encoder.columns]
+        best, names = np.argsort(-parts, axis=1, kind="stable")[:, :n], self.part_names
         return [
             [f"{names[j]}={signed(part)}" for j, part in zip(row, lifts[row], strict=True) if part > 0]
             for row, lifts in zip(best, parts, strict=True)

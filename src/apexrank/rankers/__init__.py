@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from apexrank.rankers.base import SeparableWarning as SeparableWarning
     from apexrank.rankers.boost import PushBoost as PushBoost
     from apexrank.rankers.compose import LinearRanker as LinearRanker
+    from apexrank.rankers.curves_and_trees import CurvesAndTrees as CurvesAndTrees
     from apexrank.rankers.letor import LetorRanker as LetorRanker
     from apexrank.rankers.link import Link as Link
     from apexrank.rankers.link import UnknownLinkRegressor as UnknownLinkRegressor

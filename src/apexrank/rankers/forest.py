@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,7 +107,7 @@ class Forest(NamedTuple):
             mean[node] = share * mean[a] + (1 - share) * mean[b]
         # missing values go right: where they go left, the children are swapped and the interval is the other one
         left, right = np.where(above, [right, left], [left, right])
-        low, high = np.where(above, np.nextafter(threshold, np.inf), -MOST), np.where(above, MOST, threshold)
+        low, high = np.where(above, np.nextafter(threshold, MOST), -MOST), np.where(above, MOST, threshold)
         return cls(feature.astype(np.int64), low, high, left, right, value.copy(), mean, roots, float(base))
 
     def on_columns(self, columns: Columns) -> Forest:
@@ -146,14 +145,9 @@ class Forest(NamedTuple):
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Score of each row."""
-        return next(self.staged(X, [len(self.roots)]))
-
-    def staged(self, X: np.ndarray, rounds: Iterable[int]) -> Iterator[np.ndarray]:
-        """Scores of the rows after each number of trees in ``rounds``, which must increase."""
         out = np.full(len(X), self.base)
-        for first, last in pairwise([0, *rounds]):
-            leaf_sums(X, *self[:5], self.value, self.roots[first:last], out)
-            yield out.copy()
+        leaf_sums(X, *self[:5], self.value, self.roots, out)
+        return out
 
     def asked(self, n_features: int) -> np.ndarray:
         """Number of splits on each feature."""
