@@ -75,7 +75,7 @@ def test_lightgbm_is_refused_where_it_is_not_installed(folder, monkeypatch):
 
 
 def test_the_costs_of_every_ranker_are_told(folder):
-    options = "--models push,additive,logistic --folds 2 --repeats 1"
+    options = "--models push,curves,logistic --folds 2 --repeats 1"
     result = run(f"compare train.csv --target fraud --id case {options}")
     (line,) = (
         line for line in result.stdout.splitlines() if line.startswith("Costs (AUC below the best, num")
@@ -153,7 +153,7 @@ def test_the_same_seed_gives_the_same_numbers(folder):
         ("-p nan", "-p takes numbers of at least 1, got nan"),
         (
             "--models best",
-            "unknown --models 'best': use some of logistic, push, additive, trees, pushed-trees, lightgbm",
+            "unknown --models 'best': use some of logistic, push, curves, trees, pushed-trees, lightgbm",
         ),
         ("--folds 1", "--folds must"),
         ("--folds 4000", "--folds is 4,000, but one class has"),
