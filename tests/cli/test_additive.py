@@ -46,8 +46,7 @@ def run(command, code=0):
 def test_the_effect_of_each_column_is_printed(folder):
     result = run(f"{FIT} --drop query --knots 8 --pairs 1 --monotone amount=+ -o m.apex")
     assert (
-        "AdditiveRanker(alpha=0.01, n_knots=8, n_pairs=1, monotonic_cst={'amount': 1}): conv"
-        in result.stdout
+        "AdditiveRanker(alpha=0.01, n_knots=8, n_pairs=1, monotonic_cst={'amount': 1}): conv" in result.stdout
     )
     assert "an effect is the standard deviation of what a column adds to the scores" in result.stdout
     assert " × " in result.stdout  # the pair

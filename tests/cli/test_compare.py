@@ -73,7 +73,7 @@ def test_lightgbm_is_refused_where_it_is_not_installed(folder, monkeypatch):
 
 
 def test_the_costs_of_every_ranker_are_told(folder):
-    options = "--models push,additive,logistic --folds 2 --repeats 1"
+    options = "--models push,curves,logistic --folds 2 --repeats 1"
     result = run(f"compare train.csv --target fraud --id case {options}")
     (line,) = (
         line for line in result.stdout.splitlines() if line.startswith("Costs (AUC below the best, num")

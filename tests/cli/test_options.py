@@ -133,7 +133,7 @@ def test_every_verb_has_an_example():
         ("fit t.csv --target y -p 0", "error: -p must be a float in the range [1.0, inf], got 0.0\n"),
         ("fit t.csv --target y --tol -1", "--tol must be"),
         ("fit t.csv --target y --cv --scoring foo", "unknown scorer 'foo'"),
-        ("fit t.csv --target y --model curves --pairs 9 --cv --tol -1", "--tol must be"),
+        ("fit t.csv --target y --model curves --pairs 9 --tol -1", "--tol must be"),
         ("fit t.csv --target y --model retarget --offsets foo", "--offsets must be"),
         ("fit t.csv --target y --model retarget --cv --divergence foo", "--divergence must be"),
         ("fit t.csv --target y --model retarget --divergence kl --bounds 0,1", "--divergence squared"),

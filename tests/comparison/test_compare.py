@@ -6,8 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from apexrank.comparison import (
-    Additive,
     Candidate,
+    Curves,
     LinearPush,
     Logistic,
     Trees,
@@ -47,7 +47,7 @@ def test_trees_are_recommended_where_no_line_helps():
 
 def test_an_additive_ranker_is_taken_before_trees_where_both_help():
     X, y = circle()  # a sum of functions of the columns
-    candidates = [Logistic(), Additive(alphas=(1e-2,), ps=(1, 4)), FEW_TREES]
+    candidates = [Logistic(), Curves(), FEW_TREES]
     found = compare_rankers(X, y, candidates=candidates, repeats=1)
     assert found.names[found.recommended] == "curves"
     assert found.difference(1, 0).low > 0.2
@@ -59,19 +59,6 @@ def test_an_additive_ranker_is_taken_before_trees_where_both_help():
     assert np.ptp(gap) < 1e-12
 
 
-@pytest.mark.parametrize("weight", [None, np.arange(600) % 3])
-def test_additive_settings_that_share_a_warm_start_find_what_each_finds_alone(weight):
-    X, y = line()
-    candidate = Additive(alphas=(0.1, 1e-2), ps=(1, 4), pairs=(0, 2), search={"tol": 1e-6})
-    together = candidate.scores(X[:500], y[:500], None if weight is None else weight[:500], X[500:])
-    assert candidate.settings[0] == {"p": 1, "alpha": 0.1}
-    assert candidate.settings[-1] == {"p": 4, "alpha": 1e-2, "pairs": 2}
-    for setting, scores in zip(candidate.settings, together, strict=True):
-        alone = candidate.fit(X[:500], y[:500], None if weight is None else weight[:500], setting)
-        assert alone.n_pairs == setting.get("pairs", 0)
-        np.testing.assert_allclose(scores, alone.decision_function(X[500:]), atol=1e-4)
-
-
 def test_the_most_readable_candidates_come_first():
     names = [candidate.name for candidate in default_candidates()]
     assert names == ["logistic regression", "linear push", "curves", "curves and trees", "boosted trees"]
@@ -79,10 +66,11 @@ def test_the_most_readable_candidates_come_first():
 
 def test_numbers_in_a_model():
     X, y = line()
-    fits = {c.name: c.fit(X, y, None, c.settings[0]) for c in (Logistic(), Additive(pairs=(1,)), FEW_TREES)}
-    additive = fits["curves"]
+    fits = {c.name: c.fit(X, y, None, c.settings[0]) for c in (Logistic(), Curves(), FEW_TREES)}
+    curves = fits["curves"]
     assert model_size(fits["logistic regression"]) == 3
-    assert model_size(additive) == 3 * additive.n_knots + additive.pairs_[0].values.size
+    values = [part.values for part in (*curves.shapes_, *curves.pairs_)]
+    assert model_size(curves) == sum(map(np.count_nonzero, values))
     assert model_size(fits["boosted trees"]) == len(fits["boosted trees"].forest_.value)
     assert model_size(GaussianNB().fit(X, y)) is None
 
@@ -344,7 +332,7 @@ def test_arrays_that_do_not_fit_are_refused(arguments, words):
 
 def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     X, y = line()
-    candidates = [Logistic(), LinearPush(), Additive(pairs=(0, 2)), FEW_TREES]
+    candidates = [Logistic(), LinearPush(), Curves(), FEW_TREES]
     found, told = [], []
     for n in (1, 3):
         monkeypatch.setattr("apexrank.comparison.compare.n_threads", lambda n=n: n)
