@@ -66,12 +66,6 @@ def test_the_fit_command_gives_the_same_model(folder, models):
     assert len(json.loads(ranked)["ranking"]) == 3
 
 
-def test_lightgbm_is_refused_where_it_is_not_installed(folder, monkeypatch):
-    monkeypatch.setattr("apexrank.comparison.candidates.find_spec", lambda name: None)
-    result = run("compare train.csv --target fraud --models push,lightgbm", code=2)
-    assert result.stderr == 'error: --models lightgbm needs LightGBM: pip install "apexrank[boosting]"\n'
-
-
 def test_the_costs_of_every_ranker_are_told(folder):
     options = "--models push,curves,logistic --folds 2 --repeats 1"
     result = run(f"compare train.csv --target fraud --id case {options}")

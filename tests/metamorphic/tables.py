@@ -341,7 +341,7 @@ def _in_python(case: Rows, fit: Fit) -> tuple[dict[str, Any], list[dict[str, Any
     report["params"] = {"alpha": getattr(estimator, "alpha", None)}
     if ranker.is_linear:
         report["coefficients"] = dict(zip(ranker.encoder.features, ranker.coef, strict=True))
-    elif hasattr(estimator, "shapes_"):
+    elif hasattr(estimator, "shapes_") or hasattr(estimator, "curves_"):
         report["effects"] = ranker.effects(table)
     return report, rank_table(ranker, Table(case.new)).to_dicts()
 

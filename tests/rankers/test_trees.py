@@ -258,3 +258,18 @@ def test_weights_of_the_logistic_ranker_are_repetitions(rows):
 def test_no_penalty_is_refused(rows):
     with pytest.raises(ValueError, match="alpha"):
         LogisticRanker(alpha=0).fit(*rows)
+
+
+def test_copies_of_a_row_share_a_fold_so_that_noise_is_not_learned(library):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 2)), rng.random(100) < 0.5
+    ranker = TreeRanker().fit(X, y, sample_weight=np.full(100, 8))
+    assert auc(y, ranker.oof_scores_) < 0.7
+    assert len(ranker.forest_.roots) < 5 * 100
+
+
+def test_a_column_of_two_values_is_learned(library):
+    x, y = np.arange(80) % 2, np.arange(80) % 2
+    assert auc(y, TreeRanker().fit(x[:, None], y).decision_function(x[:, None])) == 1
+    y = y ^ (np.arange(80) < 20)
+    assert auc(y, TreeRanker().fit(x[:, None], y).oof_scores_) > 0.6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,10 +59,10 @@ class CurvesAndTrees(OfColumns, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on rows X with two-class labels y; whole-number weights count as repetitions of rows."""
         _, positive, weight = self._in_memory(X, y, sample_weight)
-        bag = {"rounds": self.rounds, "folds": self.folds}
+        bag: Any = {"rounds": self.rounds, "folds": self.folds}
+        self.curves_ = AdditiveRanker().fit(X, positive, sample_weight=weight)
         self.trees_ = TreeRanker(**bag).fit(X, positive, sample_weight=weight)
         self.extra_trees_ = TreeRanker(**bag, extra=True).fit(X, positive, sample_weight=weight)
-        self.curves_ = AdditiveRanker().fit(X, positive, sample_weight=weight)
         curves = self.curves_.decision_function(X)
         scores = curves + self.trees_.oof_scores_ + self.extra_trees_.oof_scores_
         (_, shared), (_, total) = np.cov(curves, scores, aweights=weight, ddof=0)
@@ -77,8 +77,8 @@ class CurvesAndTrees(OfColumns, BaseEstimator):
     def contributions(self, X: ArrayLike) -> np.ndarray:
         """Contributions to a row's score beyond the mean score: of the curves of each column, and last of all trees."""
         checked_rows(self, X)
-        curves, *trees = (ranker.contributions(X) for ranker in self._rankers)
-        return np.column_stack([curves, sum(trees).sum(axis=1)]) / 3
+        curves, trees, extra = (ranker.contributions(X) for ranker in self._rankers)
+        return np.column_stack([curves, (trees + extra).sum(axis=1)]) / 3
 
     @property
     def _rankers(self) -> tuple[AdditiveRanker, TreeRanker, TreeRanker]:

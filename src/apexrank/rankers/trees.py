@@ -22,6 +22,7 @@ from apexrank.rankers.forest import MOST, Columns, Forest, ForestRanker, Node, r
 LIGHTGBM_OPTIONS = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
 PATIENCE = 50  # trees without improvement after which a model stops
 ROWS_IN_LEAF = 10
+MIXED = 0.1  # share of the rows with equals that have both labels, from which these are no copies
 SHARE = 0.8  # of the rows and of the columns, drawn for each tree
 FEW_COLUMNS = 0.3  # drawn for each split of extra trees by scikit-learn, which has no random thresholds
 
@@ -35,7 +36,8 @@ class Part(NamedTuple):
 
     def take(self, some: np.ndarray) -> Part:
         """Some of the rows."""
-        return Part(*(None if column is None else column[some] for column in self))
+        weight = None if self.weight is None else self.weight[some]
+        return Part(self.rows[some], self.positive[some], weight)
 
 
 class OfColumns(TwoClasses):
@@ -95,7 +97,8 @@ class TreeRanker(OfColumns, ForestRanker, BaseEstimator):
     A split of a text column separates one of its values, or the missing ones, from all others. A split of a column of
     numbers learns the side of missing values; if training had none, they go with the majority of the training rows.
 
-    Whole-number weights are repetitions. Copies of a row are in several folds: with many of them, the models stop late.
+    Whole-number weights are repetitions. Copies of a row share a fold, unless equal rows often have both labels, as in
+    a table of few different rows.
 
     Examples
     --------
@@ -129,7 +132,8 @@ class TreeRanker(OfColumns, ForestRanker, BaseEstimator):
         row, weight = repeated_rows(weight, len(rows))
         # equal rows have one number, and numbers are in sorted order: folds do not depend on the order of the rows
         key = np.column_stack([np.where(np.isnan(rows), np.inf, rows), positive])
-        number = np.unique(key, axis=0, return_inverse=True)[1].ravel()
+        different, number = np.unique(key, axis=0, return_inverse=True)
+        number = number.ravel()
         order = np.argsort(number[row], kind="stable")
         row, weight = row[order], None if weight is None else weight[order]
         rows, positive = rows[row], positive[row]
@@ -139,8 +143,8 @@ class TreeRanker(OfColumns, ForestRanker, BaseEstimator):
         self.levels_ = present_levels(rows, self.levels_)
         columns = Columns.of_levels(self.levels_, rows)
         data = Part(columns.of(rows), positive, weight)
-        split = StratifiedKFold(min(self.folds, fewest), shuffle=True, random_state=0)
-        folds = [*split.split(data.rows, positive)]
+        copies = np.append(0, np.cumsum((different[1:, :-1] != different[:-1, :-1]).any(axis=1)))[number[row]]
+        folds = stratified_folds(positive, copies, min(self.folds, fewest))
         boost = self._scikit_learn if find_spec("lightgbm") is None else self._lightgbm
         models = [boost(data.take(known), data.take(held)) for known, held in folds]
         bases = [base for _, base in models]
@@ -151,10 +155,10 @@ class TreeRanker(OfColumns, ForestRanker, BaseEstimator):
             scores[held] = forest._replace(roots=own, base=base).scores(data.rows[held])
         value, mean = forest.value / len(models), forest.mean / len(models)
         self.forest_ = forest._replace(value=value, mean=mean).on_columns(columns)
-        copies, total = (np.bincount(number[row], part, number.max() + 1) for part in (None, scores))
-        self.oof_scores_ = np.divide(total, copies, out=np.zeros(len(total)), where=copies > 0)[number]
-        if not copies.all():
-            self.oof_scores_ = np.where(copies[number] > 0, self.oof_scores_, self.decision_function(X))
+        times, total = (np.bincount(number[row], part, len(different)) for part in (None, scores))
+        self.oof_scores_ = np.divide(total, times, out=np.zeros(len(total)), where=times > 0)[number]
+        if not times.all():
+            self.oof_scores_ = np.where(times[number] > 0, self.oof_scores_, self.decision_function(X))
         return self
 
     def _lightgbm(self, known: Part, held: Part) -> tuple[list[list[Node]], float]:
@@ -220,6 +224,33 @@ class TreeRanker(OfColumns, ForestRanker, BaseEstimator):
         """Log-odds of each row, which are its ranking score."""
         rows = self._rows(X)  # raises before fit
         return self.forest_.scores(rows)
+
+
+def stratified_folds(
+    positive: np.ndarray, copies: np.ndarray, folds: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Known and held rows of each fold; rows of one number in ``copies`` share a fold if they are really copies.
+
+    A model that has seen copies of the held rows would never stop. But in a table of few different rows, equal rows are
+    independent, and each must be known: there most of them have both labels, or there are fewer than ``folds``.
+
+    Examples
+    --------
+    >>> positive, copies = np.array([False, True] * 4), np.repeat(np.arange(4), 2)
+    >>> [held.tolist() for _, held in stratified_folds(np.repeat([False, True], 4), copies, 2)]
+    [[2, 3, 4, 5], [0, 1, 6, 7]]
+    >>> [held.tolist() for _, held in stratified_folds(positive, copies, 2)]
+    [[1, 4, 5, 6], [0, 2, 3, 7]]
+    """
+    copies = np.unique(copies, return_inverse=True)[1]
+    size, ones = np.bincount(copies), np.bincount(copies, positive)
+    label, both = ones > 0, (ones > 0) & (ones < size)
+    few = min(label.sum(), (~label).sum()) < folds
+    if few or size[both].sum() > MIXED * size[size > 1].sum():
+        copies, label = np.arange(len(positive)), positive
+    split = StratifiedKFold(folds, shuffle=True, random_state=0)
+    held = [np.isin(copies, units) for _, units in split.split(label, label)]
+    return [(np.flatnonzero(~some), np.flatnonzero(some)) for some in held]
 
 
 def rows_in_leaf(known: Part) -> int:

@@ -23,7 +23,7 @@ from scipy.stats import rankdata, studentized_range
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from threadpoolctl import threadpool_limits
 
-from apexrank.comparison.candidates import Candidate, LinearPush, Logistic, Setting, Trees, quietly
+from apexrank.comparison.candidates import Candidate, LinearPush, Logistic, Setting, quietly
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.io.encode import LinearFeatures
 from apexrank.io.read import Table
@@ -34,6 +34,8 @@ from apexrank.metrics.confidence import interval_of_mean
 from apexrank.plot.style import COLOURS, light
 from apexrank.rankers.additive import AdditiveRanker
 from apexrank.rankers.base import class_scores
+from apexrank.rankers.forest import fewest_in_leaf
+from apexrank.rankers.trees import LIGHTGBM_OPTIONS, lightgbm_trees
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
 from apexrank_papers.cells import Cell, kept_cells, run_cells
 from apexrank_papers.data.sources import MissingDataError
@@ -337,6 +339,24 @@ class Boosted(Candidate):
         raise NotImplementedError
 
 
+class LightGBM(Boosted):
+    """Boosted trees of LightGBM."""
+
+    def estimator(self, setting: Setting) -> Any:
+        from lightgbm import LGBMClassifier
+
+        options = LIGHTGBM_OPTIONS | {"num_leaves": setting["size"], "n_jobs": 1}
+        return LGBMClassifier(n_estimators=setting["rounds"], **options)
+
+    def fit(self, X: Any, y: np.ndarray, weight: np.ndarray | None, setting: Setting) -> Any:
+        fewest = fewest_in_leaf(min(y.sum(), (~y).sum()))
+        return self.estimator(setting).set_params(min_child_samples=fewest).fit(X, y, sample_weight=weight)
+
+    def staged(self, fitted: Any, X: np.ndarray) -> np.ndarray:
+        cuts = ({"num_iteration": number, "raw_score": True} for number in self.rounds)
+        return np.array([fitted.predict(X, **cut) for cut in cuts])
+
+
 class HistGradientBoosting(Boosted):
     """Boosted trees of scikit-learn."""
 
@@ -396,7 +416,7 @@ def rankers() -> tuple[dict[str, Candidate], list[str]]:
     ours = (Logistic(), LinearPush(), Additive(ADDITIVE, pairs=(0,)), Additive(PAIRS))
     found: dict[str, Candidate] = {each.name: each for each in ours}
     optional = {
-        LIGHTGBM: ("lightgbm", Trees(LIGHTGBM, leaves=SIZES, rounds=ROUNDS)),
+        LIGHTGBM: ("lightgbm", LightGBM(LIGHTGBM, SIZES, ROUNDS)),
         "XGBoost": ("xgboost", XGBoost("XGBoost", SIZES, ROUNDS)),
         "HistGradientBoosting": ("sklearn", HistGradientBoosting("HistGradientBoosting", SIZES, ROUNDS)),
         EBM_NAME: ("interpret", EBM(EBM_NAME)),
@@ -411,6 +431,8 @@ def final_scores(candidate: Candidate, fitted: Any, X: np.ndarray) -> np.ndarray
     with quietly():
         if isinstance(candidate, XGBoost):
             return np.asarray(fitted.predict(X, output_margin=True))
+        if isinstance(candidate, LightGBM):
+            return np.asarray(fitted.predict(X, raw_score=True))
         return class_scores(fitted, X)
 
 
@@ -426,8 +448,8 @@ def numbers_of(fitted: Any) -> int:
     if hasattr(fitted, "shapes_"):
         singles = sum(2 * len(shape.knots) + 1 for shape in fitted.shapes_)
         return singles + sum(pair.values.size + sum(map(len, pair.knots)) for pair in fitted.pairs_)
-    if hasattr(fitted, "forest_"):
-        return len(fitted.forest_.left) + int((fitted.forest_.left >= 0).sum())
+    if hasattr(fitted, "booster_"):
+        return sum(1 if node.left < 0 else 2 for tree in lightgbm_trees(fitted.booster_) for node in tree)
     if hasattr(fitted, "get_booster"):
         dumped = "".join(fitted.get_booster().get_dump()).splitlines()
         return sum(1 if "leaf=" in node else 2 for node in dumped)
