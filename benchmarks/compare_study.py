@@ -36,7 +36,7 @@ from apexrank.io.table_ranker import fit_table
 from apexrank.rankers.logistic import LogisticRanker
 
 LEAST = 0.05  # points that matter
-RANKERS = 5  # of the default comparison, trees with a push included
+RANKERS = 5  # of the default comparison
 
 
 def halves(table: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -128,7 +128,7 @@ def compare_rankers(
     feature_names, row_names : sequences, optional
         By default a frame's columns, and "row 1", "row 2", ….
     candidates : sequence of Candidate or classifiers, optional
-        By default logistic regression, a linear push, curves, and boosted trees without and with a push.
+        By default logistic regression, a linear push, curves, boosted trees, and curves with trees.
     top : int, float or str, optional
         Definition of the top of the list: ``100`` rows of a list as long as this one, or ``"1%"``. By default as many
         rows as are positive, but from 1 to 10 % of all and at least 50.

@@ -17,11 +17,11 @@ from apexrank.rankers.trees import OfColumns, TreeRanker
 
 @dataclass(eq=False, repr=False)
 class CurvesAndTrees(OfColumns, BaseEstimator):
-    """Mean of the log-odds of curves, a bag of trees and a bag of extra trees; the most accurate ranker of a table.
+    """Mean of the log-odds of curves, a bag of trees and a bag of extra trees.
 
     :class:`AdditiveRanker` finds smooth effects of single columns and pairs, :class:`TreeRanker` steps and interactions
-    of several columns. Their errors differ, so that the mean is better than either, and none of the three has
-    anything to tune. Most of the score can usually be read as curves: ``readable_share_`` says how much.
+    of several columns. Their errors differ, so that the mean is usually better than either, and none of the three
+    has anything to tune. ``readable_share_`` says how much of the scores can be read as curves.
 
     Parameters
     ----------
