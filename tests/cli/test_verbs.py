@@ -105,7 +105,8 @@ class TestFit:
             ("--loss exponential --side top --l1-ratio 0", "PNormPush(p=4, alpha=0.1016)"),
             ("--model listwise --loss listnet --groups query", "ListwiseRanker(loss=listnet, alpha=0.001)"),
             ("--model logistic --alpha 0.1", "LogisticRanker(alpha=0.1): converged after "),
-            ("--model trees --rounds 5", "TreeRanker(leaves=16, rounds=5)"),
+            ("--model trees --rounds 5 --folds 3 --extra", "TreeRanker(leaves=16, rounds=5)"),
+            ("--model curves-and-trees --rounds 5", "of the variance of the scores"),
         ],
     )
     def test_the_summary_has_what_is_not_usual(self, folder, options, shown):

@@ -378,6 +378,7 @@ def _report(
         "features": len(features),
         **ranker.training,
         "measures": measures,
+        **({"readable_share": estimator.readable_share_} if hasattr(estimator, "readable_share_") else {}),
         **_drivers(ranker, features, table),
     }
 
@@ -436,6 +437,8 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
         typer.echo("probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*ends))
     measures = [f"{find_measure(name).label} {value:.3f}" for name, value in report["measures"].items()]
     typer.echo("on the training rows: " + ", ".join(measures))
+    if "readable_share" in report:
+        typer.echo(f"the curves carry {100 * report['readable_share']:.0f} % of the variance of the scores")
     what = next(key for key in _DRIVERS if key in report)
     coefficients = report[what]
     n, few = len(coefficients), _COEFFICIENTS_SHOWN
