@@ -499,7 +499,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --alpha automatic", "--alpha must be"),
         (
             f"fit good.csv {TRAIN} --model forest",
-            "unknown --model 'forest': use one of push, additive, logistic, trees",
+            "unknown --model 'forest'",
         ),
         (f"fit good.csv {TRAIN} --model ir -p 3", "--model ir has no -p"),
         (f"fit good.csv {TRAIN} --price gold", "--price must be"),
@@ -519,7 +519,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --scale robust", "unknown --scale 'robust'"),
         (f"fit good.csv {TRAIN} --impute zero", "unknown --impute 'zero'"),
         (f"fit good.csv {TRAIN} --cv -p 3", "--cv chooses p"),
-        (f"fit good.csv {TRAIN} --cv --model ir", "--cv is for the models push, additive"),
+        (f"fit good.csv {TRAIN} --cv --model ir", "--cv is for the models push"),
         (
             f"fit good.csv {TRAIN} --scoring auc",
             "--scoring is about cross-validation: add --cv, or leave out --scoring",
