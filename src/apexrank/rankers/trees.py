@@ -67,9 +67,9 @@ class TreeRanker(OfColumns, ForestRanker, BaseEstimator):
     The rows are split into stratified folds, and a model is boosted on all but one of them, until the log loss on that
     one no longer falls. All models are kept: the score is the mean of their log-odds. Nothing is refitted on all rows,
     and ``oof_scores_`` are there for free. The trees are LightGBM's if it is installed, and otherwise those of
-    scikit-learn's ``HistGradientBoostingClassifier``: on 18 public tables these lost 0.005 of average precision and took
-    twice as long (``python -m benchmarks.trees``). Columns hold numbers, or text and categories if X is a data frame;
-    missing values and texts not seen in training are allowed.
+    scikit-learn's ``HistGradientBoostingClassifier``: on 18 public tables these lost 0.005 of average precision and
+    took twice as long (``python -m benchmarks.trees``). Columns hold numbers, or text and categories if X is a data
+    frame; missing values and texts not seen in training are allowed.
 
     Parameters
     ----------
