@@ -183,7 +183,7 @@ def test_models_of_two_classes_read_letor_files_too(folder):
             "fit plain.csv --target y --model pairs --cv",
             "holds out whole groups: name their column with --groups",
         ),
-        ("rank pairs.apex train.txt --fpr 0.1", "this one ranks by grades: use --top"),
+        ("rank pairs.apex train.txt --fpr 0.1", "--fpr needs a model of two classes"),
         ("rank pairs.apex train.txt --format xml", "unknown --format 'xml': use one of table, trec"),
         ("evaluate pairs.apex bad.txt", "bad.txt line 2"),
     ],
