@@ -39,7 +39,7 @@ from apexrank.cli.app import app
 app(sys.argv[1:])
 """
 VERBS = {
-    "fit": "fit t.parquet --target y -o o.apex --model trees --rounds 100000",
+    "fit": "fit t.parquet --target y -o o.apex --model trees --rounds 100000 --learning-rate 1e-5",
     "fit of a linear model": "fit t.parquet --target y -o o.apex -p 64 --tol 1e-300 --max-iter 1000000",
     "compare": "compare t.parquet --target y --save o.apex --report o.html",
     "graph rank": "graph rank edges.txt -o o.csv --method lpq --tol 1e-15 --max-iter 1000000",
