@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -285,14 +285,15 @@ class RampRows:
         tasks, parts = np.stack(np.triu_indices(len(lines) - 1), axis=1), self._parts()
         slot, value = np.empty((lines[-1], CHUNK), dtype=np.int32), np.empty((lines[-1], CHUNK))
         out = np.zeros((size, size))
+
+        def work(own: np.ndarray, first: int, last: int) -> None:
+            gram(slot, value, lines, own, tasks, first, last, out)
+
         with Threads(self.threads) as threads:
             for first in range(0, n, CHUNK):
                 last = min(n, first + CHUNK)
                 spread(*parts, first, last, slot, value)
-                own = weight[first:last]
-                threads.share_range(
-                    lambda a, b, own=own: gram(slot, value, lines, own, tasks, a, b, out), len(tasks)
-                )
+                threads.share_range(partial(work, weight[first:last]), len(tasks))
         return out + np.triu(out, 1).T
 
     def moments(self, sample_weight: np.ndarray | None) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -193,4 +193,5 @@ def at_strength(
             if ahead[1] <= value + 1e-4 * float(grad @ (trial - v)):
                 break
         v, (scores, value, grad), hessian = trial, ahead, None
+    hessian = Hessian.at(design, objective, scores) if hessian is None else hessian
     return Strengths(strength, v, curvature.edf(), value + 0.5 * curvature.log_det, hessian, curvature)
