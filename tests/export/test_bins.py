@@ -39,22 +39,17 @@ def frame():
 def by_hand(card, frame):
     """Points of rows, computed from the printed lines."""
     total = np.zeros(len(frame))
-    fills = {column.name: column.fill[0] for column in card.model.encoder.columns if column.kind == "number"}
-    gaps = {(line["feature"]) for line in card.to_frame().iter_rows(named=True) if line["bin"] == "missing"}
     for line in card.to_frame().iter_rows(named=True):
         values = frame[line["feature"]].to_list()
         for i, value in enumerate(values):
-            if isinstance(value, float | int) or (value is None and line["feature"] in fills):
-                if value is None and line["feature"] not in gaps:
-                    value = fills[line["feature"]]
-                if value is None:
-                    hit = line["bin"] == "missing"
-                else:
-                    low = -np.inf if line["low"] is None else line["low"]
-                    high = np.inf if line["high"] is None else line["high"]
-                    hit = line["bin"] != "missing" and low <= value < high
+            if isinstance(value, float | int):
+                low = -np.inf if line["low"] is None else line["low"]
+                high = np.inf if line["high"] is None else line["high"]
+                hit = not line["bin"].startswith("missing") and low <= value < high
+            elif value in (None, "new"):
+                hit = line["bin"].startswith("missing")
             else:
-                hit = line["bin"] == ("missing" if value is None else value)
+                hit = line["bin"] == value
             total[i] += line["points"] * hit
     return total
 

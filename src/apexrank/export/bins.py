@@ -12,9 +12,10 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.export.cards import Card, Losses, check_training, chosen_features
-from apexrank.export.features import Feature, last_step, raw_matrix
+from apexrank.export.features import OTHER, Feature, as_table, last_step
 from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
+from apexrank.io import types
 from apexrank.io.judge import Judged
 from apexrank.io.table_ranker import TableRanker
 from apexrank.penalties import Ridge
@@ -250,16 +251,7 @@ def levelled(points: np.ndarray, mass: np.ndarray, max_points: int) -> np.ndarra
 def read_columns(model: Any, effects: Sequence[Curve | Levels], X: Any) -> list[np.ndarray]:
     """Numbers of each column with NaN for missing values, or category indices with −1 for others."""
     if isinstance(model, TableRanker):
-        U = raw_matrix(model, (), X)
-        found = []
-        for effect in effects:
-            if isinstance(effect, Curve):
-                u = U[:, effect.place]
-                found.append(u if effect.gap is None else np.where(U[:, effect.gap] == 1, np.nan, u))
-            else:
-                there = U[:, effect.places] == 1
-                found.append(np.where(there.any(axis=1), there.argmax(axis=1), -1))
-        return found
+        X = model.encoder.encode(as_table(X))
     X = X if hasattr(X, "columns") else np.asarray(X)
     return [
         Feature(effect.column).read(X, gaps=True) if isinstance(effect, Curve) else _places(effect, X)
@@ -268,7 +260,8 @@ def read_columns(model: Any, effects: Sequence[Curve | Levels], X: Any) -> list[
 
 
 def _places(effect: Levels, X: Any) -> np.ndarray:
-    keys, fill = {key: place for place, key in enumerate(effect.weights)}, effect.column.fill
+    names, fill = (types.OTHER if key is OTHER else key for key in effect.weights), effect.column.fill
+    keys = {key: place for place, key in enumerate(names)}
     as_text = all(isinstance(key, str) for key in keys)
     found = (fill if is_missing(value) else value for value in effect.column.of(X).tolist())
     return np.array([keys.get(str(value) if as_text and value is not None else value, -1) for value in found])
@@ -279,13 +272,13 @@ def find_bins(
 ) -> Bins:
     """Cells of a column: bins in which its function varies least, or its categories."""
     if isinstance(effect, Levels):
-        gap = effect.unknown != 0 and not effect.column.shares
+        gap = effect.unknown != 0 and OTHER not in effect.weights
         return Bins(effect, np.empty(0), tuple(effect.weights), gap)
     known = ~np.isnan(values) & (weight > 0)
     edges = np.empty(0)
     if known.any():
         edges = best_edges(values[known], effect(values[known]), weight[known], n_bins, importance[known])
-    return Bins(effect, edges, (), effect.gap is not None or not known[weight > 0].all())
+    return Bins(effect, edges, (), not known[weight > 0].all())
 
 
 def best_edges(
@@ -420,8 +413,7 @@ def _stepped(own: Bins, points: np.ndarray) -> Curve | Levels:
     effect, gap = own.effect, float(points[-1]) if own.gap else 0.0
     if isinstance(effect, Levels):
         weights = dict(zip(own.keys, points.tolist(), strict=False))
-        shares = [key for key, share in effect.column.shares if share == 1]  # level of unknown values
-        return replace(effect, weights=weights, unknown=weights[shares[0]] if shares else gap)
+        return replace(effect, weights=weights, unknown=weights.get(OTHER, gap))
     values = points[: len(own.edges) + 1].astype(float)
     missing: float | None = gap
     if not own.gap and effect.missing is None:
@@ -450,6 +442,8 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
         lines.append((Cell(name, text, *finite, None, share), int(points[i])))
         first = i + 1
     for key, share, point in zip([*own.keys, *[None] * own.gap], shares[bins:], points[bins:], strict=True):
+        if not (share or point):
+            continue
         text = "missing" if key is None else str(key)
         if own.keys and own.gap and key is None:
             text = "missing or unknown"

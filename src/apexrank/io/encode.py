@@ -1,9 +1,9 @@
 """Encoding of tables for rankers, identical for training rows and new rows.
 
-:class:`TypedColumns` hands the columns of :mod:`apexrank.io.types` to trees as they are: one column of the model per
-column of the table. :class:`LinearFeatures` turns them into features of a linear ranker: imputed and scaled numbers,
-indicators of missing values, and an indicator per level. scikit-learn's ColumnTransformer lacks what is needed here:
-imputation by the weighted median, and statistics merged over the parts of a file.
+:class:`TypedColumns` hands the columns of :mod:`apexrank.io.types` to trees and curves as they are: one column of the
+model per column of the table. :class:`LinearFeatures` turns them into features of a linear ranker: imputed and scaled
+numbers, indicators of missing values, and an indicator per level. scikit-learn's ColumnTransformer lacks what is needed
+here: imputation by the weighted median, and statistics merged over the parts of a file.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class TypedColumns:
         return pl.DataFrame(frame)
 
     def mean(self, X: Any, weight: np.ndarray | None) -> np.ndarray:
-        """Reference of the features in the contributions of columns: 0, as trees have their own."""
+        """Reference of the features in the contributions of columns: 0, as these rankers have their own."""
         return np.zeros(len(self.columns))
 
     def notes(self, table: Table) -> list[str]:

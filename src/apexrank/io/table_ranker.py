@@ -7,7 +7,7 @@ the estimator and scores the training rows. Weights count as repetitions of rows
 from __future__ import annotations
 
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.problem.design import Matrix
 from apexrank.progress import steps
-from apexrank.rankers.base import class_scores, fold_weight
+from apexrank.rankers.base import checked_rows, class_scores, fold_weight
 from apexrank.validation import check_choice, check_folds, segment
 
 SCALES = ("standard", "minmax", "none", "query")
@@ -90,7 +90,8 @@ class Recipe:
         Otherwise missing values get a separate feature if training has enough of them.
     scale : {"standard", "minmax", "none", "query"}
         Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. "query" scales every number to
-        the range 0 to 1 within each group, LETOR's query-level scaling. Trees take columns as they are.
+        the range 0 to 1 within each group, LETOR's query-level scaling. Trees and curves take columns as they are, and
+        scale them only with "query".
     """
 
     target: str
@@ -239,7 +240,7 @@ class TableRanker:
     estimator : estimator
         A fitted ranker.
     encoder : TypedColumns
-        Encoding of columns as features; :class:`~apexrank.io.encode.LinearFeatures` for all rankers but trees.
+        Encoding of columns as features; :class:`~apexrank.io.encode.LinearFeatures` for linear rankers.
     target : str
         Name of the training target.
     positive : str, optional
@@ -249,7 +250,7 @@ class TableRanker:
     ignored : list of str
         Training columns that are not features.
     mean : array
-        Training mean of each encoded feature, the reference of :meth:`contributions`; 0 for trees.
+        Training mean of each encoded feature, the reference of :meth:`contributions`; 0 for trees and curves.
     thresholds : Thresholds, optional
         Score thresholds for false positive rates; None with grades.
     training : dict
@@ -303,7 +304,11 @@ class TableRanker:
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.features)),
             thresholds=None,
-            training={"scale": recipe.scale if isinstance(encoder, LinearFeatures) else "none"},
+            training={
+                "scale": recipe.scale
+                if isinstance(encoder, LinearFeatures) or recipe.scale == "query"
+                else "none"
+            },
             **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
@@ -364,7 +369,7 @@ class TableRanker:
         return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "contributions")
 
     def features(self, table: Table, weight: np.ndarray | None = None) -> Any:
-        """Features of the table's rows as in training: a frame for trees, else a matrix, sparse if the estimator is."""
+        """Features of the table's rows as in training: typed columns, or a matrix, sparse if the estimator is."""
         return self.scaled(table, self.encoder.encode(table), self.group_ids(table), weight)
 
     def answers(self, table: Table) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
@@ -387,9 +392,13 @@ class TableRanker:
         self, table: Table, X: Any, groups: np.ndarray | None, weight: np.ndarray | None = None
     ) -> Any:
         """Encoded rows, scaled within groups if training was; rows of weight 0 do not affect the scaling."""
-        if isinstance(X, pl.DataFrame):
-            return X
         in_rows = groups is None or self.training["scale"] != "query"
+        if isinstance(X, pl.DataFrame):
+            numbers = X.select(pl.selectors.float())
+            if in_rows or not numbers.width:
+                return X
+            rows = self.scaled(table, numbers.to_numpy(writable=True), groups, weight)
+            return X.with_columns(pl.DataFrame(rows, numbers.schema))
         if sparse.issparse(X):
             if in_rows and get_tags(self.estimator).input_tags.sparse:
                 _refuse_overflow(table, ~np.isinf(abs(X).sum(axis=1)))
@@ -472,16 +481,12 @@ class TableRanker:
         For additive models only; weights count as in training.
         """
         X, _, weight, _ = self.block(table)
-        names = np.repeat(
-            [column.name for column in self.encoder.columns],
-            [len(column.features) for column in self.encoder.columns],
-        )
-        parts: dict[str, Any] = defaultdict(lambda: np.zeros(len(X)))
-        for features, effect in self.estimator._effects(X):
-            parts[" × ".join(dict.fromkeys(names[np.sort(features)]))] += effect
-        spread = (part - np.average(part, weights=weight) for part in parts.values())
-        variance = (np.average(part**2, weights=weight) for part in spread)
-        return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
+        spread = {}
+        for columns, effect in self.estimator._effects(checked_rows(self.estimator, X)):
+            name = " × ".join(self.encoder.features[j] for j in sorted(columns))
+            variance = np.average((effect - np.average(effect, weights=weight)) ** 2, weights=weight)
+            spread[name] = float(np.sqrt(variance))
+        return spread
 
     def explain(self, table: Any, n: int = 3, X: Matrix | None = None) -> list[list[str]]:
         """The ``n`` columns that raise each row's score most, such as ``amount=+0.83``; fewer if fewer raise it.
@@ -562,12 +567,13 @@ def check_recipe(recipe: Recipe, estimator: Any) -> None:
             "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
         )
     if takes_columns(estimator) and (recipe.scale == "minmax" or recipe.impute in ("median", "mean")):
-        raise InputError("trees take columns as they are: leave out `scale` and `impute`")
+        raise InputError("trees and curves take columns as they are: leave out `scale` and `impute`")
 
 
 def takes_columns(estimator: Any) -> bool:
-    """Whether an estimator takes typed columns, rather than linear features."""
-    return getattr(estimator, "takes_columns", False)
+    """Whether an estimator, or that of a search, takes typed columns rather than linear features."""
+    searched = estimator.estimator if hasattr(estimator, "param_grid") else estimator
+    return getattr(searched, "takes_columns", False)
 
 
 def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
@@ -580,6 +586,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
         target. Notes describe how the columns were used.
     """
     check_recipe(recipe, estimator)
+    if takes_columns(estimator) and recipe.impute is None:
+        recipe = replace(recipe, impute="median")  # missing values are allowed, also with grades
     names = recipe.feature_columns(table)
     choice = TableFacts.of(table, names, recipe).choose(names, recipe, table.separator, table.source)
     columns = choice.columns
