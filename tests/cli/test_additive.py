@@ -81,7 +81,7 @@ def test_without_alpha_every_curve_has_its_strength(folder):
 
 
 def test_grades(folder):
-    command = "fit train.csv --target fraud --groups query --drop city,empty,constant --impute median"
+    command = "fit train.csv --target fraud --groups query --drop city,empty,constant"
     report = json.loads(run(f"{command} --model curves-retarget --knots 5 --monotone amount=+ --json").stdout)
     assert report["estimator"] == "AdditiveRetargeting"
     assert list(report["effects"]) == ["amount", "age"]

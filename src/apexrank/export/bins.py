@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, floor, inf, log10
@@ -434,7 +434,7 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
         if i + 1 < bins and points[i + 1] == points[i]:
             continue
         low, high, share = ends[first], ends[i + 1], float(shares[first : i + 1].sum())
-        text = bin_text(low, high, whole)
+        text = bin_text(low, high, whole, types.Date(name).shown if own.effect.column.date else _written)
         fill = own.effect.column.fill
         if not own.gap and fill is not None and low <= fill < high:
             text += " or missing"
@@ -451,7 +451,12 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
     return lines
 
 
-def bin_text(low: float, high: float, whole: bool = False) -> str:
+def _written(number: float) -> str:
+    """Format a number with commas from 10,000 on, because 2004 may be a year."""
+    return f"{number:,.15g}" if abs(number) >= 10_000 else f"{number:.15g}"
+
+
+def bin_text(low: float, high: float, whole: bool = False, written: Callable[[float], str] = _written) -> str:
     """Text of a bin; for whole numbers with the last one included, for others with the excluded upper end.
 
     Examples
@@ -462,14 +467,9 @@ def bin_text(low: float, high: float, whole: bool = False) -> str:
     if low == -inf and high == inf:
         return "any"
     if low == -inf:
-        return f"below {_written(high)}"
+        return f"below {written(high)}"
     if high == inf:
-        return f"{_written(low)} or more"
+        return f"{written(low)} or more"
     if whole and low == floor(low) and high == floor(high):
         high -= 1
-    return _written(low) if low == high else f"{_written(low)} to {_written(high)}"
-
-
-def _written(number: float) -> str:
-    """Format a number with commas from 10,000 on, because 2004 may be a year."""
-    return f"{number:,.15g}" if abs(number) >= 10_000 else f"{number:.15g}"
+    return written(low) if low == high else f"{written(low)} to {written(high)}"

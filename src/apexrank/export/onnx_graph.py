@@ -465,7 +465,7 @@ def _category(
             keys.setdefault(spelling, j)
     keys[""] = len(known)
     missing = np.nan if column.needs_value else own.get(None, rest)
-    worth = np.array([*(own[value] for value in known), missing, rest])
+    worth = np.array([*(own[value] for value in known), missing, rest], dtype=float)
     return write("Gather", worth, write.lookup(text, keys, len(known) + 1), axis=0)
 
 

@@ -87,7 +87,8 @@ class Recipe:
         one-hot encoded if enough rows share the same values; in graded recipes it is not.
     impute : {"median", "mean", "none"}, optional
         Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error.
-        Otherwise missing values get a separate feature if training has enough of them.
+        Otherwise missing values get a separate feature if training has enough of them. Trees and curves take missing
+        values as they are, unless it is "none".
     scale : {"standard", "minmax", "none", "query"}
         Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. "query" scales every number to
         the range 0 to 1 within each group, LETOR's query-level scaling. Trees and curves take columns as they are, and
@@ -121,6 +122,11 @@ class Recipe:
     def imputation(self) -> str:
         """Imputation of missing numbers, with the default filled in."""
         return self.impute or ("none" if self.graded else "median")
+
+    @property
+    def of_columns(self) -> Recipe:
+        """The recipe of a ranker that takes columns as they are, without imputation and scaling."""
+        return replace(self, impute="none" if self.impute == "none" else None, scale="standard")
 
     def feature_columns(self, table: Table) -> list[str]:
         """Feature columns of the table, in table order."""
