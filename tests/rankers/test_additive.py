@@ -158,7 +158,8 @@ def test_screening_is_that_of_brute_force(rng):
             root = np.sqrt(N)
             fit = design @ np.linalg.lstsq(root[:, None] * design, E / root, rcond=None)[0]
             free = len(cells) - np.linalg.matrix_rank(design)
-            strengths[a, b] = (((E - N * fit) ** 2 / N).sum() - free) / np.sqrt(2 * free)
+            ratio = (slope @ slope) / curvature.sum()
+            strengths[a, b] = (((E - N * fit) ** 2 / N).sum() / ratio - free) / np.sqrt(2 * free)
     ranked = screen_pairs(basis, X, [0, 1, 2, 3], slope, curvature)
     assert ranked == sorted(strengths, key=strengths.get, reverse=True)
     assert ranked[0] == (1, 3)

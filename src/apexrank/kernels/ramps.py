@@ -120,19 +120,45 @@ def nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, s
 
 
 @kernel()
-def gram(code, fraction, starts, two_code, two_fraction, pairs, widths, weight, chunk, first, last, out):
-    """Add ``Σ weight·x·xᵀ`` over the rows x to the upper triangle of ``out[b]`` for chunk b."""
-    most = 2 * code.shape[1] + 4 * pairs.shape[0]
-    slot, value = np.empty(most, dtype=np.int64), np.empty(most)
-    for b in range(first, last):
-        for i in range(b * chunk, min(code.shape[0], (b + 1) * chunk)):
+def spread(code, fraction, starts, two_code, two_fraction, pairs, widths, first, last, slot, value):
+    """Fill in slots and values of some rows, one line per nonzero: two for each column and four for each pair."""
+    d = code.shape[1]
+    for i in range(first, last):
+        at = i - first
+        for j in range(d):
+            for right in range(2):
+                slot[2 * j + right, at] = starts[j] + code[i, j] + right
+                value[2 * j + right, at] = fraction[i, j] if right else 1 - fraction[i, j]
+        for q in range(pairs.shape[0]):
+            a, b, width, line = pairs[q, 0], pairs[q, 1], widths[pairs[q, 1]], 2 * d + 4 * q
+            known = two_code[i, a] < widths[a] and two_code[i, b] < width
+            k = starts[d + q] + (two_code[i, a] * width + two_code[i, b] if known else 0)
+            s, t = two_fraction[i, a], two_fraction[i, b]
+            for up in range(2):
+                for right in range(2):
+                    part = (s if up else 1 - s) * (t if right else 1 - t) if known else 0.0
+                    slot[line + 2 * up + right, at] = k + up * width + right if part > 0 else k
+                    value[line + 2 * up + right, at] = part
+
+
+@kernel()
+def gram(slot, value, lines, weight, tasks, first, last, out):
+    """Add ``Σ weight·x·xᵀ`` over rows x to the upper triangle of ``out``, one pair of blocks of columns at a time.
+
+    Slots and values are those of :func:`spread`; the nonzeros of block b are ``lines[b]`` to ``lines[b + 1]``. A block of
+    ``out`` fits into the cache.
+    """
+    for task in range(first, last):
+        a, b = tasks[task, 0], tasks[task, 1]
+        for i in range(len(weight)):
             if weight[i] == 0:
                 continue
-            n = nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, slot, value)
-            for k in range(n):
-                part, row = weight[i] * value[k], out[b, slot[k]]
-                for m in range(k, n):
-                    row[slot[m]] += part * value[m]
+            for k in range(lines[a], lines[a + 1]):
+                part = weight[i] * value[k, i]
+                if part != 0:
+                    row = out[slot[k, i]]
+                    for m in range(max(k, lines[b]), lines[b + 1]):
+                        row[slot[m, i]] += part * value[m, i]
 
 
 @kernel()

@@ -37,12 +37,12 @@ from apexrank.kernels.ramps import (
     gram,
     scatter,
     scatter_pairs,
+    spread,
 )
 from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, SMALL
 from apexrank.parallel import Threads, n_threads
 from apexrank.problem.design import SCALE_ROWS, Design, Span
 
-GRAM_CHUNKS = 4  # each with its own matrix
 WEAKEST = (
     1e-8  # smallest eigenvalue of a correlation matrix that is not treated as 0 in a change of coordinates
 )
@@ -280,15 +280,20 @@ class RampRows:
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """``Σ weight·x·xᵀ`` over the rows x, in the basis of slots."""
-        size, chunk = int(self.basis.starts[-1]) + 1, max(MIN_CHUNK_ROWS, -(-self.shape[0] // GRAM_CHUNKS))
-        n_chunks = -(-self.shape[0] // chunk)
-        out = np.zeros((n_chunks, size, size))
-        with Threads(min(self.threads, n_chunks)) as threads:
-            threads.share_range(
-                lambda first, last: gram(*self._parts(), weight, chunk, first, last, out), n_chunks
-            )
-        total = out.sum(axis=0)
-        return total + np.triu(total, 1).T
+        d, n, size = len(self.basis.knots), self.shape[0], int(self.basis.starts[-1]) + 1
+        lines = np.append(2 * np.arange(d), 2 * d + 4 * np.arange(len(self.pairs) + 1))
+        tasks, parts = np.stack(np.triu_indices(len(lines) - 1), axis=1), self._parts()
+        slot, value = np.empty((lines[-1], CHUNK), dtype=np.int32), np.empty((lines[-1], CHUNK))
+        out = np.zeros((size, size))
+        with Threads(self.threads) as threads:
+            for first in range(0, n, CHUNK):
+                last = min(n, first + CHUNK)
+                spread(*parts, first, last, slot, value)
+                own = weight[first:last]
+                threads.share_range(
+                    lambda a, b, own=own: gram(slot, value, lines, own, tasks, a, b, out), len(tasks)
+                )
+        return out + np.triu(out, 1).T
 
     def moments(self, sample_weight: np.ndarray | None) -> tuple[np.ndarray, list[np.ndarray]]:
         """Mean of each coefficient's function and covariances within each column and pair, from a sample of rows."""

@@ -35,9 +35,10 @@ from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.rankers.smoothness import Strengths, find_strengths
 
 PAIR_STRENGTH = 10.0  # of a pair in the beginning, or without strengths of its own
-ROUNDS, A_ROUND = 4, 10  # rounds of pairs, and pairs screened in each
+ROUNDS, A_ROUND = 4, 10  # rounds of pairs, and most pairs in each
+REMARKABLE = 1.0  # standard deviations above chance of a pair that is added after the first round
 MOST_COEFFICIENTS = 4096  # columns of numbers get fewer knots beyond
-STRENGTH_ROWS = 100_000  # rows from which strengths and pairs are chosen
+STRENGTH_ROWS = 50_000  # rows from which strengths and pairs are chosen
 LARGEST_P = 64.0  # in the scale of the penalty
 EVIDENCE = 0.5  # least log Bayes factor of a pair, in units of the logarithm of the number of candidates
 
@@ -320,7 +321,7 @@ class AdditiveRanker(TwoClasses, Additive):
 
     Notes
     -----
-    Strengths and pairs are chosen on at most 100,000 random rows; all rows are fitted.
+    Strengths and pairs are chosen on at most 50,000 random rows; all rows are fitted.
 
     Examples
     --------
@@ -404,7 +405,8 @@ class AdditiveRanker(TwoClasses, Additive):
             new = []
             if number < rounds and progress:
                 slope, curvature = derivatives(objective, rows.gather(basis.matrix @ w))
-                ranked = screen_pairs(basis, rows.values, columns, slope, curvature)
+                least = REMARKABLE if number else -np.inf
+                ranked = screen_pairs(basis, rows.values, columns, slope, curvature, least)
                 new = [pair for pair in ranked if pair not in tried][:size]
                 tried.update(new)
             if not new and len(kept) == len(pairs):

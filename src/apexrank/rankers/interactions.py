@@ -72,14 +72,20 @@ def knot_mass(x: np.ndarray, knots: np.ndarray, weight: np.ndarray) -> np.ndarra
 
 
 def screen_pairs(
-    basis: RampBasis, X: np.ndarray, columns: Sequence[int], slope: np.ndarray, curvature: np.ndarray
+    basis: RampBasis,
+    X: np.ndarray,
+    columns: Sequence[int],
+    slope: np.ndarray,
+    curvature: np.ndarray,
+    least: float = -np.inf,
 ) -> list[Pair]:
     """Rank pairs of the columns by how much of the slopes their cells explain beyond either column alone.
 
-    ``slope`` and ``curvature`` are the derivatives of the objective with respect to the scores. With E the sum of the
-    slopes in a cell minus its additive part and N that of the curvatures, ``Σ E²/N`` has about a chi-squared
-    distribution if there is no joint effect; pairs are ranked by how many standard deviations it is above its mean.
-    Large data sets are subsampled.
+    ``slope`` and ``curvature`` are the derivatives of the objective with respect to the scores, and φ is the ratio of
+    the sum of squared slopes to that of curvatures. With E the sum of the slopes in a cell minus its additive part and
+    N that of the curvatures, ``Σ E²/(φ·N)`` has about a chi-squared distribution if there is no joint effect. Pairs are
+    ranked by how many standard deviations it is above its mean, which must be at least ``least``. Large data sets are
+    subsampled.
     """
     pairs = np.array([*combinations(range(len(columns)), 2)], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):
@@ -95,8 +101,10 @@ def screen_pairs(
     found = (left**2 / np.where(filled, counts, 1.0)).sum(axis=(1, 2), where=filled)
     free = filled.sum(axis=(1, 2)) - filled.any(axis=2).sum(axis=1) - filled.any(axis=1).sum(axis=1) + 1
     free = np.maximum(free, 1)
-    order = np.argsort(-(found - free) / np.sqrt(2.0 * free), kind="stable")
-    return [(columns[a], columns[b]) for a, b in pairs[order].tolist()]
+    dispersion = float(slope @ slope) / float(curvature.sum())
+    above = (found / dispersion - free) / np.sqrt(2.0 * free)
+    order = np.argsort(-above, kind="stable")
+    return [(columns[a], columns[b]) for a, b in pairs[order[above[order] >= least]].tolist()]
 
 
 def _cells(basis: RampBasis, X: np.ndarray, columns: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:

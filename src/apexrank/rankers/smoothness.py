@@ -30,22 +30,37 @@ UPDATES = 100
 NEWTON_STEPS = 20
 
 
+class Hessian(NamedTuple):
+    """Hessian H of the log loss, or rows R with ``H = R'·R`` if these are fewer than the coefficients."""
+
+    matrix: np.ndarray
+    in_rows: bool
+
+    @classmethod
+    def at(cls, design: Design, objective: LogLoss, scores: np.ndarray) -> Hessian:
+        """Compute it at given scores."""
+        weight = objective.hessian(scores)[0][1]
+        mean = design.pull_back(weight) / max(weight.sum(), np.finfo(float).tiny)
+        if design.n_rows < design.n_features:
+            rows = design.take(np.arange(design.n_rows)) - mean
+            return cls(np.sqrt(weight)[:, None] * rows, True)
+        return cls(design.curvature(mean, weight, weight[:, None])[0], False)
+
+
 class Curvature:
-    """``H + 1`` for some coefficients and the log loss, by its Cholesky factor in them or, if these are fewer, in rows.
+    """``H + 1`` in units of the prior, for the coefficients that are free, by a Cholesky factor.
 
     ``half`` is a square root of its inverse V: ``V = half'·half``, or ``1 − half'·half`` in rows.
     """
 
-    def __init__(self, design: Design, weight: np.ndarray, unit: np.ndarray, free: np.ndarray) -> None:
-        mean, self.free = design.pull_back(weight) / max(weight.sum(), np.finfo(float).tiny), free
-        self.rows = None
-        if design.n_rows < design.n_features:
-            rows = np.sqrt(weight)[:, None] * (design.take(np.arange(design.n_rows)) - mean) * unit
-            self.rows = rows[:, free]
+    def __init__(self, hessian: Hessian, unit: np.ndarray, free: np.ndarray) -> None:
+        self.free, self.rows = free, None
+        some = slice(None) if free.all() else free
+        if hessian.in_rows:
+            self.rows = hessian.matrix[:, some] * unit[some]
             matrix = self.rows @ self.rows.T
         else:
-            matrix = design.curvature(mean, weight, weight[:, None])[0] * np.outer(unit, unit)
-            matrix = matrix if free.all() else matrix[np.ix_(free, free)]
+            matrix = hessian.matrix[some][:, some] * unit[some] * unit[some, None]
         matrix[np.diag_indices(len(matrix))] += 1.0
         self.factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
         self.log_det = 2 * float(np.log(np.diag(self.factor)).sum())
@@ -82,7 +97,7 @@ class Curvature:
 
 
 class Strengths(NamedTuple):
-    """Strength of each term, coefficients ``v = √λ·β``, effective degrees of freedom of each, and ``H + 1``.
+    """Strength of each term, coefficients ``v = √λ·β``, effective degrees of freedom of each, H, and ``H + 1``.
 
     ``criterion`` is the negative log of the marginal likelihood, up to a constant.
     """
@@ -91,6 +106,7 @@ class Strengths(NamedTuple):
     v: np.ndarray
     edf: np.ndarray
     criterion: float
+    hessian: Hessian
     curvature: Curvature
 
 
@@ -110,8 +126,8 @@ def find_strengths(
     """
     n, signs = len(strength), np.zeros(len(w)) if signs is None else signs
 
-    def at(strength: np.ndarray, v: np.ndarray) -> Strengths:
-        return at_strength(design, objective, terms, strength, v, signs, settled)
+    def at(strength: np.ndarray, v: np.ndarray, hessian: Hessian | None = None) -> Strengths:
+        return at_strength(design, objective, terms, strength, v, signs, settled, hessian)
 
     best = at(strength, w * np.sqrt(strength)[terms])
     pace, before = np.ones(n), np.zeros(n)
@@ -128,7 +144,8 @@ def find_strengths(
         pace = np.where(before == 0, pace, np.where(secant >= 0, np.clip(secant, 0.5, 2 * pace), 2 * pace))
         for share in (1.0, 0.5, 0.25, 0.125):
             moved = _bounded(best.strength, share * pace * step)
-            found = at(best.strength * np.exp(moved), best.v * np.exp(moved / 2)[terms])
+            v = best.v * np.exp(moved / 2)[terms]
+            found = at(best.strength * np.exp(moved), v, best.hessian)
             if found.criterion <= best.criterion + SLACK:
                 break
         pace, before, best = share * pace, step, found
@@ -149,8 +166,9 @@ def at_strength(
     v: np.ndarray,
     signs: np.ndarray,
     settled: float,
+    hessian: Hessian | None = None,
 ) -> Strengths:
-    """Minimise at given strengths by Newton's method, projected onto the signs, from ``v``."""
+    """Minimise at given strengths by Newton's method, projected onto the signs, from ``v``, whose H may be known."""
     unit = 1 / np.sqrt(strength)[terms]
     low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
 
@@ -163,7 +181,8 @@ def at_strength(
     scores, value, grad = evaluate(v)
     for _ in range(NEWTON_STEPS):
         free = (signs == 0) | (v != 0) | (signs * grad < 0)
-        curvature = Curvature(design, objective.hessian(scores)[0][1], unit, free)
+        hessian = Hessian.at(design, objective, scores) if hessian is None else hessian
+        curvature = Curvature(hessian, unit, free)
         step = curvature.solve(-grad)
         gain = -float(grad @ step)
         if gain <= max(settled**2, 1e-13 * abs(value)):
@@ -173,5 +192,5 @@ def at_strength(
             ahead = evaluate(trial)
             if ahead[1] <= value + 1e-4 * float(grad @ (trial - v)):
                 break
-        v, (scores, value, grad) = trial, ahead
-    return Strengths(strength, v, curvature.edf(), value + 0.5 * curvature.log_det, curvature)
+        v, (scores, value, grad), hessian = trial, ahead, None
+    return Strengths(strength, v, curvature.edf(), value + 0.5 * curvature.log_det, hessian, curvature)
