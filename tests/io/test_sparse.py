@@ -118,7 +118,7 @@ def test_columns_are_taken_one_by_one(rows, tmp_path, ranker):
     notes = " ".join(model.check(Table(table)))
     assert "'new'" in notes
     assert "column 'x'" in notes
-    with pytest.raises(InputError, match="leave out `?groups"):
+    with pytest.raises(InputError, match=r"leave out `?groups"):
         TableRanker.fit(rows, recipe(impute=None, groups="q"), clone(ranker))
     for options in ({"impute": "mean"}, {"impute": None, "scale": "minmax"}):
         with pytest.raises(InputError, match="`scale` and `impute`"):

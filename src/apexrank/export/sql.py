@@ -260,7 +260,7 @@ class _Writer:
         if side.levels:
             return self._category(column, side.levels, side.unknown)
         if not feature.is_number:
-            return self._category(column, {feature.value: 1.0}, dict(column.shares).get(feature.value, 0.0))
+            return self._category(column, {feature.value: 1.0}, 0.0)
         value = self._scaled(self._filled(column), side)
         return value if value == self._filled(column) else f"({value})"
 

@@ -8,7 +8,7 @@ here: imputation by the weighted median, and statistics merged over the parts of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -20,7 +20,7 @@ from scipy import sparse
 from apexrank.errors import InputError
 from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
 from apexrank.io.read import Table
-from apexrank.io.types import Category, Cells, Column, Number, is_rare, parse_columns
+from apexrank.io.types import Category, Cells, Column, is_rare, parse_columns
 from apexrank.problem.design import Matrix
 
 if TYPE_CHECKING:
@@ -198,18 +198,6 @@ class TypedColumns:
     def starts(self) -> np.ndarray:
         """Index of the first feature of each column."""
         return np.arange(len(self.columns))
-
-    def monotone_features(self, signs: Mapping[Any, int]) -> dict[int, int]:
-        """Signs of the features of numeric columns, which are given by name."""
-        columns = {column.name: column for column in self.columns}
-        first = dict(zip(columns, self.starts.tolist(), strict=True))
-        for name in signs:
-            if isinstance(name, str) and not isinstance(columns.get(name), Number):
-                reason = f"is a {columns[name].kind}" if name in columns else "is not a feature of the model"
-                raise InputError(
-                    f"only columns of numbers can be monotone, but {name!r} {reason}: leave it out"
-                )
-        return {first.get(name, name): sign for name, sign in signs.items()}
 
     def encode(self, table: Table) -> Any:
         """Features of a table, for the ranker; unknown columns are ignored."""

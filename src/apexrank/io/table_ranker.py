@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -303,6 +303,7 @@ class TableRanker:
     ) -> TableRanker:
         """Create a ranker whose columns (of the table columns ``names``) are known, but not its coefficients."""
         used = {column.name for column in encoder.columns}
+        is_scaled = isinstance(encoder, LinearFeatures) or recipe.scale == "query"
         return cls(
             estimator=estimator,
             encoder=encoder,
@@ -310,11 +311,7 @@ class TableRanker:
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.features)),
             thresholds=None,
-            training={
-                "scale": recipe.scale
-                if isinstance(encoder, LinearFeatures) or recipe.scale == "query"
-                else "none"
-            },
+            training={"scale": recipe.scale if is_scaled else "none"},
             **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
@@ -608,7 +605,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     leaks = [] if recipe.graded else deciding_columns(cells, columns, y, weight)
     notes = (*deciding_notes(leaks), *choice.notes, *weight_notes(weight))
     X = ranker.scaled(table, encoder.transform(cells), groups, weight)
-    ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
+    ranker.estimator = _fit(estimator, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
     judged = Judged(y, scores, groups, recipe.graded, notes=notes, weight=weight)
     ranker.mean = encoder.mean(X, weight)
@@ -633,7 +630,7 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: np.ndarray | None) -> Any:
+def _fit(estimator: Any, X: Any, y: np.ndarray, **given: np.ndarray | None) -> Any:
     """Fit the estimator and return it, or the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
@@ -641,12 +638,7 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
         check_folds(folds, y, arguments["groups"])
     if "groups" in arguments and not (searches or has_fit_parameter(estimator, "groups")):
         raise InputError(f"{type(estimator).__name__} ranks all rows as one list: leave out `groups`")
-    searched = getattr(estimator, "estimator", estimator)
-    monotone: Any = getattr(searched, "monotonic_cst", None)
-    by_name = isinstance(monotone, Mapping)
     try:
-        if by_name:  # by table column, which the estimator does not know
-            searched.set_params(monotonic_cst=encoder.monotone_features(monotone))
         with config_context(enable_metadata_routing=searches):
             if searches:
                 weighted = fold_weight(arguments.get("sample_weight")) is not None
@@ -657,11 +649,7 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
     except ValueError as error:
         # scikit-learn's error messages span many lines; the first one states the problem.
         raise InputError(str(error).strip().splitlines()[0]) from error
-    finally:
-        if by_name:
-            searched.set_params(monotonic_cst=monotone)
-    fitted = getattr(estimator, "best_estimator_", estimator)
-    return fitted.set_params(monotonic_cst=monotone) if by_name else fitted
+    return getattr(estimator, "best_estimator_", estimator)
 
 
 def check_one_list(recipe: Recipe) -> None:

@@ -204,7 +204,8 @@ class Additive(LinearEstimator):
         signs = np.zeros(int(basis.columns[-1]))
         for j, sign in monotone_signs(self, len(basis.knots)).items():
             if basis.levels[j]:
-                raise InputError(f"`monotonic_cst` is for columns of numbers, but column {j} holds text")
+                name = getattr(self, "feature_names_in_", range(j + 1))[j]
+                raise InputError(f"`monotonic_cst` is for columns of numbers, but column {name!r} holds text")
             first, ramps = basis.columns[j], len(basis.knots[j]) - 1
             signs[first : first + ramps] = sign
         return signs
