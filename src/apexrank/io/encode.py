@@ -237,6 +237,7 @@ class LinearFeatures(TypedColumns):
     Examples
     --------
     >>> from apexrank.io.table_ranker import Recipe
+    >>> from apexrank.io.types import Number
     >>> table = Table(pl.DataFrame({"x": [1.0, 3.0], "city": ["Oslo", "Rome"]}))
     >>> columns = [Number("x"), Category("city", ("Oslo", "Rome"))]
     >>> encoder = LinearFeatures.of_cells(parse_columns(table, columns), columns, Recipe("fraud"), "table")
