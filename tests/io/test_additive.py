@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import apexrank
 from apexrank import AdditiveRanker, AdditiveRetargeting
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table, TableRanker
@@ -140,3 +141,15 @@ def test_rare_levels_share_an_effect_with_unknown_ones(table):
     known, unknown, missing = ranker.contributions(rows)[:, 2]
     assert known == unknown != 0
     assert missing == 0
+
+
+def test_a_category_without_values(table, tmp_path):
+    """As in the early part of a table whose column came later; all other text counts as missing."""
+    given = table.frame.with_columns(query=pl.int_range(400) // 20, void=pl.lit(None, pl.String))
+    recipe = Recipe(target="fraud", graded=True, groups="query", categorical=["city", "void"], drop=["since"])
+    ranker = TableRanker.fit(given, recipe, AdditiveRetargeting(alpha=0.1))
+    apexrank.save(ranker, tmp_path / "model.apex")
+    later = given.with_columns(void=pl.lit("a"))
+    assert (apexrank.load(tmp_path / "model.apex").score(later) == ranker.score(given)).all()
+    own = AdditiveRanker(alpha=0.1).fit(given[["amount", "void"]], given["fraud"])
+    assert np.ptp(own.shapes_[1](np.array([0.0, np.nan]))) == 0
