@@ -69,6 +69,17 @@ def test_folds_are_stratified():
     assert {int(y[split.test].sum()) for split in repeated_folds(y, folds=5, repeats=2)} == {4}
 
 
+def test_groups_with_rows_of_both_classes_are_split_by_their_shares():
+    y, groups = np.arange(600) % 10 < 3, np.repeat(np.arange(40), 15)
+    splits = repeated_folds(y, folds=5, repeats=2, groups=groups)
+    assert len(splits) == 10
+    for split in splits:
+        assert not set(groups[split.train]) & set(groups[split.test])
+        assert len(split.test) == 120
+    with pytest.raises(InputError, match="2 groups of each class"):
+        repeated_folds(y, folds=5, repeats=1, groups=np.where(y, 0, groups))
+
+
 def test_later_rows_are_tested_by_fits_on_earlier_ones():
     rng = np.random.default_rng(0)
     time, y = rng.integers(0, 40, 500), rng.random(500) < 0.3

@@ -1,10 +1,12 @@
 """Tables, encodings, labels, table rankers and atomic writes."""
 
 import csv
+import datetime
 import gzip
 import io
 import os
 import re
+import sys
 import tracemalloc
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -20,8 +22,8 @@ from apexrank.files import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
 from apexrank.io.columns import feature_columns, is_text, numbers, read_target, texts
 from apexrank.io.encode import MOST_DENSE
-from apexrank.io.judge import Judged, default_measures
-from apexrank.io.read import Dialect
+from apexrank.io.judge import Judged, default_measures, judge_table
+from apexrank.io.read import Dialect, as_table
 from apexrank.io.stream import fit_table_blocks
 from apexrank.io.table_ranker import Thresholds
 from apexrank.io.types import Facts, Number, table_columns
@@ -670,7 +672,6 @@ def test_the_index_of_pandas_is_no_feature():
 
 def test_a_model_scores_and_ranks_data_frames():
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "kind": ["a", "b", "b", "a"], "fraud": [0, 0, 1, 0]})
     ranker = TableRanker.fit(frame, Recipe("fraud"), PNormPush())
     expected = ranker.score(Table(pl.from_pandas(frame)))
@@ -679,6 +680,40 @@ def test_a_model_scores_and_ranks_data_frames():
         assert rank_table(ranker, table, explain=True)["row"][0] == 3
     with pytest.raises(InputError, match="a table is a data frame or the path of a file, not list"):
         ranker.score([[1.0, "a"]])
+
+
+def test_columns_of_pandas_are_those_of_polars(monkeypatch):
+    """Of every type, and without pyarrow, which polars takes for text."""
+    pandas = pytest.importorskip("pandas")
+    day = datetime.datetime(2024, 5, 17)
+    columns = {
+        "whole": np.array([1, 2, 3]),
+        "number": np.array([1.5, np.nan, 2.0], dtype=np.float32),
+        "flag": np.array([True, False, True]),
+        "text": ["x", None, "z"],
+        "level": pandas.Categorical(["u", "v", None]),
+        "day": pandas.to_datetime([day, None, day]),
+        "instant": pandas.to_datetime([day, None, day], utc=True),
+        "maybe": pandas.array([1, None, 3], dtype="Int64"),
+        "perhaps": pandas.array([True, None, False], dtype="boolean"),
+    }
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    frame = as_table(pandas.DataFrame(columns)).frame
+    assert frame.rows() == [
+        (1, 1.5, True, "x", "u", day.date(), day.replace(tzinfo=datetime.UTC), 1, True),
+        (2, None, False, None, "v", None, None, None, None),
+        (3, 2.0, True, "z", None, day.date(), day.replace(tzinfo=datetime.UTC), 3, False),
+    ]
+
+
+def test_labels_that_training_had_not_are_told():
+    rows = {"x": [0.0, 1.0, 2.0, 1.5] * 5}
+    ranker = TableRanker.fit(pl.DataFrame(rows | {"y": [0, 0, 1, 0] * 5}), Recipe("y"), PNormPush())
+    assert ranker.negatives == ("0",)
+    known = judge_table(ranker, Table(pl.DataFrame(rows | {"y": [0, 0, 1, 0] * 5})))
+    other = judge_table(ranker, Table(pl.DataFrame(rows | {"y": [1, 1, 2, 1] * 5})))
+    assert known.notes == ()
+    assert "unknown to the model: '2' (5 rows)" in other.notes[0]
 
 
 def test_names_of_columns_are_a_list():

@@ -142,7 +142,7 @@ def test_screening_is_that_of_brute_force(rng):
     """Cell sums of the slopes minus their additive part, by weighted least squares over the cells."""
     X, slope = rng.random((300, 4)), rng.normal(size=300)
     X[:, 2] = rng.integers(0, 3, 300)
-    curvature = rng.integers(1, 4, 300).astype(float)
+    curvature, weight = rng.integers(1, 4, (2, 300)).astype(float)
     slope += np.where((X[:, 1] > 0.5) == (X[:, 3] > 0.5), 1.0, -1.0)
     basis = learn_basis(X, None, 9, {2: list("abc")})
     code = [
@@ -158,9 +158,9 @@ def test_screening_is_that_of_brute_force(rng):
             root = np.sqrt(N)
             fit = design @ np.linalg.lstsq(root[:, None] * design, E / root, rcond=None)[0]
             free = len(cells) - np.linalg.matrix_rank(design)
-            ratio = (slope @ slope) / curvature.sum()
+            ratio = (slope**2 / weight).sum() / curvature.sum()
             strengths[a, b] = (((E - N * fit) ** 2 / N).sum() / ratio - free) / np.sqrt(2 * free)
-    ranked = screen_pairs(basis, X, [0, 1, 2, 3], slope, curvature)
+    ranked = screen_pairs(basis, X, [0, 1, 2, 3], weight, slope, curvature)
     assert ranked == sorted(strengths, key=strengths.get, reverse=True)
     assert ranked[0] == (1, 3)
 

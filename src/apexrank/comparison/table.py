@@ -14,7 +14,16 @@ from apexrank.comparison.compare import Data, Options, compare_data
 from apexrank.comparison.profile import ColumnProfile, explain_rows, later_effects
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
-from apexrank.io.columns import group_ids, labelled_rows, read_target, refuse_row, row_weights, texts
+from apexrank.io.columns import (
+    group_ids,
+    labelled_rows,
+    read_target,
+    refuse_row,
+    row_weights,
+    target_counts,
+    texts,
+    unknown_notes,
+)
 from apexrank.io.encode import LinearFeatures, TypedColumns
 from apexrank.io.read import Table, as_table
 from apexrank.io.table_ranker import Recipe, TableFacts, TableRanker, fit_table
@@ -118,7 +127,7 @@ def compare_table(
         data.time = _times(table, time, recipe.target)
     tested = None
     if test_table is not None:
-        tested = _append_test(data, test_table, recipe, choice.positive, names)
+        tested = _append_test(data, test_table, recipe, choice.classes, names)
         notes += [f"test rows: {note}" for note in whole.notes(tested)]
     test_cells = None if tested is None else parse_columns(tested, whole.columns)
     found = compare_data(data, candidates, given)
@@ -191,7 +200,7 @@ def _times(table: Table, name: str, target: str) -> np.ndarray:
 
 
 def _append_test(
-    data: Data, test_table: Table, recipe: Recipe, positive: str | None, names: Sequence[str]
+    data: Data, test_table: Table, recipe: Recipe, classes: Sequence[str], names: Sequence[str]
 ) -> Table:
     """Add the rows of a test table to the data; return those with a target."""
     missing = [name for name in (recipe.target, *names) if name not in test_table.names]
@@ -201,7 +210,8 @@ def _append_test(
             "that is used; add it, or leave it out of the features (`drop=`)"
         )
     tested, notes = labelled_rows(test_table, recipe.target)
-    y, _ = read_target(tested, recipe.target, positive)
+    y, _ = read_target(tested, recipe.target, classes[0])
+    notes += unknown_notes(target_counts(tested, recipe.target), classes)
     own = len(data.y)
     data.y = np.append(data.y, y.astype(bool))
     data.test = np.arange(len(data.y)) >= own

@@ -114,21 +114,23 @@ def repeated_folds(
 ) -> list[Split]:
     """Make repeated stratified folds; all rows of a group are on one side of a split.
 
-    Groups are stratified like rows; a group with a positive row counts as positive.
+    Groups are stratified like rows: a group with a positive row counts as positive. If nearly all groups have rows of
+    both classes, the half with the larger shares of positives does.
     """
     check_count("folds", folds, 2)
     check_count("repeats", repeats)
     unit = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    label = np.bincount(unit, y) > 0
-    fewest, what = int(min(label.sum(), (~label).sum())), "row" if groups is None else "group"
+    share = np.bincount(unit, y) / np.bincount(unit)
+    fewest, what = int(min((share > 0).sum(), (share < 1).sum())), "row" if groups is None else "group"
     if fewest < 2:
         raise InputError(f"a comparison needs at least 2 {what}s of each class to train and test: give more")
     if fewest < folds and folds != FOLDS:
         raise InputError(
             f"`folds` is {folds:,}, but one class has {fewest:,} {what}s: use at most {fewest:,} folds"
         )
-    rng = np.random.default_rng(seed)
-    splits = []
+    label, rng, splits = share > 0, np.random.default_rng(seed), []
+    if (~label).sum() < min(folds, fewest):
+        label = np.argsort(np.argsort(share, kind="stable")) >= len(share) / 2
     for repeat in range(repeats):
         cut = StratifiedKFold(min(folds, fewest), shuffle=True, random_state=int(rng.integers(2**31)))
         for _, chosen in cut.split(label, label):

@@ -12,11 +12,12 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.export.cards import Card, Losses, check_training, chosen_features
-from apexrank.export.features import OTHER, Feature, as_table, last_step
+from apexrank.export.features import OTHER, Feature, last_step
 from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.io import types
 from apexrank.io.judge import Judged
+from apexrank.io.read import as_table
 from apexrank.io.table_ranker import TableRanker
 from apexrank.penalties import Ridge
 from apexrank.validation import check_count, is_missing

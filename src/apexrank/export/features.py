@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 
 from apexrank.errors import InputError
 from apexrank.io.encode import LinearFeatures
-from apexrank.io.read import Table
+from apexrank.io.read import as_table
 from apexrank.io.table_ranker import TableRanker
 from apexrank.io.types import Category, Column
 from apexrank.validation import is_missing
@@ -279,15 +279,6 @@ def raw_matrix(model: Any, features: Sequence[Feature], X: Any) -> np.ndarray:
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return np.column_stack([feature.read(X) for feature in features])
-
-
-def as_table(X: Any) -> Table:
-    """Convert a frame to a Table; a Table is returned unchanged."""
-    import polars as pl
-
-    if isinstance(X, Table):
-        return X
-    return Table(X if isinstance(X, pl.DataFrame) else pl.DataFrame(X))
 
 
 # ---------------------------------------------------------------- spellings of categories

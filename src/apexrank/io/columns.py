@@ -21,6 +21,7 @@ _MISSING_TARGETS = ["na", "n/a", "nan", "null"]  # "none" may be a class
 # marks for missing numbers
 MARKS = ["-", "--", "–", "—", "?", ".", "..", "n.a.", "#n/a", "unknown", "missing"]
 PERCENT = "%‰"
+KNOWN = 20  # values of a target that a model remembers
 _EXAMPLES = {".": "1,234.5", ",": "1.234,5"}
 _DIGITS = {  # 1.234 is ambiguous: it may also be a plain number
     ".": r"(?:(?:\d+|\d{1,3}(?:,\d{3})+|\d{1,3}(?:['’\s]\d{3})+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?",
@@ -314,6 +315,21 @@ def negative_notes(counts: Mapping[str, int], positive: str) -> list[str]:
 def _most_frequent(counts: Mapping[str, int]) -> str:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return first_of([f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in ranked])
+
+
+def unknown_notes(counts: Mapping[str, int], known: Sequence[str]) -> list[str]:
+    """Return a note about values of the target that training had not, if all of those are known.
+
+    Examples
+    --------
+    >>> unknown_notes({"yes": 2, "yes?": 1, "no": 3}, ("yes", "no"))
+    ["counted as negative, but unknown to the model: 'yes?' (1 row)"]
+    """
+    new = {value: count for value, count in counts.items() if value not in known}
+    if not new or len(known) > KNOWN:
+        return []
+    shown = [f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in new.items()]
+    return [f"counted as negative, but unknown to the model: {first_of(shown)}"]
 
 
 def choose_positive(counts: Mapping[str, int], source: str, target: str, positive: str | None) -> str:

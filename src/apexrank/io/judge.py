@@ -18,6 +18,8 @@ from apexrank.io.columns import (
     read_target,
     refuse_row,
     row_weights,
+    target_counts,
+    unknown_notes,
 )
 from apexrank.io.read import Table
 from apexrank.metrics._labels import check_rows
@@ -104,6 +106,8 @@ def judge_table(
     if not graded:
         table, notes = labelled_rows(table, target)
     y, found = read_target(table, target, positive, graded=graded)
+    if target == ranker.target and found is not None and found == ranker.positive:
+        notes += unknown_notes(target_counts(table, target), (found, *ranker.negatives))
     weight = weight or (ranker.weight if ranker.weight in table.names else None)
     weights = None if weight is None else row_weights(table, weight)
     if scores is None:

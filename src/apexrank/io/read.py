@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError, MissingExtraError, near_name, quoted
+from apexrank.errors import InputError, near_name, quoted
 from apexrank.files import HEAD, check_is_text, check_readable
 from apexrank.io.delimited import PLAIN, Csv, Dialect, csv_lines, first_line
 from apexrank.validation import check_polars_threads
@@ -192,15 +192,20 @@ def as_table(data: Any) -> Table:
     if isinstance(data, pl.DataFrame):
         return Table(data)
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-        try:
-            frame = pl.from_pandas(data)
-        except ModuleNotFoundError:
-            raise MissingExtraError("tables of pandas frames need pyarrow: pip install pyarrow") from None
+        frame = pl.DataFrame([_of_pandas(str(name), column) for name, column in data.items()])
         times = [column for column in frame.iter_columns() if column.dtype == pl.Datetime]
         times = [column for column in times if getattr(column.dtype, "time_zone", None) is None]
         days = [column.name for column in times if column.dt.time().drop_nulls().eq(time.min).all()]
         return Table(frame.with_columns(pl.col(days).cast(pl.Date)))  # pandas has no dates without times
     raise InputError(f"a table is a data frame or the path of a file, not {type(data).__name__}")
+
+
+def _of_pandas(name: str, column: Any) -> pl.Series:
+    """Column of a pandas frame, also without pyarrow, which polars asks for to read text and categories."""
+    if column.dtype.kind in "biufM" and isinstance(column.dtype, np.dtype):
+        return pl.Series(name, column.to_numpy(), nan_to_null=True)
+    values = column.astype(object).where(column.notna(), None)
+    return pl.Series(name, values.tolist(), strict=False)
 
 
 def files_of(path: Path) -> list[Path]:

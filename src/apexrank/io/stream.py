@@ -565,7 +565,7 @@ def fit_table_blocks(
     columns = choice.columns
     stats = map_tables(tables, _stats, columns, recipe, merge=merge_stats, dask=dask)
     encoder = LinearFeatures.learn(stats, columns, recipe, str(path))
-    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.positive, head.names)
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.classes, head.names)
     tables.make = ranker.block
     blocks = span_blocks(tables) if dask else tables
     if recipe.scale == "query":  # features are scaled within the groups of a block

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from apexrank.errors import InputError, quoted
 from apexrank.io.columns import (
+    KNOWN,
     choose_positive,
     feature_columns,
     grades,
@@ -267,6 +268,8 @@ class TableRanker:
         Probabilities of scores, if calibrated.
     score_profile : Profile, optional
         Distribution of the scores of the training rows.
+    negatives : tuple of str
+        The other values of the training target, most frequent first, but not more than a few.
 
     Examples
     --------
@@ -291,6 +294,7 @@ class TableRanker:
     weight: str | None = None
     calibration: Calibration | None = None
     score_profile: Profile | None = None
+    negatives: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, table: Any, recipe: Recipe, estimator: Any) -> TableRanker:
@@ -299,7 +303,12 @@ class TableRanker:
 
     @classmethod
     def unfitted(
-        cls, recipe: Recipe, estimator: Any, encoder: TypedColumns, positive: str | None, names: Sequence[str]
+        cls,
+        recipe: Recipe,
+        estimator: Any,
+        encoder: TypedColumns,
+        classes: Sequence[str],
+        names: Sequence[str],
     ) -> TableRanker:
         """Create a ranker whose columns (of the table columns ``names``) are known, but not its coefficients."""
         used = {column.name for column in encoder.columns}
@@ -307,7 +316,8 @@ class TableRanker:
         return cls(
             estimator=estimator,
             encoder=encoder,
-            positive=positive,
+            positive=classes[0] if classes else None,
+            negatives=tuple(classes[1 : 1 + KNOWN]),
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.features)),
             thresholds=None,
@@ -549,18 +559,19 @@ class TableFacts(NamedTuple):
         self, names: Sequence[str], recipe: Recipe, separator: str | None, source: str
     ) -> ColumnChoice:
         """Choose the columns and the positive value of the target."""
-        positive, notes = None, []
+        classes, notes = list[str](), []
         if self.unlabelled:
             notes.append(unlabelled_note(self.unlabelled, self.rows, source, recipe.target))
         if not recipe.graded:
             positive = choose_positive(self.counts, source, recipe.target, recipe.positive)
             notes += negative_notes(self.counts, positive)
+            classes = [positive, *(value for value in self.counts if value != positive)]
         if recipe.weight is not None and self.facts and not any(facts.total for facts in self.facts.values()):
             raise InputError(
                 f"{source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
             )
         choice = choose_columns(names, self.facts, recipe, separator, source)
-        return choice._replace(notes=[*notes, *choice.notes], positive=positive)
+        return choice._replace(notes=[*notes, *choice.notes], classes=tuple(classes))
 
 
 def check_recipe(recipe: Recipe, estimator: Any) -> None:
@@ -600,7 +611,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     kind = TypedColumns if takes_columns(estimator) else LinearFeatures
     encoder = kind.of_cells(cells, columns, recipe, table.source, weight)
-    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.positive, table.names)
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, choice.classes, table.names)
     y, weight, groups = ranker.answers(table)
     leaks = [] if recipe.graded else deciding_columns(cells, columns, y, weight)
     notes = (*deciding_notes(leaks), *choice.notes, *weight_notes(weight))

@@ -398,12 +398,20 @@ def table_facts(
 
 
 class ColumnChoice(NamedTuple):
-    """The feature columns, notes about what was done, the columns left out with the reasons, and the positive value."""
+    """The feature columns, notes about what was done, the columns left out with the reasons, and the target's values.
+
+    The positive one comes first; a target of grades has none.
+    """
 
     columns: list[Column]
     notes: list[str]
     left_out: list[tuple[str, str]]
-    positive: str | None = None
+    classes: tuple[str, ...] = ()
+
+    @property
+    def positive(self) -> str | None:
+        """The positive value of the target."""
+        return self.classes[0] if self.classes else None
 
 
 def table_columns(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> ColumnChoice:

@@ -145,8 +145,8 @@ def spread(code, fraction, starts, two_code, two_fraction, pairs, widths, first,
 def gram(slot, value, lines, weight, tasks, first, last, out):
     """Add ``Σ weight·x·xᵀ`` over rows x to the upper triangle of ``out``, one pair of blocks of columns at a time.
 
-    Slots and values are those of :func:`spread`; the nonzeros of block b are ``lines[b]`` to ``lines[b + 1]``. A block of
-    ``out`` fits into the cache.
+    Slots and values are those of :func:`spread`; the nonzeros of block b are ``lines[b]`` to ``lines[b + 1]``. Two
+    blocks fit into the cache.
     """
     for task in range(first, last):
         a, b = tasks[task, 0], tasks[task, 1]

@@ -184,7 +184,7 @@ class Additive(LinearEstimator):
         rows, weight = data.X, weights_of(data)
         slope = problem.objective.value_and_grad(problem.design.scores(self.coef_))[1]
         columns = self._screened(rows, self.coef_, weight)
-        pairs = screen_pairs(rows.basis, rows.values, columns, slope, weight)[: int(self.n_pairs)]
+        pairs = screen_pairs(rows.basis, rows.values, columns, weight, slope, weight)[: int(self.n_pairs)]
         basis = with_pairs(rows.basis, rows.values, weight, pairs)
         strength = np.append(np.ones(rows.basis.n_terms), np.full(len(pairs), PAIR_STRENGTH))
         return with_rows(data, RampRows(rows.values, basis.with_strength(strength), rows.places))
@@ -407,7 +407,7 @@ class AdditiveRanker(TwoClasses, Additive):
             if number < rounds and progress:
                 slope, curvature = derivatives(objective, rows.gather(basis.matrix @ w))
                 least = REMARKABLE if number else -np.inf
-                ranked = screen_pairs(basis, rows.values, columns, slope, curvature, least)
+                ranked = screen_pairs(basis, rows.values, columns, weight, slope, curvature, least)
                 new = [pair for pair in ranked if pair not in tried][:size]
                 tried.update(new)
             if not new and len(kept) == len(pairs):

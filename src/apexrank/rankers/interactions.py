@@ -75,24 +75,25 @@ def screen_pairs(
     basis: RampBasis,
     X: np.ndarray,
     columns: Sequence[int],
+    weight: np.ndarray,
     slope: np.ndarray,
     curvature: np.ndarray,
     least: float = -np.inf,
 ) -> list[Pair]:
     """Rank pairs of the columns by how much of the slopes their cells explain beyond either column alone.
 
-    ``slope`` and ``curvature`` are the derivatives of the objective with respect to the scores, and φ is the ratio of
-    the sum of squared slopes to that of curvatures. With E the sum of the slopes in a cell minus its additive part and
-    N that of the curvatures, ``Σ E²/(φ·N)`` has about a chi-squared distribution if there is no joint effect. Pairs are
-    ranked by how many standard deviations it is above its mean, which must be at least ``least``. Large data sets are
-    subsampled.
+    ``slope`` and ``curvature`` are the derivatives of the objective with respect to the scores, rows counted as often
+    as their ``weight``, and φ is the ratio of the sum of squared slopes to that of curvatures. With E the sum of the
+    slopes in a cell minus its additive part and N that of the curvatures, ``Σ E²/(φ·N)`` has about a chi-squared
+    distribution if there is no joint effect. Pairs are ranked by how many standard deviations it is above its mean,
+    which must be at least ``least``. Large data sets are subsampled.
     """
     pairs = np.array([*combinations(range(len(columns)), 2)], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):
         return []
     if len(X) > SCREENED_ROWS:
         some = np.sort(np.random.default_rng(0).choice(len(X), SCREENED_ROWS, replace=False))
-        X, slope, curvature = X[some], slope[some], curvature[some]
+        X, weight, slope, curvature = X[some], weight[some], slope[some], curvature[some]
     code, widths = _cells(basis, X, columns)
     size = int(widths.max())
     sums, counts = np.zeros((2, len(pairs), size, size))
@@ -101,7 +102,7 @@ def screen_pairs(
     found = (left**2 / np.where(filled, counts, 1.0)).sum(axis=(1, 2), where=filled)
     free = filled.sum(axis=(1, 2)) - filled.any(axis=2).sum(axis=1) - filled.any(axis=1).sum(axis=1) + 1
     free = np.maximum(free, 1)
-    dispersion = float(slope @ slope) / float(curvature.sum())
+    dispersion = float((slope**2 / np.where(weight > 0, weight, 1.0)).sum()) / float(curvature.sum())
     above = (found / dispersion - free) / np.sqrt(2.0 * free)
     order = np.argsort(-above, kind="stable")
     return [(columns[a], columns[b]) for a, b in pairs[order[above[order] >= least]].tolist()]
