@@ -45,7 +45,7 @@ def odd(frame):
     )
 
 
-def fitted(frame, impute="median", **options):
+def fitted(frame, impute=None, **options):
     recipe = Recipe("benign", categorical=["kind"], impute=impute)
     return TableRanker.fit(Table(frame), recipe, AdditiveRanker(p=4, alpha=1e-2, **options))
 
@@ -91,20 +91,28 @@ class TestTables:
         np.testing.assert_allclose(found["score"], model.score(Table(new)), rtol=0, atol=1e-12)
         np.testing.assert_array_equal(found["label"], model.score(Table(new)) > 0)
 
-    def test_pairs_of_all_kinds_are_tried(self):
-        model = fitted(real_table(), n_pairs=100)
-        kinds = {
-            tuple("number" if "=" not in name and "missing" not in name else "level" for name in names)
-            for names in (
-                [model.encoder.features[j] for j in pair.features] for pair in model.estimator.pairs_
-            )
-        }
-        assert kinds >= {("number", "number"), ("number", "level"), ("level", "level")}
-        new = odd(real_table())
+    @pytest.mark.parametrize("rare", [2, 12], ids=["no other level", "other level"])
+    def test_pairs_of_all_kinds_with_rare_words(self, rare):
+        """The words of the first rows have no level of their own; of twelve they have one together."""
+        frame, row = real_table(), pl.int_range(pl.len())
+        sized = pl.when(row % 13 > 0).then((pl.col("area") // 1 % 3 + 1).cast(pl.Int64).cast(pl.String))
+        frame = frame.with_columns(
+            kind=pl.when(row < rare).then(pl.format("rare {}", row)).otherwise("kind"), size=sized
+        )
+        recipe = Recipe("benign", categorical=["kind", "size"])
+        model = TableRanker.fit(Table(frame), recipe, AdditiveRanker(p=4, alpha=1e-2, n_pairs=100, n_knots=4))
+        levels = model.estimator.levels_
+        assert (" other" in levels[model.encoder.features.index("kind")]) == (rare == 12)
+        kinds = [tuple(j in levels for j in pair.features) for pair in model.estimator.pairs_]
+        assert {tuple(sorted(kind)) for kind in kinds} == {(False, False), (False, True), (True, True)}
+        new = odd(frame).with_columns(size=pl.when(row % 17 > 0).then("size").otherwise(pl.lit("9")))
         wanted = model.score(Table(new))
+        as_numbers = new.with_columns(pl.col("size").cast(pl.Float64))
+        np.testing.assert_allclose(model.score(Table(as_numbers)), wanted, rtol=0, atol=SAME)
         for database in ("sqlite", "duckdb"):
-            found = scores_in(database, model, new.to_dict(as_series=False), dialect=database)
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=SAME)
+            for rows in (new, as_numbers):
+                found = scores_in(database, model, rows.to_dict(as_series=False), dialect=database)
+                np.testing.assert_allclose(found, wanted, rtol=0, atol=SAME)
         np.testing.assert_allclose(in_onnx(to_onnx(model), new)["score"], wanted, rtol=0, atol=1e-12)
 
     def test_knots_are_numbers_of_the_table(self):
@@ -156,26 +164,14 @@ class TestTables:
             == np.isnan(found).tolist()
         )
 
-    def test_rare_words_in_training(self, database):
-        """Two rows have a word without a level: fractions that get their own knots."""
-        words = pl.when(pl.int_range(pl.len()) < 2).then(pl.lit("rare")).otherwise("kind")
-        frame = real_table().drop_nulls().with_columns(kind=words)
-        model = fitted(frame)
-        levels = [j for j, name in enumerate(model.encoder.features) if name.startswith("kind=")]
-        assert any(len(model.estimator.shapes_[j].knots) == 3 for j in levels)
-        new = odd(frame)
-        found = scores_in(database, model, new.to_dict(as_series=False))
-        np.testing.assert_allclose(found, model.score(Table(new)), rtol=0, atol=SAME)
-        np.testing.assert_allclose(in_onnx(to_onnx(model), new)["score"], model.score(Table(new)), atol=1e-12)
-
     def test_lines_inside_names_and_values(self, database):
         rng = np.random.default_rng(0)
         word = np.array(["a\nb", "a", "x\r\n'  \"y", "u\u2028\x0bv"], object)[rng.integers(0, 4, 300)]
         x = rng.normal(size=300)
         y = rng.random(300) < 1 / (1 + np.exp(-x * np.where(word == "a\nb", 2, -2)))
         frame = pl.DataFrame({"benign": y, "a\n name": x, "kind": word.tolist()})
-        model = fitted(frame, n_pairs=3)
-        assert len(model.estimator.pairs_) == 3
+        model = fitted(frame, n_pairs=1)
+        assert len(model.estimator.pairs_) == 1
         found = scores_in(database, model, frame.drop("benign").to_dict(as_series=False))
         np.testing.assert_allclose(found, model.score(Table(frame)), rtol=0, atol=SAME)
 

@@ -39,22 +39,17 @@ def frame():
 def by_hand(card, frame):
     """Points of rows, computed from the printed lines."""
     total = np.zeros(len(frame))
-    fills = {column.name: column.fill[0] for column in card.model.encoder.columns if column.kind == "number"}
-    gaps = {(line["feature"]) for line in card.to_frame().iter_rows(named=True) if line["bin"] == "missing"}
     for line in card.to_frame().iter_rows(named=True):
         values = frame[line["feature"]].to_list()
         for i, value in enumerate(values):
-            if isinstance(value, float | int) or (value is None and line["feature"] in fills):
-                if value is None and line["feature"] not in gaps:
-                    value = fills[line["feature"]]
-                if value is None:
-                    hit = line["bin"] == "missing"
-                else:
-                    low = -np.inf if line["low"] is None else line["low"]
-                    high = np.inf if line["high"] is None else line["high"]
-                    hit = line["bin"] != "missing" and low <= value < high
+            if isinstance(value, float | int):
+                low = -np.inf if line["low"] is None else line["low"]
+                high = np.inf if line["high"] is None else line["high"]
+                hit = not line["bin"].startswith("missing") and low <= value < high
+            elif value in (None, "new"):
+                hit = line["bin"].startswith("missing")
             else:
-                hit = line["bin"] == ("missing" if value is None else value)
+                hit = line["bin"] == value
             total[i] += line["points"] * hit
     return total
 
@@ -240,6 +235,31 @@ class TestPoints:
         scores = card.score(new)
         assert scores[2] == scores[3] != scores[0]
         np.testing.assert_array_equal(in_onnx(to_onnx(card), pl.DataFrame(new))["score"], scores)
+
+    @pytest.mark.parametrize("has_gaps", [True, False])
+    def test_rare_words_of_a_table_have_a_line(self, frame, has_gaps):
+        """Unknown words are rare ones, and missing values have no points if training had none."""
+        row = pl.int_range(pl.len())
+        frame = frame if has_gaps else frame.drop_nulls()
+        frame = frame.with_columns(kind=pl.when(row < 12).then(pl.format("rare {}", row)).otherwise("kind"))
+        card = round_scorecard(fitted(frame), frame)
+        assert "kind other" in card.rules()
+        assert ("kind missing" in card.rules()) == has_gaps
+        rows = pl.concat([frame[:1]] * 3).with_columns(kind=pl.Series(["rare 5", "new", None]))
+        rare, new, missing = card.score(rows)
+        assert rare == new != missing
+        for database in ("sqlite", "duckdb"):
+            found = scores_in(database, card, rows.to_dict(as_series=False))
+            np.testing.assert_array_equal(found, [rare, new, missing])
+        np.testing.assert_array_equal(in_onnx(to_onnx(card), rows)["score"], [rare, new, missing])
+
+    def test_dates_are_written_as_dates(self, frame):
+        days = pl.date_range(pl.date(2020, 1, 1), pl.date(2021, 7, 22), eager=True).alias("day")
+        late = pl.Series((np.arange(len(frame)) > 300).astype(int))
+        card = round_scorecard(
+            fitted(frame.with_columns(days, benign=late)), frame.with_columns(days, benign=late)
+        )
+        assert any(rule.startswith("day below 2020-") for rule in card.rules())
 
 
 class TestFaults:

@@ -89,28 +89,22 @@ def test_linear_rankers_agree_with_dense_matrices(rows, monkeypatch, tmp_path, e
     assert ranked[0].equals(ranked[1])
 
 
-@pytest.mark.parametrize(
-    ("estimator", "options"),
-    [
-        (AdditiveRanker(alpha=0.1), {}),
-        (MonotoneRetargeting(alpha=0.01), {**IN_QUERIES, "scale": "query"}),
-    ],
-)
-def test_other_models_get_the_dense_matrix(rows, monkeypatch, estimator, options):
-    model, dense = both(rows, monkeypatch, estimator, **options)
+def test_other_models_get_the_dense_matrix(rows, monkeypatch):
+    model, dense = both(rows, monkeypatch, MonotoneRetargeting(alpha=0.01), **IN_QUERIES, scale="query")
     assert not issparse(model.features(rows))
     np.testing.assert_array_equal(model.score(rows), dense.score(rows))
 
 
-def test_trees_take_one_column_per_column(rows, tmp_path):
+@pytest.mark.parametrize("ranker", [TreeRanker(rounds=5), AdditiveRanker(alpha=0.1, n_pairs=3)], ids=str)
+def test_columns_are_taken_one_by_one(rows, tmp_path, ranker):
     """Numbers with gaps, days, and levels, as the ranker itself takes them from a frame."""
     frame = rows.frame.with_columns(
         b=pl.when(pl.int_range(1600) % 40 == 0).then(None).otherwise("b"),
         day=pl.col("day").str.to_date().to_physical().cast(float),
     )
-    model = TableRanker.fit(rows.frame.with_columns(b=frame["b"]), recipe(impute=None), TreeRanker(rounds=5))
+    model = TableRanker.fit(rows.frame.with_columns(b=frame["b"]), recipe(impute=None), clone(ranker))
     assert model.encoder.features == ["a", "b", "day", "x"]
-    own = TreeRanker(rounds=5).fit(frame.select(model.encoder.features), frame["y"])
+    own = clone(ranker).fit(frame.select(model.encoder.features), frame["y"])
     unlike = frame.with_columns(a=pl.lit("new"), x=pl.lit(None, pl.Float64))
     apexrank.save(model, tmp_path / "model.apex")
     for some in (frame, unlike):
@@ -124,19 +118,20 @@ def test_trees_take_one_column_per_column(rows, tmp_path):
     notes = " ".join(model.check(Table(table)))
     assert "'new'" in notes
     assert "column 'x'" in notes
-    with pytest.raises(InputError, match="leave out `groups`"):
-        TableRanker.fit(rows, recipe(impute=None, groups="q"), TreeRanker(rounds=5))
+    with pytest.raises(InputError, match=r"leave out `?groups"):
+        TableRanker.fit(rows, recipe(impute=None, groups="q"), clone(ranker))
     for options in ({"impute": "mean"}, {"impute": None, "scale": "minmax"}):
         with pytest.raises(InputError, match="`scale` and `impute`"):
-            TableRanker.fit(rows, recipe(**options), TreeRanker(rounds=5))
+            TableRanker.fit(rows, recipe(**options), clone(ranker))
 
 
-def test_trees_take_many_levels_with_any_name():
+@pytest.mark.parametrize("ranker", [TreeRanker(rounds=2), AdditiveRanker(alpha=0.1)], ids=str)
+def test_columns_may_have_many_levels_with_any_name(ranker):
     """As many levels as a category has, one of which names a date."""
     n = 7200
     words = [f"update {k % 1200}" for k in range(n)]
     frame = pl.DataFrame({"c": words, "y": [k % 1200 % 2 for k in range(n)]})
-    model = TableRanker.fit(frame, Recipe("y", categorical=["c"]), TreeRanker(rounds=2))
+    model = TableRanker.fit(frame, Recipe("y", categorical=["c"]), ranker)
     assert len(model.encoder.columns[0].levels) == 1001
     assert model.score(frame)[:n:1200].tolist() == [model.score(frame)[0]] * 6
 

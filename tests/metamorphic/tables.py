@@ -188,21 +188,22 @@ _SMOOTH = {"alpha": ALPHA, "tol": 1e-11}
 _SHAPES = {"alpha": ALPHA, "tol": 1e-9, "knots": 4}
 _TREES = {"rounds": 5, "leaves": 4}
 _IN_GROUPS = {"groups": "q", "scale": "query"}
+_AS_THEY_ARE = {"scale": "none", "impute": None}
 FITS = {
     "fit push": Fit("push", {"p": 3.0, **_SMOOTH}),
     "fit push in groups": Fit(
         "push", {"p": 2.0, "alpha": ALPHA, "tol": 1e-9}, _IN_GROUPS, ("query scaling",)
     ),
-    "fit curves": Fit("curves", {"p": 2.0, **_SHAPES}, traits=("knots", "no blocks")),
+    "fit curves": Fit("curves", {"p": 2.0, **_SHAPES}, _AS_THEY_ARE, ("knots", "no blocks")),
     "fit logistic": Fit("logistic", _SMOOTH),
-    "fit trees": Fit("trees", _TREES, traits=("splits", "no blocks", "no export")),
+    "fit trees": Fit("trees", _TREES, _AS_THEY_ARE, ("splits", "no blocks", "no export")),
     "fit curves-and-trees": Fit(
-        "curves-and-trees", {"rounds": 5}, traits=("splits", "no blocks", "no export")
+        "curves-and-trees", {"rounds": 5}, _AS_THEY_ARE, ("splits", "no blocks", "no export")
     ),
     "fit ir": Fit("ir", _SMOOTH),
     "fit rankboost": Fit("rankboost", {"max_iter": 15}, traits=("coordinates",)),
     "fit retarget": Fit("retarget", _SMOOTH),
-    "fit curves-retarget": Fit("curves-retarget", _SHAPES, traits=("knots", "no blocks")),
+    "fit curves-retarget": Fit("curves-retarget", _SHAPES, _AS_THEY_ARE, ("knots", "no blocks")),
     "fit letor": Fit("letor", {}, traits=("splits", "no blocks", "no export")),
     "fit listwise": Fit("listwise", _SMOOTH),
     "fit pairs": Fit("pairs", _SMOOTH, _IN_GROUPS, ("query scaling",)),
@@ -224,6 +225,7 @@ def _roles(case: Rows, fit: Fit) -> dict[str, Any]:
         roles["positive"] = case.positive
     roles |= {"weight": "times"} if case.weighted else {}
     roles |= fit.roles
+    roles = {name: role for name, role in roles.items() if role is not None}
     # a model of grades takes plain numbers
     dated = {"day"} if fit.graded else set()
     free = {"stars", "fraud", "q", "times", *dated}.intersection(case.train.columns)

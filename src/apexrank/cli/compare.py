@@ -172,6 +172,7 @@ def compare(
 def fit_command(train: Path, recipe: io.Recipe, found: Comparison, **more: Any) -> str:
     """Return the ``fit`` command for the recommended model; ``more`` are options for reading the table."""
     best = found.recommended
+    recipe = recipe.of_columns if found.candidates[best].takes_columns else recipe
     short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
     names = ("target", "positive", "id", "weight", "impute", "scale", "features", "drop", "categorical")
     options = {name: getattr(recipe, name) for name in names} | more

@@ -333,7 +333,7 @@ class FeatureColumns:
     )
     impute: str | None = column(
         "Missing numbers: median or mean of the column, or none (missing numbers are an error). Default: median; none "
-        "for grades.",
+        "for grades. Trees and curves take missing values as they are.",
         choices=("median", "mean", "none"),
     )
     scale: str | None = column(

@@ -140,6 +140,7 @@ class Curves(Candidate):
     name: str = "curves"
     form = "one curve per feature"
     in_threads = True
+    takes_columns = True
 
     def estimator(self, setting: Setting) -> AdditiveRanker:
         return AdditiveRanker()

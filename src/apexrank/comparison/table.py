@@ -131,8 +131,12 @@ def compare_table(
         notes += [f"test rows: {note}" for note in whole.notes(tested)]
     test_cells = None if tested is None else parse_columns(tested, whole.columns)
     found = compare_data(data, candidates, given)
-    best = found.recommended
-    ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))
+
+    def fit(i: int) -> TableRanker:
+        own = recipe.of_columns if candidates[i].takes_columns else recipe
+        return fit_table(table, own, candidates[i].estimator(found.settings[i]))[0]
+
+    ranker = fit(found.recommended)
     caveats = leaks + _same_rows(table, tested, names)
     listed = (table, cells, 0) if tested is None or test_cells is None else (tested, test_cells, len(y))
     return replace(
@@ -141,12 +145,7 @@ def compare_table(
         feature_names=whole.features,
         left_out=choice.left_out,
         columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
-        effects=later_effects(
-            found,
-            ranker,
-            lambda i: fit_table(table, recipe, candidates[i].estimator(found.settings[i]))[0],
-            table,
-        ),
+        effects=later_effects(found, ranker, fit, table),
         caveats=tuple(caveats),
         positive=f"{recipe.target} = {choice.positive}",
         seconds=clock.perf_counter() - began,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, floor, inf, log10
@@ -12,10 +12,12 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.export.cards import Card, Losses, check_training, chosen_features
-from apexrank.export.features import Feature, last_step, raw_matrix
+from apexrank.export.features import OTHER, Feature, last_step
 from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
+from apexrank.io import types
 from apexrank.io.judge import Judged
+from apexrank.io.read import as_table
 from apexrank.io.table_ranker import TableRanker
 from apexrank.penalties import Ridge
 from apexrank.validation import check_count, is_missing
@@ -250,16 +252,7 @@ def levelled(points: np.ndarray, mass: np.ndarray, max_points: int) -> np.ndarra
 def read_columns(model: Any, effects: Sequence[Curve | Levels], X: Any) -> list[np.ndarray]:
     """Numbers of each column with NaN for missing values, or category indices with −1 for others."""
     if isinstance(model, TableRanker):
-        U = raw_matrix(model, (), X)
-        found = []
-        for effect in effects:
-            if isinstance(effect, Curve):
-                u = U[:, effect.place]
-                found.append(u if effect.gap is None else np.where(U[:, effect.gap] == 1, np.nan, u))
-            else:
-                there = U[:, effect.places] == 1
-                found.append(np.where(there.any(axis=1), there.argmax(axis=1), -1))
-        return found
+        X = model.encoder.encode(as_table(X))
     X = X if hasattr(X, "columns") else np.asarray(X)
     return [
         Feature(effect.column).read(X, gaps=True) if isinstance(effect, Curve) else _places(effect, X)
@@ -268,7 +261,8 @@ def read_columns(model: Any, effects: Sequence[Curve | Levels], X: Any) -> list[
 
 
 def _places(effect: Levels, X: Any) -> np.ndarray:
-    keys, fill = {key: place for place, key in enumerate(effect.weights)}, effect.column.fill
+    names, fill = (types.OTHER if key is OTHER else key for key in effect.weights), effect.column.fill
+    keys = {key: place for place, key in enumerate(names)}
     as_text = all(isinstance(key, str) for key in keys)
     found = (fill if is_missing(value) else value for value in effect.column.of(X).tolist())
     return np.array([keys.get(str(value) if as_text and value is not None else value, -1) for value in found])
@@ -279,13 +273,13 @@ def find_bins(
 ) -> Bins:
     """Cells of a column: bins in which its function varies least, or its categories."""
     if isinstance(effect, Levels):
-        gap = effect.unknown != 0 and not effect.column.shares
+        gap = effect.unknown != 0 and OTHER not in effect.weights
         return Bins(effect, np.empty(0), tuple(effect.weights), gap)
     known = ~np.isnan(values) & (weight > 0)
     edges = np.empty(0)
     if known.any():
         edges = best_edges(values[known], effect(values[known]), weight[known], n_bins, importance[known])
-    return Bins(effect, edges, (), effect.gap is not None or not known[weight > 0].all())
+    return Bins(effect, edges, (), not known[weight > 0].all())
 
 
 def best_edges(
@@ -420,8 +414,7 @@ def _stepped(own: Bins, points: np.ndarray) -> Curve | Levels:
     effect, gap = own.effect, float(points[-1]) if own.gap else 0.0
     if isinstance(effect, Levels):
         weights = dict(zip(own.keys, points.tolist(), strict=False))
-        shares = [key for key, share in effect.column.shares if share == 1]  # level of unknown values
-        return replace(effect, weights=weights, unknown=weights[shares[0]] if shares else gap)
+        return replace(effect, weights=weights, unknown=weights.get(OTHER, gap))
     values = points[: len(own.edges) + 1].astype(float)
     missing: float | None = gap
     if not own.gap and effect.missing is None:
@@ -442,7 +435,7 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
         if i + 1 < bins and points[i + 1] == points[i]:
             continue
         low, high, share = ends[first], ends[i + 1], float(shares[first : i + 1].sum())
-        text = bin_text(low, high, whole)
+        text = bin_text(low, high, whole, types.Date(name).shown if own.effect.column.date else _written)
         fill = own.effect.column.fill
         if not own.gap and fill is not None and low <= fill < high:
             text += " or missing"
@@ -450,6 +443,8 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
         lines.append((Cell(name, text, *finite, None, share), int(points[i])))
         first = i + 1
     for key, share, point in zip([*own.keys, *[None] * own.gap], shares[bins:], points[bins:], strict=True):
+        if not (share or point):
+            continue
         text = "missing" if key is None else str(key)
         if own.keys and own.gap and key is None:
             text = "missing or unknown"
@@ -457,7 +452,12 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
     return lines
 
 
-def bin_text(low: float, high: float, whole: bool = False) -> str:
+def _written(number: float) -> str:
+    """Format a number with commas from 10,000 on, because 2004 may be a year."""
+    return f"{number:,.15g}" if abs(number) >= 10_000 else f"{number:.15g}"
+
+
+def bin_text(low: float, high: float, whole: bool = False, written: Callable[[float], str] = _written) -> str:
     """Text of a bin; for whole numbers with the last one included, for others with the excluded upper end.
 
     Examples
@@ -468,14 +468,9 @@ def bin_text(low: float, high: float, whole: bool = False) -> str:
     if low == -inf and high == inf:
         return "any"
     if low == -inf:
-        return f"below {_written(high)}"
+        return f"below {written(high)}"
     if high == inf:
-        return f"{_written(low)} or more"
+        return f"{written(low)} or more"
     if whole and low == floor(low) and high == floor(high):
         high -= 1
-    return _written(low) if low == high else f"{_written(low)} to {_written(high)}"
-
-
-def _written(number: float) -> str:
-    """Format a number with commas from 10,000 on, because 2004 may be a year."""
-    return f"{number:,.15g}" if abs(number) >= 10_000 else f"{number:.15g}"
+    return written(low) if low == high else f"{written(low)} to {written(high)}"

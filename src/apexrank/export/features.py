@@ -26,9 +26,10 @@ from sklearn.preprocessing import (
 )
 
 from apexrank.errors import InputError
+from apexrank.io.encode import LinearFeatures
 from apexrank.io.read import as_table
 from apexrank.io.table_ranker import TableRanker
-from apexrank.io.types import Category
+from apexrank.io.types import Category, Column
 from apexrank.validation import is_missing
 
 _REASONS = {
@@ -227,16 +228,17 @@ def _table_features(model: TableRanker) -> list[Feature]:
         )
     features: list[Feature] = []
     encoder: Any = model.encoder
+    if not isinstance(encoder, LinearFeatures):
+        return [Feature(_typed(index, column)) for index, column in enumerate(encoder.columns)]
     for index, column in enumerate(encoder.columns):
         gap = (None,) * column.missing
+        date = column.name if column.kind == "date" else ""
         if not isinstance(column, Category):
-            date = column.name if column.kind == "date" else ""
             fills = column.fill or (None,) * len(column.parts)
-            own = [
-                TableColumn(name, index, fill, date=date)
+            features += [
+                Feature(TableColumn(name, index, fill, date=date))
                 for name, fill in zip(column.parts, fills, strict=True)
             ]
-            features += map(Feature, own)
             features += [Feature(TableColumn(column.name, index, values=gap, date=date))] * column.missing
             continue
         levels = (*column.values, *(OTHER,) * column.other, *gap)
@@ -252,6 +254,12 @@ def _table_features(model: TableRanker) -> list[Feature]:
         )
         features += [Feature(known, value) for value in levels]
     return _scaled(features, encoder.center, encoder.scale)
+
+
+def _typed(index: int, column: Column) -> TableColumn:
+    """A column that the ranker takes as it is."""
+    of_text, date = isinstance(column, Category), column.name * (column.kind == "date")
+    return TableColumn(column.name, index, as_text=of_text, needs_value=column.required, date=date)
 
 
 def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:

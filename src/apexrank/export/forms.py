@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.export.features import Feature, TableColumn, found, last_step, model_features, refusal
+from apexrank.export.features import OTHER, Feature, TableColumn, found, last_step, model_features, refusal
+from apexrank.io import types
 from apexrank.io.table_ranker import TableRanker
 from apexrank.rankers.base import Graded, LinearEstimator, TwoClasses
 
@@ -39,8 +40,6 @@ class Curve:
     center, scale : float
         0 and 1, unless digits would be lost: if knots are a few roundings apart, only the operations of the model place
         a number on the same side of each.
-    place, gap : int
-        Index of the model's feature that holds x, and of the one that indicates missing values, if any.
     """
 
     column: TableColumn
@@ -50,8 +49,6 @@ class Curve:
     missing: float | None
     center: float = 0.0
     scale: float = 1.0
-    place: int = 0
-    gap: int | None = None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Value of each number; NaN stays NaN."""
@@ -62,7 +59,7 @@ class Curve:
     @property
     def is_line(self) -> bool:
         """Whether it is a single straight line, also for imputed values."""
-        return not len(self.bounds) and self.gap is None
+        return not len(self.bounds) and (self.missing is None) == (self.column.fill is None)
 
     @property
     def is_constant(self) -> bool:
@@ -73,25 +70,25 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """A number for each category of a column, and one for unknown categories.
-
-    ``places`` are the indices of the model's features that indicate the categories.
-    """
+    """A number for each category of a column, and one for unknown categories."""
 
     column: TableColumn
     weights: dict[Any, float]
     unknown: float = 0.0
-    places: tuple[int, ...] = ()
 
 
 class Side(NamedTuple):
-    """A feature of a pair and its knots in the units of a `Curve`; a text column has levels."""
+    """A feature of a pair and its knots in the units of a `Curve`.
+
+    A text column has the knot of each level, and that of unknown values, NaN if they count as missing.
+    """
 
     feature: Feature
     knots: np.ndarray
     center: float
     scale: float
-    levels: tuple[str, ...]
+    levels: dict[Any, float]
+    unknown: float = np.nan
 
 
 class Pair(NamedTuple):
@@ -222,41 +219,56 @@ def _sum(features: Sequence[Feature], shapes: Sequence[Any], intercept: float, o
     """Sum functions of features into functions of the columns of a table or array."""
     effects: list[Curve | Levels] = []
     groups: dict[TableColumn, list[int]] = {}
-    weights: dict[Any, float]
     for j, (feature, shape) in enumerate(zip(features, shapes, strict=True)):
         if shape.levels:
-            weights = dict(zip(shape.levels, shape.values.tolist(), strict=True))
-            column = replace(feature.column, values=shape.levels)
-            effects.append(Levels(column, weights, shape.missing, (j,)))
+            effects.append(_levels(feature.column, shape))
         elif feature.is_number:
-            effects.append(_curve(feature, shape, j, of_table))
+            effects.append(_curve(feature, shape))
         else:
             groups.setdefault(feature.column, []).append(j)
     for column, places in groups.items():
         rises = {j: _rise(features[j], shapes[j], 1.0) for j in places}
         intercept += sum(_at(features[j], shapes[j], 0.0) for j in places)
         if column.values == (None,) and of_table:  # indicator of missing numbers
-            _add_gap(effects, column, rises[places[0]], places[0])
+            _add_gap(effects, column, rises[places[0]])
             continue
-        weights = {}
+        weights: dict[Any, float] = {}
         for j in places:  # a column may have been encoded twice
             weights[features[j].value] = weights.get(features[j].value, 0.0) + rises[j]
         shares = dict(column.shares)
         unknown = sum(_rise(features[j], shapes[j], shares.get(features[j].value, 0.0)) for j in places)
-        effects.append(Levels(column, weights, unknown, tuple(places)))
+        effects.append(Levels(column, weights, unknown))
     effects.sort(key=lambda effect: effect.column.index)
     return Form(effects, [], intercept)
 
 
-def _add_gap(effects: list[Curve | Levels], column: TableColumn, rise: float, place: int) -> None:
+def _levels(column: TableColumn, shape: Any) -> Levels:
+    """Function of a text column; missing values are unknown ones, unless rare and unknown values have a level."""
+    weights, unknown = _by_level(column, shape.levels, shape.values), shape.missing
+    if OTHER in weights:
+        unknown = weights[OTHER]
+        weights[None] = shape.missing
+    values = tuple(value for value in weights if value is not OTHER)
+    return Levels(replace(column, values=values), weights, unknown)
+
+
+def _by_level(column: TableColumn, levels: Sequence[str], values: np.ndarray) -> dict[Any, float]:
+    """The value of each level; in a table, that of rare and unknown values is last."""
+    found: dict[Any, float] = dict(zip(levels, values.tolist(), strict=True))
+    if column.as_text and types.OTHER in found:
+        found[OTHER] = found.pop(types.OTHER)
+    return found
+
+
+def _add_gap(effects: list[Curve | Levels], column: TableColumn, rise: float) -> None:
     """Add the effect of an indicator of missing numbers to the function of its column."""
     for k, effect in enumerate(effects):
         if isinstance(effect, Curve) and effect.column.name == column.name:
-            effects[k] = replace(effect, missing=(effect.missing or 0.0) + rise, gap=place)
+            unfilled = replace(effect.column, fill=None)
+            effects[k] = replace(effect, column=unfilled, missing=(effect.missing or 0.0) + rise)
             return
     nothing = np.zeros(1)  # a card may have points only for missing values
-    own = replace(column, values=())
-    effects.append(Curve(own, np.empty(0), nothing, nothing, rise, place=place, gap=place))
+    effects.append(Curve(replace(column, values=()), np.empty(0), nothing, nothing, rise))
 
 
 def _at(feature: Feature, shape: Any, u: float) -> float:
@@ -268,19 +280,19 @@ def _rise(feature: Feature, shape: Any, u: float) -> float:
     return _at(feature, shape, u) - _at(feature, shape, 0.0)
 
 
-def _curve(feature: Feature, shape: Any, place: int, of_table: bool) -> Curve:
-    """Function of a numeric column; a linear ranker and a table's model impute missing values or reject them."""
+def _curve(feature: Feature, shape: Any) -> Curve:
+    """Function of a numeric column; a linear ranker imputes missing values or rejects them."""
     fill = feature.column.fill
     missing = None if fill is None else _at(feature, shape, fill)
     if isinstance(shape, _Line):
         far, weight = abs(feature.center / feature.scale) > FAR, shape.coef / feature.scale
         start = 0.0 if far else -weight * feature.center
         line = np.empty(0), np.array([start]), np.array([weight])
-        return Curve(feature.column, *line, missing, feature.center if far else 0.0, place=place)
-    if fill is None and not of_table:
+        return Curve(feature.column, *line, missing, feature.center if far else 0.0)
+    if fill is None and not feature.column.needs_value:
         missing = shape.missing
     center, scale, knots = own_units(feature, shape.knots)
-    return Curve(feature.column, *pieces(knots, shape.values), missing, center, scale, place)
+    return Curve(feature.column, *pieces(knots, shape.values), missing, center, scale)
 
 
 Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]  # bounds, values and slopes
@@ -334,9 +346,11 @@ def _pair(pair: Any, features: Sequence[Feature], shapes: Sequence[Any]) -> Pair
     for j, knots in zip(pair.features, pair.knots, strict=True):
         feature, levels = features[j], shapes[j].levels
         if levels:
-            column = replace(feature.column, values=levels, knows_all=True)
-            sides.append(Side(replace(feature, column=column), knots, 0.0, 1.0, levels))
+            places = _by_level(feature.column, levels, knots)
+            knows_all, unknown = OTHER not in places, places.pop(OTHER, np.nan)
+            column = replace(feature.column, values=tuple(places), knows_all=knows_all, needs_value=True)
+            sides.append(Side(replace(feature, column=column), knots, 0.0, 1.0, places, unknown))
         else:
             center, scale, own = own_units(feature, knots)
-            sides.append(Side(feature, own, center, scale, ()))
+            sides.append(Side(feature, own, center, scale, {}))
     return Pair((sides[0], sides[1]), pair.values)

@@ -448,16 +448,10 @@ def _scaled(write: Writer, x: str, units: forms.Curve | forms.Side) -> str:
 
 
 def _side(write: Writer, side: forms.Side, x: str) -> str:
-    """Value of a table feature that is compared with the knots of a pair."""
-    feature, column = side.feature, side.feature.column
-    if feature.is_number:
-        fill = np.nan if column.fill is None else column.fill
-        x = write("Where", write("IsNaN", x), np.array([[fill]]), x)
-        return _scaled(write, x, side)
-    if not column.as_text:  # indicator of missing numbers
-        return write("Cast", write("IsNaN", x), to=TensorProto.DOUBLE)
-    own = dict.fromkeys(column.values, 0.0) | {feature.value: 1.0}
-    return _category(write, column, x, own, dict(column.shares).get(feature.value, 0.0))
+    """Value of a table's column that is compared with the knots of a pair; NaN if missing."""
+    if side.levels:
+        return _category(write, side.feature.column, x, side.levels, side.unknown)
+    return _scaled(write, x, side)
 
 
 def _category(
@@ -471,7 +465,7 @@ def _category(
             keys.setdefault(spelling, j)
     keys[""] = len(known)
     missing = np.nan if column.needs_value else own.get(None, rest)
-    worth = np.array([*(own[value] for value in known), missing, rest])
+    worth = np.array([*(own[value] for value in known), missing, rest], dtype=float)
     return write("Gather", worth, write.lookup(text, keys, len(known) + 1), axis=0)
 
 

@@ -258,9 +258,9 @@ class _Writer:
         """Number of a row that is compared with the knots of a pair; NULL if missing."""
         feature, column = side.feature, side.feature.column
         if side.levels:
-            return self._category(column, dict(zip(side.levels, side.knots.tolist(), strict=True)), 0.0)
+            return self._category(column, side.levels, side.unknown)
         if not feature.is_number:
-            return self._category(column, {feature.value: 1.0}, dict(column.shares).get(feature.value, 0.0))
+            return self._category(column, {feature.value: 1.0}, 0.0)
         value = self._scaled(self._filled(column), side)
         return value if value == self._filled(column) else f"({value})"
 

@@ -1,14 +1,14 @@
 """Encoding of tables for rankers, identical for training rows and new rows.
 
-:class:`TypedColumns` hands the columns of :mod:`apexrank.io.types` to trees as they are: one column of the model per
-column of the table. :class:`LinearFeatures` turns them into features of a linear ranker: imputed and scaled numbers,
-indicators of missing values, and an indicator per level. scikit-learn's ColumnTransformer lacks what is needed here:
-imputation by the weighted median, and statistics merged over the parts of a file.
+:class:`TypedColumns` hands the columns of :mod:`apexrank.io.types` to trees and curves as they are: one column of the
+model per column of the table. :class:`LinearFeatures` turns them into features of a linear ranker: imputed and scaled
+numbers, indicators of missing values, and an indicator per level. scikit-learn's ColumnTransformer lacks what is needed
+here: imputation by the weighted median, and statistics merged over the parts of a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -20,7 +20,7 @@ from scipy import sparse
 from apexrank.errors import InputError
 from apexrank.io.drift import MOST_VALUES, Profile, unlike_training
 from apexrank.io.read import Table
-from apexrank.io.types import Category, Cells, Column, Number, is_rare, parse_columns
+from apexrank.io.types import Category, Cells, Column, is_rare, parse_columns
 from apexrank.problem.design import Matrix
 
 if TYPE_CHECKING:
@@ -199,18 +199,6 @@ class TypedColumns:
         """Index of the first feature of each column."""
         return np.arange(len(self.columns))
 
-    def monotone_features(self, signs: Mapping[Any, int]) -> dict[int, int]:
-        """Signs of the features of numeric columns, which are given by name."""
-        columns = {column.name: column for column in self.columns}
-        first = dict(zip(columns, self.starts.tolist(), strict=True))
-        for name in signs:
-            if isinstance(name, str) and not isinstance(columns.get(name), Number):
-                reason = f"is a {columns[name].kind}" if name in columns else "is not a feature of the model"
-                raise InputError(
-                    f"only columns of numbers can be monotone, but {name!r} {reason}: leave it out"
-                )
-        return {first.get(name, name): sign for name, sign in signs.items()}
-
     def encode(self, table: Table) -> Any:
         """Features of a table, for the ranker; unknown columns are ignored."""
         return self.transform(parse_columns(table, self.columns))
@@ -232,7 +220,7 @@ class TypedColumns:
         return pl.DataFrame(frame)
 
     def mean(self, X: Any, weight: np.ndarray | None) -> np.ndarray:
-        """Reference of the features in the contributions of columns: 0, as trees have their own."""
+        """Reference of the features in the contributions of columns: 0, as these rankers have their own."""
         return np.zeros(len(self.columns))
 
     def notes(self, table: Table) -> list[str]:
@@ -249,6 +237,7 @@ class LinearFeatures(TypedColumns):
     Examples
     --------
     >>> from apexrank.io.table_ranker import Recipe
+    >>> from apexrank.io.types import Number
     >>> table = Table(pl.DataFrame({"x": [1.0, 3.0], "city": ["Oslo", "Rome"]}))
     >>> columns = [Number("x"), Category("city", ("Oslo", "Rome"))]
     >>> encoder = LinearFeatures.of_cells(parse_columns(table, columns), columns, Recipe("fraud"), "table")

@@ -7,8 +7,8 @@ the estimator and scores the training rows. Weights count as repetitions of rows
 from __future__ import annotations
 
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
 from apexrank.problem.design import Matrix
 from apexrank.progress import steps
-from apexrank.rankers.base import class_scores, fold_weight
+from apexrank.rankers.base import checked_rows, class_scores, fold_weight
 from apexrank.rankers.curves_and_trees import CurvesAndTrees
 from apexrank.validation import check_choice, check_folds, segment
 
@@ -89,10 +89,12 @@ class Recipe:
         one-hot encoded if enough rows share the same values; in graded recipes it is not.
     impute : {"median", "mean", "none"}, optional
         Imputation of missing numbers. With "none", the default of graded recipes, a missing value is an error.
-        Otherwise missing values get a separate feature if training has enough of them.
+        Otherwise missing values get a separate feature if training has enough of them. Trees and curves take missing
+        values as they are, unless it is "none".
     scale : {"standard", "minmax", "none", "query"}
         Scale numbers to mean 0 and standard deviation 1, or to the range 0 to 1, or not. "query" scales every number to
-        the range 0 to 1 within each group, LETOR's query-level scaling. Trees take columns as they are.
+        the range 0 to 1 within each group, LETOR's query-level scaling. Trees and curves take columns as they are, and
+        scale them only with "query".
     """
 
     target: str
@@ -122,6 +124,11 @@ class Recipe:
     def imputation(self) -> str:
         """Imputation of missing numbers, with the default filled in."""
         return self.impute or ("none" if self.graded else "median")
+
+    @property
+    def of_columns(self) -> Recipe:
+        """The recipe of a ranker that takes columns as they are, without imputation and scaling."""
+        return replace(self, impute="none" if self.impute == "none" else None, scale="standard")
 
     def feature_columns(self, table: Table) -> list[str]:
         """Feature columns of the table, in table order."""
@@ -241,7 +248,7 @@ class TableRanker:
     estimator : estimator
         A fitted ranker.
     encoder : TypedColumns
-        Encoding of columns as features; :class:`~apexrank.io.encode.LinearFeatures` for all rankers but trees.
+        Encoding of columns as features; :class:`~apexrank.io.encode.LinearFeatures` for linear rankers.
     target : str
         Name of the training target.
     positive : str, optional
@@ -251,7 +258,7 @@ class TableRanker:
     ignored : list of str
         Training columns that are not features.
     mean : array
-        Training mean of each encoded feature, the reference of :meth:`contributions`; 0 for trees.
+        Training mean of each encoded feature, the reference of :meth:`contributions`; 0 for trees and curves.
     thresholds : Thresholds, optional
         Score thresholds for false positive rates; None with grades.
     training : dict
@@ -306,6 +313,7 @@ class TableRanker:
     ) -> TableRanker:
         """Create a ranker whose columns (of the table columns ``names``) are known, but not its coefficients."""
         used = {column.name for column in encoder.columns}
+        is_scaled = isinstance(encoder, LinearFeatures) or recipe.scale == "query"
         return cls(
             estimator=estimator,
             encoder=encoder,
@@ -314,7 +322,7 @@ class TableRanker:
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.features)),
             thresholds=None,
-            training={"scale": recipe.scale if isinstance(encoder, LinearFeatures) else "none"},
+            training={"scale": recipe.scale if is_scaled else "none"},
             **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
@@ -375,7 +383,7 @@ class TableRanker:
         return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "contributions")
 
     def features(self, table: Table, weight: np.ndarray | None = None) -> Any:
-        """Features of the table's rows as in training: a frame for trees, else a matrix, sparse if the estimator is."""
+        """Features of the table's rows as in training: typed columns, or a matrix, sparse if the estimator is."""
         return self.scaled(table, self.encoder.encode(table), self.group_ids(table), weight)
 
     def answers(self, table: Table) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
@@ -398,9 +406,13 @@ class TableRanker:
         self, table: Table, X: Any, groups: np.ndarray | None, weight: np.ndarray | None = None
     ) -> Any:
         """Encoded rows, scaled within groups if training was; rows of weight 0 do not affect the scaling."""
-        if isinstance(X, pl.DataFrame):
-            return X
         in_rows = groups is None or self.training["scale"] != "query"
+        if isinstance(X, pl.DataFrame):
+            numbers = X.select(pl.selectors.float())
+            if in_rows or not numbers.width:
+                return X
+            rows = self.scaled(table, numbers.to_numpy(writable=True), groups, weight)
+            return X.with_columns(pl.DataFrame(rows, numbers.schema))
         if sparse.issparse(X):
             if in_rows and get_tags(self.estimator).input_tags.sparse:
                 _refuse_overflow(table, ~np.isinf(abs(X).sum(axis=1)))
@@ -493,19 +505,19 @@ class TableRanker:
         count as in training.
         """
         X, _, weight, _ = self.block(table)
-        names = np.repeat(
-            [column.name for column in self.encoder.columns],
-            [len(column.features) for column in self.encoder.columns],
+        parts: Iterable[tuple[str, np.ndarray]] = zip(
+            self.part_names, self.contributions(table, X).T, strict=True
         )
-        parts: dict[str, Any] = defaultdict(lambda: np.zeros(len(X)))
-        if isinstance(self.estimator, CurvesAndTrees):
-            parts |= dict(zip(self.part_names, self.contributions(table, X).T, strict=True))
-        else:
-            for features, effect in self.estimator._effects(X):
-                parts[" × ".join(dict.fromkeys(names[np.sort(features)]))] += effect
-        spread = (part - np.average(part, weights=weight) for part in parts.values())
-        variance = (np.average(part**2, weights=weight) for part in spread)
-        return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
+        if not isinstance(self.estimator, CurvesAndTrees):
+            effects = self.estimator._effects(checked_rows(self.estimator, X))
+            parts = (
+                (" × ".join(self.encoder.features[j] for j in sorted(own)), part) for own, part in effects
+            )
+        spread = {}
+        for name, part in parts:
+            variance = np.average((part - np.average(part, weights=weight)) ** 2, weights=weight)
+            spread[name] = float(np.sqrt(variance))
+        return spread
 
     def explain(self, table: Any, n: int = 3, X: Matrix | None = None) -> list[list[str]]:
         """The ``n`` columns that raise each row's score most, such as ``amount=+0.83``; fewer if fewer raise it.
@@ -586,12 +598,13 @@ def check_recipe(recipe: Recipe, estimator: Any) -> None:
             "cross-validation of a model of grades holds out whole groups: name their column with `groups=`"
         )
     if takes_columns(estimator) and (recipe.scale == "minmax" or recipe.impute in ("median", "mean")):
-        raise InputError("trees take columns as they are: leave out `scale` and `impute`")
+        raise InputError("trees and curves take columns as they are: leave out `scale` and `impute`")
 
 
 def takes_columns(estimator: Any) -> bool:
-    """Whether an estimator takes typed columns, rather than linear features."""
-    return getattr(estimator, "takes_columns", False)
+    """Whether an estimator, or that of a search, takes typed columns rather than linear features."""
+    searched = estimator.estimator if hasattr(estimator, "param_grid") else estimator
+    return getattr(searched, "takes_columns", False)
 
 
 def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
@@ -604,6 +617,8 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
         target. Notes describe how the columns were used.
     """
     check_recipe(recipe, estimator)
+    if takes_columns(estimator) and recipe.impute is None:
+        recipe = replace(recipe, impute="median")  # missing values are allowed, also with grades
     names = recipe.feature_columns(table)
     choice = TableFacts.of(table, names, recipe).choose(names, recipe, table.separator, table.source)
     columns = choice.columns
@@ -618,7 +633,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     leaks = [] if recipe.graded else deciding_columns(cells, columns, y, weight)
     notes = (*deciding_notes(leaks), *choice.notes, *weight_notes(weight))
     X = ranker.scaled(table, encoder.transform(cells), groups, weight)
-    ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
+    ranker.estimator = _fit(estimator, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
     judged = Judged(y, scores, groups, recipe.graded, notes=notes, weight=weight)
     ranker.mean = encoder.mean(X, weight)
@@ -643,7 +658,7 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: np.ndarray | None) -> Any:
+def _fit(estimator: Any, X: Any, y: np.ndarray, **given: np.ndarray | None) -> Any:
     """Fit the estimator and return it, or the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
@@ -651,12 +666,7 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
         check_folds(folds, y, arguments["groups"])
     if "groups" in arguments and not (searches or has_fit_parameter(estimator, "groups")):
         raise InputError(f"{type(estimator).__name__} ranks all rows as one list: leave out `groups`")
-    searched = getattr(estimator, "estimator", estimator)
-    monotone: Any = getattr(searched, "monotonic_cst", None)
-    by_name = isinstance(monotone, Mapping)
     try:
-        if by_name:  # by table column, which the estimator does not know
-            searched.set_params(monotonic_cst=encoder.monotone_features(monotone))
         with config_context(enable_metadata_routing=searches):
             if searches:
                 weighted = fold_weight(arguments.get("sample_weight")) is not None
@@ -667,11 +677,7 @@ def _fit(estimator: Any, encoder: TypedColumns, X: Any, y: np.ndarray, **given: 
     except ValueError as error:
         # scikit-learn's error messages span many lines; the first one states the problem.
         raise InputError(str(error).strip().splitlines()[0]) from error
-    finally:
-        if by_name:
-            searched.set_params(monotonic_cst=monotone)
-    fitted = getattr(estimator, "best_estimator_", estimator)
-    return fitted.set_params(monotonic_cst=monotone) if by_name else fitted
+    return getattr(estimator, "best_estimator_", estimator)
 
 
 def check_one_list(recipe: Recipe) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
@@ -162,35 +162,30 @@ class Effects(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """A panel before its effect is computed: the functions to sum and the points to evaluate.
-
-    ``points`` has a column for each of the ``features``; ``missing`` is the value of each feature for a missing value.
-    """
+    """A panel before its effect is computed: a function and the points to evaluate."""
 
     name: str
-    features: Sequence[int]
+    feature: int
     points: np.ndarray
     x: np.ndarray
     knots: np.ndarray
     edges: np.ndarray
     counts: np.ndarray
     levels: tuple[str, ...] = ()
-    missing: dict[int, float] | None = None
     missing_count: float = 0.0
     is_date: bool = False
 
     def evaluate(self, shapes: Sequence[Shape]) -> np.ndarray:
-        """Effects at the points, followed by that of a missing value."""
-        curve = sum(shapes[j](self.points[:, place]) for place, j in enumerate(self.features))
-        gap = sum(float(shapes[j](np.array(value))) for j, value in (self.missing or {}).items())
-        return np.append(curve, gap)
+        """Effects at the points, followed by that of a missing value if there are any."""
+        points = np.append(self.points, [np.nan] * bool(self.missing_count))
+        return shapes[self.feature](points)
 
     def effect(self, shapes: Sequence[Shape], ends: np.ndarray) -> Effect:
         """Effect with the ``ends`` of its band."""
-        found = np.vstack([self.evaluate(shapes), ends])
-        missing = None if self.missing is None else found[:, -1]
+        found, n = np.vstack([self.evaluate(shapes), ends]), len(self.points)
+        missing = found[:, n] if self.missing_count else None
         given = (self.knots, self.edges, self.counts, self.levels, missing, self.missing_count, self.is_date)
-        return Effect(self.name, self.x, found[:, :-1], *given)
+        return Effect(self.name, self.x, found[:, :n], *given)
 
 
 def additive_effects(
@@ -244,7 +239,7 @@ def additive_effects(
     units = _TableUnits(table) if table is not None else _Units(ranker, steps, feature_names)
     plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))
     plans = [plan for plan in plans if plan.evaluate(ranker.shapes_).any()]
-    ends = [np.full((2, len(plan.points) + 1), np.nan) for plan in plans]
+    ends = [np.full((2, len(plan.evaluate(ranker.shapes_))), np.nan) for plan in plans]
     if X is not None:
         check_count("n_bootstrap", n_bootstrap, 2)
         if not 0 < confidence < 1:
@@ -373,9 +368,8 @@ class _Units:
     def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
         """One panel per column with an effect."""
         for shape in shapes:
-            missing = {shape.feature: np.nan} if shape.missing_count else None
-            if len(shape.knots) > 1 or missing:
-                yield self.one(shape, grid)._replace(missing=missing, missing_count=shape.missing_count)
+            if len(shape.knots) > 1 or shape.missing_count:
+                yield self.one(shape, grid)
 
     def own(self, j: int, values: np.ndarray) -> np.ndarray:
         """Values of a feature in the column's original units."""
@@ -396,17 +390,17 @@ class _Units:
     def one(self, shape: Shape, grid: int) -> _Plan:
         """Panel of one feature: its levels, or a curve."""
         j, knots, levels = shape.feature, shape.knots, self.levels(shape)
-        own = self.own(j, knots)
+        own, gaps = self.own(j, knots), shape.missing_count
         counts = shape.counts
         steps = np.diff(knots)
         if not shape.levels and 1 < len(knots) < self.n_knots and np.allclose(steps, steps[0]):
             counts = _masses(shape)
         if levels:
             x = np.arange(len(knots))
-            return _Plan(self.names[j], [j], knots[:, None], x, x, x, counts, levels)
+            return _Plan(self.names[j], j, knots, x, x, x, counts, levels, gaps)
         at = np.union1d(knots, np.linspace(knots[0], knots[-1], grid)) if grid else knots
         edges = own if len(counts) < len(own) else _around(own)
-        return _Plan(self.names[j], [j], at[:, None], self.own(j, at), own, edges, counts)
+        return _Plan(self.names[j], j, at, self.own(j, at), own, edges, counts, missing_count=gaps)
 
     def pair(self, pair: PairShape) -> PairEffect:
         """Joint effect at its knots in the columns' original units."""
@@ -420,69 +414,26 @@ class _Units:
 
 
 class _TableUnits(_Units):
-    """Table columns behind the features of the encoder."""
+    """Columns of a table."""
 
     def __init__(self, table: Any) -> None:
-        super().__init__(table.estimator)
-        self.table, self.encoder, self.mean = table, table.encoder, table.mean
-        self.names = table.encoder.features
-        columns = zip(table.encoder.columns, table.encoder.starts.tolist(), strict=True)
-        self.days = {first for column, first in columns if column.kind == "date"}
-        # Features scaled within queries have no units.
-        self.in_queries = table.training["scale"] == "query"
-        if not self.in_queries:
-            self.center, self.scale = table.encoder.center, table.encoder.scale
+        super().__init__(table.estimator, names=table.encoder.features)
+        self.table, columns = table, table.encoder.columns
+        # Columns scaled within queries have no units.
+        in_queries = table.training["scale"] == "query"
+        self.days = {j for j, column in enumerate(columns) if column.kind == "date" and not in_queries}
 
     def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
-        ranker = _unfitted(self.ranker)
-        if isinstance(ranker.monotonic_cst, Mapping):  # by table column
-            ranker.set_params(monotonic_cst=self.encoder.monotone_features(ranker.monotonic_cst))
-        return ranker, self.table.block(X)
+        return _unfitted(self.ranker), self.table.block(X)
 
-    def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
-        if self.in_queries:
-            yield from super().plans(shapes, grid)
-            return
-        total = max(float(shape.counts.sum()) for shape in shapes)
-        for column, first in zip(self.encoder.columns, self.encoder.starts, strict=True):
-            features = range(first, first + len(column.features))
-            gap = features[-1] if column.missing else None
-            count = 0.0 if gap is None else total * float(self.mean[gap])
-            if column.kind == "category":
-                yield self._category(column, features, gap, total)._replace(missing_count=count)
-                continue
-            parts = features[: len(column.parts)]
-            at_fill = {}
-            if gap is not None:
-                scaled = (np.array(column.fill) - self.center[parts]) / self.scale[parts]
-                at_fill = dict(zip([*parts, gap], [*scaled.tolist(), 1.0], strict=True))
-            for place, j in enumerate(parts):
-                if len(shapes[j].knots) < 2 and (place or gap is None):
-                    continue
-                plan = self.one(shapes[j], grid)
-                if place == 0 and gap is not None:
-                    plan = _with_missing(plan, shapes[j], gap, at_fill, count)
-                yield plan._replace(is_date=j in self.days)
-
-    def _category(self, column: Any, features: range, gap: int | None, total: float) -> _Plan:
-        width = len(features)
-        known = features[: width - (gap is not None)]
-        levels = (*column.values, *["other"] * column.other)
-        points, counts = np.eye(width)[: len(known)], total * self.mean[known]
-        missing = None if gap is None else dict(zip(features, np.eye(width)[-1].tolist(), strict=True))
-        x = np.arange(len(known))
-        return _Plan(column.name, features, points, x, x, x, counts, levels, missing)
+    def one(self, shape: Shape, grid: int) -> _Plan:
+        return super().one(shape, grid)._replace(is_date=shape.feature in self.days)
 
     def text(self, j: int, value: float) -> str:
-        is_day = not self.in_queries and j in self.days
-        return date_text(value) if is_day else super().text(j, value)
+        return date_text(value) if j in self.days else super().text(j, value)
 
     def levels(self, shape: Shape) -> tuple[str, ...]:
-        """Levels "no" and "yes" for an indicator; one or two numbers unchanged."""
-        column = np.searchsorted(self.encoder.starts, shape.feature, side="right") - 1
-        owner = self.encoder.columns[column]
-        number = owner.kind != "category" and shape.feature - self.encoder.starts[column] < len(owner.parts)
-        return super().levels(shape) if number else ("no", "yes")
+        return tuple(level.strip() for level in super().levels(shape))
 
 
 def _masses(shape: Shape) -> np.ndarray:
@@ -502,14 +453,3 @@ def _around(values: np.ndarray) -> np.ndarray:
     """Edges halfway between neighbouring values, extended by the same distance at both ends."""
     middle = (values[:-1] + values[1:]) / 2
     return np.concatenate([[2 * values[0] - middle[0]], middle, [2 * values[-1] - middle[-1]]])
-
-
-def _with_missing(plan: _Plan, shape: Shape, gap: int, at_fill: dict[int, float], count: float) -> _Plan:
-    """Panel of a numeric column with its indicator of missing values, which were also counted at the fill value."""
-    counts = plan.counts.copy()
-    place = int(np.searchsorted(shape.knots, at_fill[shape.feature], side="right")) - 1
-    place = min(max(place, 0), len(counts) - 1)
-    counts[place] = max(0.0, counts[place] - count)
-    points = np.column_stack([plan.points, np.zeros(len(plan.points))])
-    own = plan._replace(features=[shape.feature, gap], points=points, counts=counts)
-    return own._replace(missing=at_fill, missing_count=count)

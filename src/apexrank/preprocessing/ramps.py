@@ -164,7 +164,8 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
             continue
         words, place = _distinct(values)
         if levels is None:
-            found[j] = tuple(sorted(words[k] for k in np.unique(place[place >= 0])))
+            # a column of missing values has a level that no row has
+            found[j] = tuple(sorted(words[k] for k in np.unique(place[place >= 0]))) or ("",)
             if len(found[j]) > MOST_LEVELS and _kind(values) != "enum":  # whose levels were chosen
                 raise InputError(
                     f"column {name!r} has {len(found[j]):,} different texts, more than {MOST_LEVELS}: leave it out, or "

@@ -141,6 +141,12 @@ class Additive(LinearEstimator):
     monotonic_cst: Mapping[Any, int] | Sequence[int] | None = None
 
     takes_device_arrays: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
+
+    @property
+    def levels_(self) -> dict[int, tuple[str, ...]]:
+        """Values of each text column, by position."""
+        return {shape.feature: shape.levels for shape in self.shapes_ if shape.levels}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -151,8 +157,7 @@ class Additive(LinearEstimator):
 
     def _as_numbers(self, X: Any, reset: bool) -> Any:
         """Convert the text columns of a frame to numbers."""
-        known = None if reset else {shape.feature: shape.levels for shape in self.shapes_ if shape.levels}
-        X, levels = coded(X, known)
+        X, levels = coded(X, None if reset else self.levels_)
         if reset:
             self._levels = levels
         return X
@@ -199,7 +204,8 @@ class Additive(LinearEstimator):
         signs = np.zeros(int(basis.columns[-1]))
         for j, sign in monotone_signs(self, len(basis.knots)).items():
             if basis.levels[j]:
-                raise InputError(f"`monotonic_cst` is for columns of numbers, but column {j} holds text")
+                name = getattr(self, "feature_names_in_", range(j + 1))[j]
+                raise InputError(f"`monotonic_cst` is for columns of numbers, but column {name!r} holds text")
             first, ramps = basis.columns[j], len(basis.knots[j]) - 1
             signs[first : first + ramps] = sign
         return signs
