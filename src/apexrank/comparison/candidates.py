@@ -134,41 +134,65 @@ class LinearPush(Candidate):
 
 
 @dataclass(frozen=True)
-class Curves(Candidate):
+class Averaged(Candidate):
+    """Ranker without settings whose score is the mean over its parts; candidates that share a part share its fits."""
+
+    in_threads = True
+    takes_columns = True
+    rounds: int = 2000
+
+    def parts(self) -> list[Any]:
+        """Unfitted estimators of the parts."""
+        return [self.estimator({})]
+
+    def scores(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        X_test: np.ndarray,
+        known: dict[str, np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """Scores as in :class:`Candidate`; ``known`` holds those of parts that others have fitted on these rows."""
+        found: dict[str, np.ndarray] = {} if known is None else known
+        for part in self.parts():
+            if repr(part) not in found:
+                with quietly():
+                    found[repr(part)] = class_scores(part.fit(X, y, sample_weight=weight), X_test)
+        return np.mean([found[repr(part)] for part in self.parts()], axis=0)[None]
+
+
+@dataclass(frozen=True)
+class Curves(Averaged):
     """Additive scores with the smoothness of each curve and the pairs of columns chosen by the data."""
 
     name: str = "curves"
-    form = "one curve per feature"
-    in_threads = True
-    takes_columns = True
+    form = "one curve per column"
 
     def estimator(self, setting: Setting) -> AdditiveRanker:
         return AdditiveRanker()
 
 
 @dataclass(frozen=True)
-class CurvesWithTrees(Candidate):
+class CurvesWithTrees(Averaged):
     """Mean of curves and of two bags of trees."""
 
     name: str = "curves and trees"
-    form = "one curve per feature, and trees"
-    in_threads = True
-    takes_columns = True
-    rounds: int = 2000
+    form = "one curve per column, and trees"
 
     def estimator(self, setting: Setting) -> CurvesAndTrees:
         return CurvesAndTrees(rounds=self.rounds)
 
+    def parts(self) -> list[Any]:
+        return list(self.estimator({}).parts())
+
 
 @dataclass(frozen=True)
-class Trees(Candidate):
+class Trees(Averaged):
     """A bag of boosted trees of LightGBM, or of scikit-learn without it."""
 
     name: str = "boosted trees"
     form = "trees, readable only by programs"
-    in_threads = True
-    takes_columns = True
-    rounds: int = 2000
 
     def estimator(self, setting: Setting) -> TreeRanker:
         return TreeRanker(rounds=self.rounds)

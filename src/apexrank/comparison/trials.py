@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from apexrank.comparison.candidates import Candidate, quietly
+from apexrank.comparison.candidates import Averaged, Candidate, quietly
 from apexrank.errors import InputError
 from apexrank.metrics import auc, average_precision, precision_at, tpr_at_fpr
 from apexrank.metrics.confidence import Interval
@@ -256,12 +256,14 @@ def run_trials(
                 "in one split a class has no training row with a weight above 0: use fewer folds, or give more "
                 "rows a weight"
             )
+        known: dict[str, np.ndarray] = {}
         for c in numbers:
             if progress is not None:
                 with lock:
                     progress(next(started), total, candidates[c].name)
             X, X_test = features[candidates[c].takes_columns]
-            found = candidates[c].scores(X, y[train], w, X_test)
+            shared = {"known": known} if isinstance(candidates[c], Averaged) else {}
+            found = candidates[c].scores(X, y[train], w, X_test, **shared)
             for i, row in enumerate(found):
                 values[c][i, s] = measures_of(y[test], row, w_test, top)
                 gains[c][i, s] = gains_of(y[test], row, w_test)

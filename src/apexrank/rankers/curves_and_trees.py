@@ -59,15 +59,18 @@ class CurvesAndTrees(OfColumns, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on rows X with two-class labels y; whole-number weights count as repetitions of rows."""
         _, positive, weight = self._in_memory(X, y, sample_weight)
-        bag: Any = {"rounds": self.rounds, "folds": self.folds}
-        self.curves_ = AdditiveRanker().fit(X, positive, sample_weight=weight)
-        self.trees_ = TreeRanker(**bag).fit(X, positive, sample_weight=weight)
-        self.extra_trees_ = TreeRanker(**bag, extra=True).fit(X, positive, sample_weight=weight)
+        fitted = (part.fit(X, positive, sample_weight=weight) for part in self.parts())
+        self.curves_, self.trees_, self.extra_trees_ = fitted
         curves = self.curves_.decision_function(X)
         scores = curves + self.trees_.oof_scores_ + self.extra_trees_.oof_scores_
         (_, shared), (_, total) = np.cov(curves, scores, aweights=weight, ddof=0)
         self.readable_share_ = float(shared / total) if total > 0 else 1.0
         return self
+
+    def parts(self) -> tuple[AdditiveRanker, TreeRanker, TreeRanker]:
+        """The three rankers, unfitted."""
+        bag: Any = {"rounds": self.rounds, "folds": self.folds}
+        return AdditiveRanker(), TreeRanker(**bag), TreeRanker(**bag, extra=True)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Log-odds of each row, which are its ranking score."""
