@@ -267,6 +267,21 @@ def test_a_text_that_training_had_not_has_the_mean_effect_where_nothing_was_miss
     assert ranker.contributions(pd.DataFrame({"city": ["z"], "x": [0.0]}))[0, 0] == 0
 
 
+def test_two_columns_of_many_levels_are_no_pair(rng):
+    words = rng.choice(list("abcdefghijklmnopqrstuvwxyz"), (2000, 2))
+    y = words[:, 0] > words[:, 1]
+    frame = pd.DataFrame(words, columns=["one", "two"]).assign(x=rng.normal(size=2000))
+    assert all(2 in pair.features for pair in AdditiveRanker().fit(frame, y).pairs_)
+
+
+def test_too_many_coefficients_are_refused(rng, monkeypatch):
+    monkeypatch.setattr(additive_module, "WIDEST", 50)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    with pytest.raises(InputError, match="96 coefficients"):
+        AdditiveRanker().fit(X, y)
+    assert AdditiveRanker(n_knots=9).fit(X, y).converged_
+
+
 def test_constant_and_empty_columns_have_no_effect(rng):
     X = np.column_stack([rng.normal(size=50), np.full(50, 3.0), np.full(50, np.nan)])
     y = X[:, 0] > 0.5

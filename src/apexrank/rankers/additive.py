@@ -38,6 +38,7 @@ PAIR_STRENGTH = 10.0  # of a pair in the beginning, or without strengths of its 
 ROUNDS, A_ROUND = 4, 10  # rounds of pairs, and most pairs in each
 REMARKABLE = 1.0  # standard deviations above chance of a pair that is added after the first round
 MOST_COEFFICIENTS = 4096  # columns of numbers get fewer knots beyond
+WIDEST = 10_000  # coefficients or rows of a dense factor, whichever are fewer
 STRENGTH_ROWS = 50_000  # rows from which strengths and pairs are chosen
 LARGEST_P = 64.0  # in the scale of the penalty
 EVIDENCE = 0.5  # least log Bayes factor of a pair, in units of the logarithm of the number of candidates
@@ -393,6 +394,11 @@ class AdditiveRanker(TwoClasses, Additive):
         objective, weight = LogLoss(data.labels, sample_weight=data.weight), weights_of(data)
         rows, pairs, new = data.X, list[Pair](), list[Pair]()
         d = rows.basis.n_terms
+        if min(rows.shape) > WIDEST:
+            raise InputError(
+                f"{type(self).__name__} would need {rows.shape[1]:,} coefficients, more than {WIDEST:,}: join the rare "
+                "levels of text columns, leave columns out, or set `alpha` to a number"
+            )
         rounds, size = (ROUNDS, A_ROUND) if self.n_pairs == "auto" else (1, int(self.n_pairs))
         strength, w, tried = np.ones(d), np.zeros(rows.shape[1]), set[Pair]()
         for number in count():

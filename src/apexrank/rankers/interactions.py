@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import prod
 
 import numpy as np
 from scipy import linalg
@@ -16,6 +17,7 @@ KNOTS = 8  # of a column of numbers in a pair
 CELLS = 64  # of a pair, as long as its levels allow
 LONGEST = 32  # knots of a column of numbers next to a column of few values
 MOST_LEVELS = 64  # of a column in pairs
+MOST_CELLS = 256  # of two columns of levels
 MOST_SCREENED = 64  # columns with the largest effects that are screened for pairs
 SCREENED_ROWS = 100_000
 BACKFITTED = 10  # iterations of backfitting over the rows and columns of a grid
@@ -88,8 +90,11 @@ def screen_pairs(
     distribution if there is no joint effect. Pairs are ranked by how many standard deviations it is above its mean,
     which must be at least ``least``. Large data sets are subsampled.
     """
-    pairs = np.array([*combinations(range(len(columns)), 2)], dtype=np.int64).reshape(-1, 2)
-    if not len(pairs):
+    fits = [
+        pair for pair in combinations(range(len(columns)), 2) if _is_small(basis, [columns[c] for c in pair])
+    ]
+    pairs = np.array(fits, dtype=np.int64)
+    if not fits:
         return []
     if len(X) > SCREENED_ROWS:
         some = np.sort(np.random.default_rng(0).choice(len(X), SCREENED_ROWS, replace=False))
@@ -106,6 +111,11 @@ def screen_pairs(
     above = (found / dispersion - free) / np.sqrt(2.0 * free)
     order = np.argsort(-above, kind="stable")
     return [(columns[a], columns[b]) for a, b in pairs[order[above[order] >= least]].tolist()]
+
+
+def _is_small(basis: RampBasis, pair: Sequence[int]) -> bool:
+    """Whether both columns are not levels, or have few."""
+    return not all(basis.levels[j] for j in pair) or prod(len(basis.knots[j]) for j in pair) <= MOST_CELLS
 
 
 def _cells(basis: RampBasis, X: np.ndarray, columns: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
