@@ -3,8 +3,9 @@
 
 Card payments are riskier at night, and a customer of unknown age is a risk as well. Large payments are risky in
 Spain, and small ones abroad, where thieves test stolen cards. A linear score cannot express any of this.
-``AdditiveRanker`` fits a function for each column and, here, for one pair of columns. ``ShapeDisplay`` plots each
-function with a bootstrap band, the distribution of the rows, and a separate marker for missing values.
+``AdditiveRanker`` fits a function for each column, and for the pairs of columns that the data call for.
+``ShapeDisplay`` plots each function with a bootstrap band, the distribution of the rows, and a separate marker for
+missing values.
 """
 
 import numpy as np
@@ -36,7 +37,7 @@ print(f"{y.sum()} frauds among {len(y):,} payments")
 # The additive ranker accepts text and missing values directly; the linear ranker needs them encoded as numbers.
 dummies = [pd.get_dummies(part.fillna({"age": 40}), dtype=float) for part in (X, X_new)]
 linear = PNormPush(alpha=1e-3).fit(dummies[0], y)
-additive = AdditiveRanker(alpha=1e-2, n_pairs=1).fit(X, y)
+additive = AdditiveRanker().fit(X, y)
 found = {"linear": linear.decision_function(dummies[1]), "additive": additive.decision_function(X_new)}
 for name, scores in found.items():
     first = metrics.precision_at(y_new, scores, k=100)

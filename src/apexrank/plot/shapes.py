@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ _BLUE, _ORANGE = COLOURS[:2]
 _STRIP = 0.16  # fraction of a panel, at its bottom, for the distribution of the data
 _LEVELS = 10  # maximum number of levels in a panel, those with the most rows
 _CELLS = 8  # cells of a heat map between neighbouring knots
+_NUMBERS = 9  # maximum number of numbers along an axis of a heat map
 
 
 class ShapeDisplay:
@@ -209,12 +211,15 @@ def _draw_pair(ax: Any, pair: PairEffect, largest: float) -> Any:
     ax.set_title(short_name(" × ".join(pair.names), 34), fontsize="medium")
     ax.set(xlabel=short_name(pair.names[0], 24), ylabel=short_name(pair.names[1], 24))
     across, up = ([short_name(text, 12) for text in texts] for texts in pair.texts)
-    _name_ticks(ax, across)
-    ax.set_yticks(range(len(up)), up, fontsize="small")
+    for axis, texts, levels in zip("xy", (across, up), pair.are_levels, strict=True):
+        _name_ticks(ax, texts, len(texts) if levels else _NUMBERS, axis)
     return mesh
 
 
-def _name_ticks(ax: Any, names: Sequence[str]) -> None:
-    """Write names under 0, 1, 2, …, rotated if they are long."""
-    slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, names)) > 32 else {}
-    ax.set_xticks(range(len(names)), names, fontsize="small", **slanted)
+def _name_ticks(ax: Any, names: Sequence[str], most: int = sys.maxsize, axis: str = "x") -> None:
+    """Write names at 0, 1, 2, …, at most so many of them at equal distances, rotated if they are long."""
+    places = range(0, len(names), -(-(len(names) - 1) // (most - 1)) if len(names) > most else 1)
+    shown = [names[place] for place in places]
+    long = axis == "x" and sum(map(len, shown)) > 32
+    slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
+    getattr(ax, f"set_{axis}ticks")(places, shown, fontsize="small", **slanted)
