@@ -267,6 +267,27 @@ def test_a_text_that_training_had_not_has_the_mean_effect_where_nothing_was_miss
     assert ranker.contributions(pd.DataFrame({"city": ["z"], "x": [0.0]}))[0, 0] == 0
 
 
+@pytest.mark.parametrize(
+    "case", ["separating", "two positives", "constant", "missing", "more columns than rows"]
+)
+def test_degenerate_rows_have_an_answer(rng, case, capfd):
+    X, y = rng.normal(size=(300, 3)), rng.random(300) < 0.3
+    X, y = {
+        "separating": (np.column_stack([y, X]), y),
+        "two positives": (X, np.arange(300) < 2),
+        "constant": (np.ones((300, 2)), y),
+        "missing": (np.full((300, 2), np.nan), y),
+        "more columns than rows": (rng.normal(size=(6, 200)), np.arange(6) % 2 == 0),
+    }[case]
+    ranker = AdditiveRanker().fit(X, y)
+    assert ranker.converged_
+    assert np.abs(ranker.decision_function(X)).max() < 20
+    if case == "separating":
+        assert auc(y, ranker.decision_function(X)) == 1
+        assert ranker.edf_[0] > ranker.edf_[1:].max()
+    assert capfd.readouterr().err == ""
+
+
 def test_two_columns_of_many_levels_are_no_pair(rng):
     words = rng.choice(list("abcdefghijklmnopqrstuvwxyz"), (2000, 2))
     y = words[:, 0] > words[:, 1]

@@ -78,6 +78,8 @@ class Curvature:
     @cached_property
     def half(self) -> np.ndarray:
         found = np.zeros((len(self.factor), len(self.free)))
+        if not found.size:  # LAPACK would print an error
+            return found
         if self.rows is None:
             found[:, self.free] = linalg.lapack.dtrtri(self.factor, lower=True)[0]
         else:
