@@ -4,7 +4,7 @@
 Card payments are riskier at night, and a customer of unknown age is a risk as well. Large payments are risky in
 Spain, and small ones abroad, where thieves test stolen cards. A linear score cannot express any of this.
 ``AdditiveRanker`` fits a function for each column, and for the pairs of columns that the data call for.
-``ShapeDisplay`` plots each function with a bootstrap band, the distribution of the rows, and a separate marker for
+``ShapeDisplay`` plots each function with its band, the distribution of the rows, and a separate marker for
 missing values.
 """
 
@@ -45,7 +45,7 @@ for name, scores in found.items():
 
 # %%
 # Effects average 0 over the training rows, and all panels share one scale, so heights are comparable.
-display = ShapeDisplay.from_estimator(additive, X, y, n_bootstrap=20, random_state=0)
+display = ShapeDisplay.from_estimator(additive)
 night = display.effects.columns[0]
 print(f"most important: {night.name}, from {night.effect[0].min():.2f} to {night.effect[0].max():+.2f}")
 

@@ -16,7 +16,6 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table
 from apexrank.io.table_ranker import TableRanker
-from apexrank.metrics.confidence import resample_weights
 from apexrank.plot import ShapeDisplay, additive_effects
 from apexrank.plot.effects import Effects
 from apexrank.rankers import AdditiveRanker, AdditiveRetargeting
@@ -122,11 +121,11 @@ def test_features_scaled_inside_queries_are_shown_as_the_ranker_sees_them():
     recipe = Recipe(target="grade", groups="query", scale="query", graded=True, categorical=["shop"])
     data = Table(pl.DataFrame(columns))
     ranker = TableRanker.fit(data, recipe, AdditiveRetargeting(alpha=1e-2))
-    found = additive_effects(ranker, data, n_bootstrap=3, random_state=0)
+    found = additive_effects(ranker)
     effects = {effect.name: effect for effect in found.columns}
     assert effects["x"].x[[0, -1]].tolist() == [0.0, 1.0]
     assert effects["shop"].levels == ("a", "b")
-    assert all(np.isfinite(effect.effect).all() for effect in found.columns)
+    assert all(np.isfinite(effect.effect[0]).all() for effect in found.columns)
 
 
 def test_a_scaler_leaves_the_units_alone():
@@ -166,45 +165,22 @@ def test_text_and_missing_values_of_a_frame():
     assert score == pytest.approx(ranker.decision_function(frame))
 
 
-def test_a_band_holds_the_quantiles_of_refits_to_drawn_rows():
+def test_a_band_is_that_of_the_shape():
     X, y = rows()
-    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
-    ranker = AdditiveRanker(4, alpha=1e-2).fit(X, y, sample_weight=weight)
-    options = {"sample_weight": weight, "n_bootstrap": 8, "confidence": 0.5, "random_state": 3}
-    (effect,) = (e for e in additive_effects(ranker, X, y, **options).columns if e.name == "x0")
-    rng, drawn = np.random.default_rng(3), []
-    for _ in range(8):
-        again = resample_weights(weight, len(y), rng)
-        drawn.append(clone(ranker).fit(X, y, sample_weight=again).shapes_[0](effect.x))
-    assert effect.effect[1:] == pytest.approx(np.quantile(drawn, [0.25, 0.75], axis=0), abs=1e-3)
-    assert effect.effect[0] == pytest.approx(ranker.shapes_[0](effect.x))
-
-
-def test_bands_of_groups_draw_whole_groups():
-    X, y = rows(90)
-    word = np.array(list("abcdefghi"))[np.repeat(np.arange(9), 10)]
-    frame = pd.DataFrame(
-        {"x": X[:, 0], "word": word}
-    )  # a refit lacks the words of the groups that were not drawn
-    ranker = AdditiveRetargeting(alpha=1e-2).fit(frame, y, groups=word)
-    found = additive_effects(ranker, frame, y, groups=word, n_bootstrap=6, random_state=0)
-    (effect,) = (effect for effect in found.columns if effect.name == "word")
-    assert effect.levels == tuple("abcdefghi")
-    assert np.isfinite(effect.effect).all()
-
-
-def test_bands_of_a_monotone_column_of_a_table_are_monotone():
-    ranker = ranker_of(table(), monotonic_cst={0: 1})
-    ranker.estimator.set_params(monotonic_cst={"amount": 1})  # as a model of a table keeps it
-    found = additive_effects(ranker, table(), n_bootstrap=5, random_state=0)
-    (effect,) = (effect for effect in found.columns if effect.name == "amount")
-    assert (np.diff(effect.effect, axis=1) >= -1e-9).all()
+    ranker = AdditiveRanker().fit(X, y)
+    for simultaneous in (True, False):
+        found = additive_effects(ranker, confidence=0.5, simultaneous=simultaneous)
+        for effect in found.columns:
+            shape = ranker.shapes_[int(effect.name[1:])]
+            at = shape.knots if effect.levels else effect.x
+            assert effect.effect[0] == pytest.approx(shape(at))
+            assert effect.effect[1:] == pytest.approx(shape.band(at, 0.5, simultaneous=simultaneous))
 
 
 def test_panels_share_a_scale_and_come_by_importance():
     X, y = rows()
-    ranker = AdditiveRanker(alpha=1e-2).fit(X, y)
-    display = ShapeDisplay.from_estimator(ranker, X, y, n_bootstrap=4, random_state=0)
+    ranker = AdditiveRanker(n_pairs=0).fit(X, y)
+    display = ShapeDisplay.from_estimator(ranker)
     spread = ranker.contributions(X).std(axis=0)
     assert [ax.get_title() for ax in display.axes_] == [f"x{j}" for j in np.argsort(-spread)]
     assert [effect.spread for effect in display.effects.columns] == pytest.approx(
@@ -221,9 +197,7 @@ def test_panels_share_a_scale_and_come_by_importance():
 def test_the_curve_is_drawn_in_the_units_of_the_table_with_its_band():
     data = table()
     ranker = ranker_of(data)
-    display = ShapeDisplay.from_estimator(
-        ranker, data, columns=["amount", "shop"], n_bootstrap=4, random_state=0
-    )
+    display = ShapeDisplay.from_estimator(ranker, columns=["amount", "shop"])
     curve, levels = display.axes_
     amount, shop = display.effects.columns
     x, height = curve.lines[1].get_data()  # after the line at 0
@@ -246,7 +220,7 @@ def test_a_long_tail_is_cut_and_told():
     assert told == f"to {X[:, 1].max():.4g}: {effect.effect[0, -1]:+.2g}"
 
 
-def test_without_rows_there_is_no_band():
+def test_with_one_strength_for_all_curves_there_is_no_band():
     X, y = rows()
     (effect, *_) = ShapeDisplay.from_estimator(AdditiveRanker(alpha=1e-2).fit(X, y)).effects.columns
     assert np.isnan(effect.effect[1:]).all()
@@ -306,9 +280,7 @@ def test_errors_say_what_to_do():
         ShapeDisplay.from_estimator(LogisticRegression().fit(X, y))
     with pytest.raises(InputError, match="no column 'x9' with an effect: the most important ones are x"):
         ShapeDisplay.from_estimator(ranker, columns=["x9"])
-    with pytest.raises(InputError, match="give y, or leave X out"):
-        ShapeDisplay.from_estimator(ranker, X)
     with pytest.raises(InputError, match="`confidence` must be between 0 and 1, got 90"):
-        ShapeDisplay.from_estimator(ranker, X, y, confidence=90)
+        ShapeDisplay.from_estimator(ranker, confidence=90)
     with pytest.raises(InputError, match="no column has an effect"):
         ShapeDisplay(Effects([], []))

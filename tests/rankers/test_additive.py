@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from apexrank import (
     AdditiveRanker,
@@ -101,6 +102,46 @@ def test_a_push_has_the_strengths_of_the_log_odds(curved):
     np.testing.assert_array_equal(inside.strength_, odds.strength_)
     with pytest.raises(InputError, match="groups"):
         AdditiveRanker().fit(X, y, groups=groups)
+
+
+def test_bands_cover_the_curves_that_made_the_rows():
+    """Pointwise along the curves on average, and simultaneously for whole curves."""
+    inside, whole, at = [], [], np.linspace(-1.9, 1.9, 77)
+    curves = (lambda x: np.sin(2 * x), lambda x: 1.5 * (x > 0.3), lambda x: 0 * x)
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, size=(1500, 3))
+        lift = sum(curve(X[:, j]) for j, curve in enumerate(curves)) - 1
+        ranker = AdditiveRanker(n_pairs=0).fit(X, rng.random(1500) < 1 / (1 + np.exp(-lift)))
+        for j, curve in enumerate(curves):
+            truth = curve(at) - curve(X[:, j]).mean()
+            for found, simultaneous in ((inside, False), (whole, True)):
+                low, high = ranker.shapes_[j].band(at, 0.9, simultaneous=simultaneous)
+                found.append((low <= truth) & (truth <= high))
+    smooth, threshold = np.mean(inside[::3]), np.mean(inside[1::3])
+    assert 0.85 < threshold < 0.95 < smooth < 0.99  # a ridge on increments is too wide for smooth curves
+    assert np.mean([row.all() for row in whole[::3]]) >= 0.9
+
+
+def test_standard_errors_are_those_of_the_inverse_hessian(rng):
+    X, weight = rng.normal(size=(300, 2)), rng.integers(0, 3, 300).astype(float)
+    X[:30, 0] = np.nan
+    y = rng.random(300) < 1 / (1 + np.exp(-np.nan_to_num(X[:, 0])))
+    ranker = AdditiveRanker(n_knots=5, n_pairs=0).fit(X, y, sample_weight=weight)
+    ramps = RampEncoder(5).fit(X, sample_weight=weight)
+    terms = np.array([0] * 4 + [9] + [1] * 4)
+    B = np.column_stack([np.ones(300), ramps.transform(X)])
+    p = 1 / (1 + np.exp(-ranker.decision_function(X)))
+    gap = ranker.shapes_[0].missing - ranker.shapes_[0].values[ramps.basis_.middle[0]]
+    share = (gap / ranker.coef_[0, 4]) ** -2  # the strength of missing values
+    strength = np.array([0.0, *(share if t == 9 else ranker.strength_[t] for t in terms)])
+    V = np.linalg.inv(B.T @ ((weight * p * (1 - p))[:, None] * B) + np.diag(strength))
+    for j, columns in enumerate((slice(1, 6), slice(6, 10))):
+        own = B[:, columns] - np.average(B[:, columns], axis=0, weights=weight)
+        error = np.sqrt(np.einsum("ij,jk,ik->i", own, V[columns, columns], own))
+        band = ranker.shapes_[j].band(X[:, j], 2 * norm.cdf(1) - 1, simultaneous=False)
+        at_knot = np.isin(X[:, j], ranker.shapes_[j].knots) | np.isnan(X[:, j])
+        np.testing.assert_allclose(np.diff(band, axis=0)[0, at_knot] / 2, error[at_knot], rtol=1e-6)
 
 
 def test_many_rows_give_strengths_by_a_sample(curved, monkeypatch):

@@ -91,9 +91,7 @@ SEEDED = {
     "Card.loss": lambda seed: round_scorecard(PNormPush(2).fit(X, Y), X, Y).loss(
         n_resamples=50, random_state=seed
     ),
-    "additive_effects": lambda seed: additive_effects(
-        AdditiveRanker(alpha=0.1).fit(X, Y), X, Y, n_bootstrap=3, random_state=seed
-    ),
+    "additive_effects": lambda seed: additive_effects(AdditiveRanker().fit(X, Y)),
     "ConsensusRank": lambda seed: (
         ConsensusRank("blend", n_restarts=1, max_iter=3, tol=1e-3, random_state=seed)
         .fit([(LINKS[0], LINKS[1]), (LINKS[1], LINKS[0])])

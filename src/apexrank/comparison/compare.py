@@ -219,8 +219,7 @@ def compare_rankers(
         return make_pipeline(scaler, candidates[i].fit(X, positive[fitted], own, found.settings[i]))
 
     ranker = fit(found.recommended)
-    rest: dict[str, Any] = {"sample_weight": own, "feature_names": names}
-    effects = later_effects(found, ranker, fit, matrix[fitted], positive[fitted], **rest)
+    effects = later_effects(found, ranker, fit, feature_names=names)
     tested = matrix[found.rows]
     frame = pl.DataFrame(tested, schema=names)
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 FIRST = 1000  # number of top rows whose values are kept
 SAMPLE = 2000  # number of rows for the mean effect of a column
-REFITS = 20  # for the confidence bands of the effects of an additive ranker
-MOST_REFITTED = 100_000  # rows, above which bands are slow to compute and narrow
 
 
 class ColumnProfile(NamedTuple):
@@ -98,11 +96,11 @@ def _told(parts: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.nda
 
 
 def later_effects(
-    found: Comparison, model: Any, fit: Callable[[int], Any], X: Any, *given: Any, **options: Any
+    found: Comparison, model: Any, fit: Callable[[int], Any], **options: Any
 ) -> Callable[[], Effects] | None:
     """Return a function that computes the effects of the additive ranker, if there is one.
 
-    ``model`` is the recommended ranker, ``fit`` fits another candidate, and the other arguments are the training rows.
+    ``model`` is the recommended ranker, and ``fit`` fits another candidate.
     """
     i = found.additive
     if i is None:
@@ -111,7 +109,6 @@ def later_effects(
     def effects() -> Effects:
         with quietly():
             fitted = model if i == found.recommended else fit(i)
-        rows = (X, *given) if len(X) <= MOST_REFITTED else ()
-        return additive_effects(fitted, *rows, n_bootstrap=REFITS, random_state=0, **options)
+        return additive_effects(fitted, **options)
 
     return effects

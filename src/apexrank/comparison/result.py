@@ -89,7 +89,7 @@ class Comparison:
         Profile of the used columns; values and drivers of the first rows of the list, and of randomly drawn rows
         (`apexrank.comparison.profile`).
     effects : function, optional
-        Computes the effects of the columns in the additive ranker (`additive`), with bands by refits, for the report.
+        Computes the effects of the columns in the additive ranker (`additive`), with their bands, for the report.
     seconds : float
         Duration of the comparison.
     positive : str

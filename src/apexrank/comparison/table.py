@@ -145,7 +145,7 @@ def compare_table(
         feature_names=whole.features,
         left_out=choice.left_out,
         columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
-        effects=later_effects(found, ranker, fit, table),
+        effects=later_effects(found, ranker, fit),
         caveats=tuple(caveats),
         positive=f"{recipe.target} = {choice.positive}",
         seconds=clock.perf_counter() - began,

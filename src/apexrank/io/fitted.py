@@ -188,6 +188,7 @@ ATTRIBUTES: dict[str, Any] = {
         "Shape.values Thresholds.scores Link.knots Link.values LinearFeatures.center LinearFeatures.scale "
         "OnlineGradient.w OnlineGradient.average Ratings.values estimator_weights_": "finite m",
         "Shape.missing": "finite",
+        "Shape.errors Shape.reach": "finite *|none",
         "PairShape.knots": "tuple 2 rising *",
         "PairShape.values": "finite * *",
         "RampBasis.knots": "list * rising *",

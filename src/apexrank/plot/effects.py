@@ -1,29 +1,19 @@
-"""Effects of the columns in an additive ranker, in the units of its table, with bootstrap bands."""
+"""Effects of the columns in an additive ranker, in the units of its table, with bands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-from sklearn.utils import _safe_indexing
-from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
-from apexrank.metrics.confidence import resample_weights
-from apexrank.problem.blocks import Block
 from apexrank.rankers.additive import PairShape, Shape
-from apexrank.validation import check_count, segment
 
-GRID = 96  # points of a curve besides its knots, because refits have different knots
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
-_TOL = 1e-3  # tolerance of refits, whose spread is far larger
 
 
 class Effect(NamedTuple):
@@ -161,43 +151,11 @@ class Effects(NamedTuple):
         return max(joint, own / 4) or 1.0
 
 
-class _Plan(NamedTuple):
-    """A panel before its effect is computed: a function and the points to evaluate."""
-
-    name: str
-    feature: int
-    points: np.ndarray
-    x: np.ndarray
-    knots: np.ndarray
-    edges: np.ndarray
-    counts: np.ndarray
-    levels: tuple[str, ...] = ()
-    missing_count: float = 0.0
-    is_date: bool = False
-
-    def evaluate(self, shapes: Sequence[Shape]) -> np.ndarray:
-        """Effects at the points, followed by that of a missing value if there are any."""
-        points = np.append(self.points, [np.nan] * bool(self.missing_count))
-        return shapes[self.feature](points)
-
-    def effect(self, shapes: Sequence[Shape], ends: np.ndarray) -> Effect:
-        """Effect with the ``ends`` of its band."""
-        found, n = np.vstack([self.evaluate(shapes), ends]), len(self.points)
-        missing = found[:, n] if self.missing_count else None
-        given = (self.knots, self.edges, self.counts, self.levels, missing, self.missing_count, self.is_date)
-        return Effect(self.name, self.x, found[:, :n], *given)
-
-
 def additive_effects(
     model: Any,
-    X: Any = None,
-    y: ArrayLike | None = None,
     *,
-    n_bootstrap: int = 50,
     confidence: float = 0.9,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    random_state: Any = None,
+    simultaneous: bool = True,
     feature_names: Sequence[str] | None = None,
 ) -> Effects:
     """Effects of the columns and pairs of a fitted additive ranker, in the units of its input.
@@ -208,16 +166,10 @@ def additive_effects(
     ----------
     model : estimator, Pipeline or TableRanker
         A fitted ranker with ``shapes_``, such as `AdditiveRanker`, by itself, after a scaler, or of a table.
-    X, y, sample_weight, groups
-        Training rows as passed to ``model.fit``, for the bands; for a TableRanker X is the table, which contains the
-        others. Without X there are no bands.
-    n_bootstrap : int
-        Number of refits of the ranker to bootstrap samples of rows, or of groups if there are any. Each takes about as
-        long as the fit; refits of a search keep the chosen parameters.
     confidence : float
-        Share of the refits whose effect lies inside the band, at each value.
-    random_state : int, Generator or None
-        Seed of the bootstrap.
+        Probability of the bands, which `AdditiveRanker` gives with strengths by the data and the log loss.
+    simultaneous : bool
+        Whether a band holds the whole curve with this probability, or each of its values.
     feature_names : sequence of str, optional
         Names of the columns of X; by default those of the frame that the ranker was fitted on, or x0, x1, ….
 
@@ -226,10 +178,13 @@ def additive_effects(
     >>> from apexrank.datasets import make_push_example
     >>> from apexrank.rankers import AdditiveRanker
     >>> X, y = make_push_example(500, return_X_y=True)
-    >>> effects = additive_effects(AdditiveRanker(alpha=0.01).fit(X, y), X, y, n_bootstrap=5, random_state=0)
-    >>> [effect.name for effect in effects.columns][:2], effects.columns[0].effect.shape[0]
-    (['x0', 'x1'], 3)
+    >>> effects = additive_effects(AdditiveRanker().fit(X, y))
+    >>> low, high = effects.columns[0].effect[1:]
+    >>> bool((low < high).all())
+    True
     """
+    if not 0 < confidence < 1:
+        raise InputError(f"`confidence` must be between 0 and 1, got {confidence!r}")
     table = model if hasattr(model, "encoder") else None
     model = getattr(model, "best_estimator_", model)
     steps = model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
@@ -237,23 +192,14 @@ def additive_effects(
     if not hasattr(ranker, "shapes_"):
         raise InputError(f"{type(ranker).__name__} has no functions of columns: give a fitted AdditiveRanker")
     units = _TableUnits(table) if table is not None else _Units(ranker, steps, feature_names)
-    plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))
-    plans = [plan for plan in plans if plan.evaluate(ranker.shapes_).any()]
-    ends = [np.full((2, len(plan.evaluate(ranker.shapes_))), np.nan) for plan in plans]
-    if X is not None:
-        check_count("n_bootstrap", n_bootstrap, 2)
-        if not 0 < confidence < 1:
-            raise InputError(f"`confidence` must be between 0 and 1, got {confidence!r}")
-        refits = _refits(*units.training(X, y, sample_weight, groups), n_bootstrap, random_state)
-        aligned = (_aligned(refit.shapes_, ranker.shapes_) for refit in refits)
-        drawn = [[plan.evaluate(shapes) for plan in plans] for shapes in aligned]
-        low = (1 - confidence) / 2
-        ends = [np.quantile(values, [low, 1 - low], axis=0) for values in zip(*drawn, strict=True)]
-    columns = [plan.effect(ranker.shapes_, own) for plan, own in zip(plans, ends, strict=True)]
-    pairs = [units.pair(pair) for pair in ranker.pairs_]
+    columns = [
+        units.one(shape, confidence, simultaneous)
+        for shape in ranker.shapes_
+        if np.append(shape.values, shape.missing).any()
+    ]
     return Effects(
         sorted(columns, key=lambda effect: -effect.spread),
-        sorted(pairs, key=lambda pair: -float(np.abs(pair.values).mean())),
+        sorted(map(units.pair, ranker.pairs_), key=lambda pair: -float(np.abs(pair.values).mean())),
     )
 
 
@@ -289,53 +235,6 @@ def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _refits(ranker: Any, rows: Block, number: int, random_state: Any) -> Iterator[Any]:
-    """Fit an unfitted ranker to bootstrap samples of rows, or of groups."""
-    rng = np.random.default_rng(random_state)
-    ranker.set_params(tol=max(_TOL, ranker.tol))
-    kinds = min(2, len(np.unique(rows.y if rows.weight is None else rows.y[rows.weight > 0])))
-    for _ in range(number):
-        if rows.groups is None:
-            drawn = resample_weights(rows.weight, len(rows.y), rng)
-            while len(np.unique(rows.y[drawn > 0])) < kinds:  # a single class cannot be ranked
-                drawn = resample_weights(rows.weight, len(rows.y), rng)
-            given = rows._replace(weight=drawn)
-        else:
-            given = _drawn_groups(rows, rng)
-        # for small matrix products, threads cost more to start and synchronise than they save
-        with catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
-            simplefilter("ignore")  # the ranker itself has already warned
-            fitted = clone(ranker).fit(given.X, given.y, sample_weight=given.weight, groups=given.groups)
-        yield fitted
-
-
-def _unfitted(ranker: Any) -> Any:
-    """Unfitted ranker with the same parameters; for a search, the chosen one."""
-    return ranker._ranker(p=ranker.p_, alpha=ranker.alpha_) if hasattr(ranker, "_ranker") else clone(ranker)
-
-
-def _aligned(shapes: Sequence[Shape], known: Sequence[Shape]) -> list[Shape]:
-    """Functions of a refit with the text levels of all rows; unseen levels count as missing."""
-    found = []
-    for shape, own in zip(shapes, known, strict=True):
-        if shape.levels != own.levels:
-            at = dict(zip(shape.levels, shape.values, strict=True))
-            values = np.array([at.get(level, shape.missing) for level in own.levels])
-            shape = shape._replace(knots=own.knots, values=values, levels=own.levels)
-        found.append(shape)
-    return found
-
-
-def _drawn_groups(rows: Block, rng: np.random.Generator) -> Block:
-    """Bootstrap sample of groups, in which each draw is a separate group."""
-    segments = segment(rows.groups, len(rows.y))
-    parts = np.split(segments.order, segments.indptr[1:-1])
-    drawn = [parts[group] for group in rng.integers(0, len(parts), len(parts))]
-    some, groups = np.concatenate(drawn), np.repeat(np.arange(len(drawn)), list(map(len, drawn)))
-    weight = None if rows.weight is None else rows.weight[some]
-    return Block(_safe_indexing(rows.X, some), rows.y[some], weight, groups)
-
-
 class _Units:
     """Names and units of the columns of X, before a scaler if there is one."""
 
@@ -356,21 +255,6 @@ class _Units:
         # A column with fewer knots than the maximum, at equal steps, has no other values.
         self.n_knots = getattr(ranker, "n_knots", 2)
 
-    def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
-        """Unfitted ranker and its training rows."""
-        if y is None:
-            raise InputError("bands need the labels of the rows: give y, or leave X out")
-        weight = None if weight is None else np.asarray(weight, dtype=float)
-        groups = None if groups is None else np.asarray(groups)
-        X = X if self.steps is None else self.steps.transform(X)
-        return _unfitted(self.ranker), Block(X, np.asarray(y), weight, groups)
-
-    def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
-        """One panel per column with an effect."""
-        for shape in shapes:
-            if len(shape.knots) > 1 or shape.missing_count:
-                yield self.one(shape, grid)
-
     def own(self, j: int, values: np.ndarray) -> np.ndarray:
         """Values of a feature in the column's original units."""
         found = self.center[j] + self.scale[j] * values
@@ -387,20 +271,20 @@ class _Units:
             return shape.levels
         return tuple(value_text(value) for value in self.own(shape.feature, shape.knots))
 
-    def one(self, shape: Shape, grid: int) -> _Plan:
-        """Panel of one feature: its levels, or a curve."""
-        j, knots, levels = shape.feature, shape.knots, self.levels(shape)
-        own, gaps = self.own(j, knots), shape.missing_count
-        counts = shape.counts
+    def one(self, shape: Shape, confidence: float, simultaneous: bool) -> Effect:
+        """Effect of one feature: its levels, or a curve."""
+        j, knots, levels, counts = shape.feature, shape.knots, self.levels(shape), shape.counts
         steps = np.diff(knots)
         if not shape.levels and 1 < len(knots) < self.n_knots and np.allclose(steps, steps[0]):
             counts = _masses(shape)
-        if levels:
-            x = np.arange(len(knots))
-            return _Plan(self.names[j], j, knots, x, x, x, counts, levels, gaps)
-        at = np.union1d(knots, np.linspace(knots[0], knots[-1], grid)) if grid else knots
-        edges = own if len(counts) < len(own) else _around(own)
-        return _Plan(self.names[j], j, at, self.own(j, at), own, edges, counts, missing_count=gaps)
+        at = np.append(knots, np.nan)
+        found = np.vstack([shape(at), shape.band(at, confidence, simultaneous=simultaneous)])
+        gaps = shape.missing_count
+        missing = found[:, -1] if gaps else None
+        x = edges = np.arange(len(knots)) if levels else self.own(j, knots)
+        if not levels and len(counts) == len(x) > 1:
+            edges = _around(x)
+        return Effect(self.names[j], x, found[:, :-1], x, edges, counts, levels, missing, gaps)
 
     def pair(self, pair: PairShape) -> PairEffect:
         """Joint effect at its knots in the columns' original units."""
@@ -423,11 +307,8 @@ class _TableUnits(_Units):
         in_queries = table.training["scale"] == "query"
         self.days = {j for j, column in enumerate(columns) if column.kind == "date" and not in_queries}
 
-    def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
-        return _unfitted(self.ranker), self.table.block(X)
-
-    def one(self, shape: Shape, grid: int) -> _Plan:
-        return super().one(shape, grid)._replace(is_date=shape.feature in self.days)
+    def one(self, shape: Shape, confidence: float, simultaneous: bool) -> Effect:
+        return super().one(shape, confidence, simultaneous)._replace(is_date=shape.feature in self.days)
 
     def text(self, j: int, value: float) -> str:
         return date_text(value) if j in self.days else super().text(j, value)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.plot.effects import (
@@ -55,7 +54,7 @@ class ShapeDisplay:
     >>> from apexrank.rankers import AdditiveRanker
     >>> X, y = make_push_example(500, return_X_y=True)
     >>> ranker = AdditiveRanker(alpha=0.01).fit(X, y)
-    >>> display = ShapeDisplay.from_estimator(ranker, X, y, n_bootstrap=5, columns=["x0", "x1"])
+    >>> display = ShapeDisplay.from_estimator(ranker, columns=["x0", "x1"])
     >>> [ax.get_title() for ax in display.axes_]
     ['x0', 'x1']
     """
@@ -69,8 +68,6 @@ class ShapeDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any = None,
-        y: ArrayLike | None = None,
         *,
         columns: Sequence[str | int] | None = None,
         max_columns: int = 12,
@@ -84,8 +81,6 @@ class ShapeDisplay:
         ----------
         estimator : estimator, Pipeline or TableRanker
             The ranker.
-        X, y : optional
-            The rows that it was fitted on, for the bands; for a TableRanker the table, without y.
         columns : sequence of str or int, optional
             Names of the columns to draw, in this order, or their positions by importance. By default the
             ``max_columns`` most important ones.
@@ -94,10 +89,9 @@ class ShapeDisplay:
         axes : sequence of matplotlib axes, optional
             One per panel, pairs last; by default a new figure.
         **options
-            Passed to `additive_effects`: ``n_bootstrap``, ``confidence``, ``sample_weight``, ``groups``,
-            ``random_state``.
+            Passed to `additive_effects`: ``confidence``, ``simultaneous`` and ``feature_names``.
         """
-        found = additive_effects(estimator, X, y, **options)
+        found = additive_effects(estimator, **options)
         chosen = _chosen(found.columns, columns)[: None if columns is not None else max_columns]
         pairs = found.pairs
         if columns is not None:
@@ -217,7 +211,7 @@ def _draw_pair(ax: Any, pair: PairEffect, largest: float) -> Any:
 
 
 def _name_ticks(ax: Any, names: Sequence[str], most: int = sys.maxsize, axis: str = "x") -> None:
-    """Write names at 0, 1, 2, …, at most so many of them at equal distances, rotated if they are long."""
+    """Write names at 0, 1, 2, …, at most ``most`` of them at equal distances, rotated if they are long."""
     places = range(0, len(names), -(-(len(names) - 1) // (most - 1)) if len(names) > most else 1)
     shown = [names[place] for place in places]
     long = axis == "x" and sum(map(len, shown)) > 32

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import linalg
 from scipy.special import expit
+from scipy.stats import norm
 
 from apexrank.errors import InputError
 from apexrank.objectives.base import Objective
@@ -32,7 +34,7 @@ from apexrank.rankers.interactions import (
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.push import AUTO_ALPHA, PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
-from apexrank.rankers.smoothness import Strengths, find_strengths
+from apexrank.rankers.smoothness import Curvature, Hessian, Strengths, find_strengths
 
 PAIR_STRENGTH = 10.0  # of a pair in the beginning, or without strengths of its own
 ROUNDS, A_ROUND = 4, 10  # rounds of pairs, and most pairs in each
@@ -41,6 +43,8 @@ MOST_COEFFICIENTS = 4096  # columns of numbers get fewer knots beyond
 WIDEST = 10_000  # coefficients or rows of a dense factor, whichever are fewer
 STRENGTH_ROWS = 50_000  # rows from which strengths and pairs are chosen
 LARGEST_P = 64.0  # in the scale of the penalty
+PERCENT = np.arange(1, 100)
+DRAWS = 2000  # of each curve, for simultaneous bands
 EVIDENCE = 0.5  # least log Bayes factor of a pair, in units of the logarithm of the number of candidates
 
 
@@ -61,6 +65,10 @@ class Shape(NamedTuple):
         Total weight of the training rows with a missing value.
     levels : tuple of str
         Values of a text column; its knots are 0, 1, 2, ….
+    errors : array of shape (m + 1,), optional
+        Standard error at each knot, and of a missing value.
+    reach : array of shape (99,), optional
+        Percentiles of the largest error at any knot, in standard errors.
 
     Examples
     --------
@@ -76,17 +84,35 @@ class Shape(NamedTuple):
     counts: np.ndarray
     missing_count: float
     levels: tuple[str, ...] = ()
+    errors: np.ndarray | None = None
+    reach: np.ndarray | None = None
 
     def check(self, n_features: int) -> None:
         """Raise InputError unless this is a function of one of the columns of X."""
         m = len(self.knots)
         sized = len(self.levels) in (0, m) and len(self.counts) == (m if self.levels else max(1, m - 1))
-        if not (sized and 0 <= self.feature < n_features and m > 0):
+        parts = [len(part) for part in (self.errors, self.reach) if part is not None]
+        if not (sized and parts in ([], [m + 1, len(PERCENT)]) and 0 <= self.feature < n_features and m > 0):
             raise InputError(f"the function of column {self.feature} has arrays of different lengths")
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Effect of each value; a text column is passed as codes."""
         return np.where(np.isnan(x), self.missing, np.interp(x, self.knots, self.values))
+
+    def band(self, x: np.ndarray, confidence: float = 0.9, *, simultaneous: bool = True) -> np.ndarray:
+        """Ends of the band at each value, shape (2, len(x)); NaN if the fit gave none.
+
+        A simultaneous band holds the whole curve with this probability, a pointwise one each value by itself.
+        """
+        if self.errors is None or self.reach is None:
+            return np.full((2, len(x)), np.nan)
+        factor = (
+            np.interp(100 * confidence, PERCENT, self.reach)
+            if simultaneous
+            else norm.ppf(0.5 + confidence / 2)
+        )
+        error = np.where(np.isnan(x), self.errors[-1], np.interp(x, self.knots, self.errors[:-1]))
+        return self(x) + factor * np.stack([-error, error])
 
 
 class PairShape(NamedTuple):
@@ -224,8 +250,8 @@ class Additive(LinearEstimator):
                 spread[j] = np.average((v[own] - mean) ** 2, weights=mass[own])
         return sorted(sorted(spread, key=lambda j: -spread[j])[:MOST_SCREENED])
 
-    def _keep(self, data: Training) -> None:
-        """Store the functions, each centred to mean 0 over the training rows."""
+    def _keep(self, data: Training, curvature: Curvature | None = None) -> None:
+        """Store the functions, each centred to mean 0 over the training rows, and their bands if there are any."""
         rows, basis = data.X, data.X.basis
         weight = weights_of(data)
         v, mass = basis.matrix @ np.ravel(self.coef_), rows.scatter(weight)
@@ -243,13 +269,17 @@ class Additive(LinearEstimator):
             elif width > 1:
                 between[-1] += counts[width - 1]
             missing = float(own[width] - mean) if basis.missing[j] else 0.0
-            self.shapes_.append(
-                Shape(j, knots, own[:width] - mean, missing, between, float(counts[width]), levels)
-            )
+            shape = Shape(j, knots, own[:width] - mean, missing, between, float(counts[width]), levels)
+            some = np.arange(*basis.columns[j : j + 2])
+            if curvature is not None and len(some) and curvature.free[some].all():
+                errors, reach = band_of(basis.blocks[j], own_mass, curvature.covariance(some))
+                errors[width] *= basis.missing[j]
+                shape = shape._replace(errors=errors, reach=reach)
+            self.shapes_.append(shape)
         for (a, b), first in zip(basis.pairs, basis.starts[len(basis.knots) :], strict=False):
             both = basis.sides[a], basis.sides[b]
-            shape = len(both[0].knots), len(both[1].knots)
-            grid = v[first : first + shape[0] * shape[1]].reshape(shape)
+            size = len(both[0].knots), len(both[1].knots)
+            grid = v[first : first + size[0] * size[1]].reshape(size)
             columns, knots = (both[0].column, both[1].column), (both[0].knots, both[1].knots)
             self.pairs_.append(PairShape(columns, knots, grid))
 
@@ -315,7 +345,8 @@ class AdditiveRanker(TwoClasses, Additive):
     strength_, edf_ : arrays
         Strength and effective degrees of freedom of each column and pair, in the order of ``shapes_`` and ``pairs_``.
         All columns of two values share a strength; a column with 0 degrees of freedom has a constant effect. Only with
-        ``alpha="auto"``.
+        ``alpha="auto"``, which without ``p`` and ``monotonic_cst`` also gives each function a band
+        (:meth:`Shape.band`).
     coef_ : array of shape (1, n)
         Coefficients of the ramps and of the whitened functions of pairs, as solved, times the root of their strength.
     intercept_, classes_, alpha_, objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
@@ -375,7 +406,6 @@ class AdditiveRanker(TwoClasses, Additive):
         data = self._encoded(data)
         basis, found = self._chosen_terms(sampled(data))
         bounds, strength = basis.columns, found.strength[basis.terms]
-        self.edf_ = np.array([found.edf[a:b].sum() for a, b in pairwise(bounds)])
         self.strength_ = np.array([strength[a] if a < b else np.inf for a, b in pairwise(bounds)])
         data = with_rows(data, RampRows(data.X.values, basis.with_strength(found.strength), data.X.places))
         (design, objective), start = data.compose(make), found.v
@@ -386,7 +416,15 @@ class AdditiveRanker(TwoClasses, Additive):
             self.alpha_ = push_scale(design.scores(start), data.labels, weights_of(data), self.p)
         penalty = self._bounded(Ridge(self.alpha_), data.X.basis)
         problem = self._solve(Problem(design, objective, penalty, data.weight), start)
-        self._keep(data)
+        edf, curvature = found.edf, None
+        if isinstance(objective, LogLoss):
+            w, signs = self.coef_, self._signs(data.X.basis)
+            curvature = Curvature(
+                Hessian.at(design, objective, design.scores(w)), np.ones(len(w)), (signs == 0) | (w != 0)
+            )
+            edf = curvature.edf()
+        self.edf_ = np.array([edf[a:b].sum() for a, b in pairwise(bounds)])
+        self._keep(data, curvature if self.monotonic_cst is None else None)
         return problem
 
     def _chosen_terms(self, data: Training) -> tuple[RampBasis, Strengths]:
@@ -437,6 +475,19 @@ class AdditiveRanker(TwoClasses, Additive):
         least = EVIDENCE * np.log(n_columns * (n_columns - 1) / 2)
         covariance = found.curvature.covariance(some)
         return supported(covariance, found.v[some], basis.terms[some] - first, every, least)
+
+
+def band_of(block: np.ndarray, mass: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard errors of a function at its slots, centred over the rows, and percentiles of the largest error.
+
+    The coefficients are normal with this covariance around those of the fit.
+    """
+    root = linalg.cholesky(covariance, lower=True, check_finite=False)
+    root = (block - mass @ block / mass.sum()) @ root
+    errors = np.sqrt(np.einsum("ij,ij->i", root, root))
+    draws = np.random.default_rng(0).standard_normal((min(DRAWS, 200_000 // len(root)), root.shape[1]))
+    unit = np.where(errors > 0, errors, 1.0)
+    return errors, np.percentile(np.abs(draws @ (root / unit[:, None]).T).max(axis=1), PERCENT)
 
 
 def with_rows(data: Training, rows: RampRows) -> Training:
