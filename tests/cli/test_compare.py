@@ -83,7 +83,7 @@ def test_the_costs_of_every_ranker_are_told(folder):
     assert sizes["linear push"] < sizes["curves"]
     aucs = {row["ranker"]: row["value"] for row in found["measures"] if row["measure"] == "auc"}
     short, size = max(aucs.values()) - aucs["curves"], sizes["curves"]
-    assert f"; curves {short:.3f}, {size}, one curve per feature." in found["verdict"]["costs"]
+    assert f"; curves {short:.3f}, {size}, one curve per column." in found["verdict"]["costs"]
     assert found["verdict"]["costs"] == line
 
 

@@ -102,7 +102,10 @@ def fit_estimator(estimator: Any, target: str, grouped: bool) -> Callable[[Array
             scores = (
                 model.decision_function(new) if hasattr(model, "decision_function") else model.predict(new)
             )
-        gap, alpha = getattr(model, "dual_gap_", 0.0), getattr(model, "alpha", ALPHA)
+        gap, alpha = (
+            getattr(model, "dual_gap_", 0.0),
+            getattr(model, "alpha_", getattr(model, "alpha", ALPHA)),
+        )
         norm = float(np.linalg.norm(case.new, axis=1).max())
         # |w − w*|² ≤ 2·gap/alpha; what is not convex has no gap, but a gradient, and the curvature of the ridge
         error = np.sqrt(2 * max(gap, 0.0) / alpha) if alpha and gap == gap else 0.0

@@ -68,7 +68,7 @@ from apexrank.graph import (
 )
 from apexrank.io import Recipe, Table, TableRanker, read_table
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
-from apexrank.rankers import LetorRanker, LogisticRanker, TreeRanker
+from apexrank.rankers import CurvesAndTrees, LetorRanker, LogisticRanker, TreeRanker
 from tests.whole import can_import
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -95,6 +95,7 @@ ESTIMATORS = {
     RankBoost: (RankBoost(t_max=5), (X, Y)),
     LogisticRanker: (LogisticRanker(), (X, Y)),
     TreeRanker: (TreeRanker(rounds=3), (X, Y)),
+    CurvesAndTrees: (CurvesAndTrees(rounds=3), (X, Y)),
     IRPush: (IRPush(alpha=0.1), (X, Y)),
     TwoStagePush: (TwoStagePush(PNormPush(1, alpha=0.1), PNormPush(4, alpha=0.1), keep=0.5), (X, Y)),
     CrucialPairsPush: (CrucialPairsPush(2, alpha=0.1), (X, Y)),

@@ -169,7 +169,7 @@ def round_bins(
         a, b = (side.feature.label for side in form.pairs[0].sides)
         raise InputError(
             f"a scorecard has points for single columns, but the model has pairs of them, such as {a} and {b}: fit it "
-            "without pairs"
+            "with `n_pairs=0`"
         )
     values = read_columns(model, form.effects, X)
     if len(values[0]) != len(judged.y):

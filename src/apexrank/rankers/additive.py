@@ -367,7 +367,7 @@ class AdditiveRanker(TwoClasses, Additive):
     >>> low, middle, high = ranker.shapes_[0](np.array([-2.0, 0.0, 2.0]))
     >>> bool(min(low, high) > middle)
     True
-    >>> bool(ranker.edf_[2] < 1)
+    >>> bool(ranker.edf_[2] < ranker.edf_[0])
     True
     """
 
