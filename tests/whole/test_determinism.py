@@ -20,7 +20,6 @@ from threadpoolctl import threadpool_limits
 
 import apexrank
 from apexrank import (
-    AdditiveRanker,
     ConsensusRank,
     InDegree,
     LovaszBregmanKMeans,
@@ -46,7 +45,6 @@ from apexrank.graph import (
     attack_ranks,
 )
 from apexrank.kernels import csr
-from apexrank.plot import additive_effects
 from apexrank.rankers import LetorRanker
 from apexrank.report import summarise_votes
 from tests.whole import can_import
@@ -91,7 +89,6 @@ SEEDED = {
     "Card.loss": lambda seed: round_scorecard(PNormPush(2).fit(X, Y), X, Y).loss(
         n_resamples=50, random_state=seed
     ),
-    "additive_effects": lambda seed: additive_effects(AdditiveRanker().fit(X, Y)),
     "ConsensusRank": lambda seed: (
         ConsensusRank("blend", n_restarts=1, max_iter=3, tol=1e-3, random_state=seed)
         .fit([(LINKS[0], LINKS[1]), (LINKS[1], LINKS[0])])
