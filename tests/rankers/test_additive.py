@@ -309,7 +309,7 @@ def test_a_text_that_training_had_not_has_the_mean_effect_where_nothing_was_miss
 
 
 @pytest.mark.parametrize(
-    "case", ["separating", "two positives", "constant", "missing", "more columns than rows"]
+    "case", ["separating", "two positives", "constant", "missing", "more columns than rows", "huge weights"]
 )
 def test_degenerate_rows_have_an_answer(rng, case, capfd):
     X, y = rng.normal(size=(300, 3)), rng.random(300) < 0.3
@@ -319,10 +319,12 @@ def test_degenerate_rows_have_an_answer(rng, case, capfd):
         "constant": (np.ones((300, 2)), y),
         "missing": (np.full((300, 2), np.nan), y),
         "more columns than rows": (rng.normal(size=(6, 200)), np.arange(6) % 2 == 0),
+        "huge weights": (X[:60], y[:60]),
     }[case]
-    ranker = AdditiveRanker().fit(X, y)
+    weight = np.full(len(y), 1e9 if case == "huge weights" else 1.0)
+    ranker = AdditiveRanker().fit(X, y, sample_weight=weight)
     assert ranker.converged_
-    assert np.abs(ranker.decision_function(X)).max() < 20
+    assert np.abs(ranker.decision_function(X)).max() < (100 if case == "huge weights" else 20)
     if case == "separating":
         assert auc(y, ranker.decision_function(X)) == 1
         assert ranker.edf_[0] > ranker.edf_[1:].max()

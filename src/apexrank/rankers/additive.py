@@ -482,8 +482,8 @@ def band_of(block: np.ndarray, mass: np.ndarray, covariance: np.ndarray) -> tupl
 
     The coefficients are normal with this covariance around those of the fit.
     """
-    root = linalg.cholesky(covariance, lower=True, check_finite=False)
-    root = (block - mass @ block / mass.sum()) @ root
+    values, vectors = linalg.eigh(covariance)
+    root = (block - mass @ block / mass.sum()) @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     errors = np.sqrt(np.einsum("ij,ij->i", root, root))
     draws = np.random.default_rng(0).standard_normal((min(DRAWS, 200_000 // len(root)), root.shape[1]))
     unit = np.where(errors > 0, errors, 1.0)

@@ -20,6 +20,7 @@ MOST_LEVELS = 64  # of a column in pairs
 MOST_CELLS = 256  # of two columns of levels
 MOST_SCREENED = 64  # columns with the largest effects that are screened for pairs
 SCREENED_ROWS = 100_000
+ROUNDING = 1e-12  # of covariances in units of the prior
 BACKFITTED = 10  # iterations of backfitting over the rows and columns of a grid
 
 Pair = tuple[int, int]
@@ -157,7 +158,7 @@ def supported(
     >>> supported(np.diag([0.1, 0.9]), np.array([1.0, 0.1]), np.array([4, 7]), [4, 7], 2.0)
     [4]
     """
-    remaining = [*kept]
+    remaining, covariance = [*kept], covariance + ROUNDING * np.eye(len(v))
     while remaining:
         evidence = []
         for term in remaining:
