@@ -265,7 +265,7 @@ class TestPoints:
 class TestFaults:
     def test_pairs_are_refused_by_name(self, frame):
         with pytest.raises(
-            InputError, match=r"has pairs of them, such as \w+.* and .*: fit it with `n_pairs=0`"
+            InputError, match=r"has pairs of them, such as \w+.* and .*: fit it without pairs"
         ):
             round_scorecard(fitted(frame, n_pairs=2), frame)
 

@@ -166,10 +166,10 @@ def round_bins(
     check_count("n_bins", n_bins)
     form = model_form(model, names)
     if form.pairs:
-        a, b = (side.feature.label for side in form.pairs[0].sides)
+        a, b = (side.feature.column.name for side in form.pairs[0].sides)
         raise InputError(
             f"a scorecard has points for single columns, but the model has pairs of them, such as {a} and {b}: fit it "
-            "with `n_pairs=0`"
+            "without pairs (`n_pairs=0`)"
         )
     values = read_columns(model, form.effects, X)
     if len(values[0]) != len(judged.y):
