@@ -156,9 +156,8 @@ def gram(slot, value, lines, weight, tasks, first, last, out):
             for k in range(lines[a], lines[a + 1]):
                 part = weight[i] * value[k, i]
                 if part != 0:
-                    row = out[slot[k, i]]
                     for m in range(max(k, lines[b]), lines[b + 1]):
-                        row[slot[m, i]] += part * value[m, i]
+                        out[slot[k, i], slot[m, i]] += part * value[m, i]
 
 
 @kernel()

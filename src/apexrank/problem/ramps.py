@@ -283,7 +283,7 @@ class RampRows:
         d, n, size = len(self.basis.knots), self.shape[0], int(self.basis.starts[-1]) + 1
         lines = np.append(2 * np.arange(d), 2 * d + 4 * np.arange(len(self.pairs) + 1))
         tasks, parts = np.stack(np.triu_indices(len(lines) - 1), axis=1), self._parts()
-        slot, value = np.empty((lines[-1], CHUNK), dtype=np.int32), np.empty((lines[-1], CHUNK))
+        slot, value = np.empty((lines[-1], CHUNK), dtype=np.uint32), np.empty((lines[-1], CHUNK))
         out = np.zeros((size, size))
 
         def work(own: np.ndarray, first: int, last: int) -> None:
