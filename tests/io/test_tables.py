@@ -680,6 +680,8 @@ def test_a_model_scores_and_ranks_data_frames():
         assert rank_table(ranker, table, explain=True)["row"][0] == 3
     with pytest.raises(InputError, match="a table is a data frame or the path of a file, not list"):
         ranker.score([[1.0, "a"]])
+    with pytest.raises(InputError, match="'x' has more than one"):
+        ranker.score(pandas.DataFrame([[1.0, 2.0]], columns=["x", "x"]))
 
 
 def test_columns_of_pandas_are_those_of_polars(monkeypatch):

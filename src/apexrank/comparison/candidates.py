@@ -139,7 +139,6 @@ class Averaged(Candidate):
 
     in_threads = True
     takes_columns = True
-    rounds: int = 2000
 
     def parts(self) -> list[Any]:
         """Unfitted estimators of the parts."""
@@ -179,6 +178,7 @@ class CurvesWithTrees(Averaged):
 
     name: str = "curves and trees"
     form = "one curve per column, and trees"
+    rounds: int = 2000
 
     def estimator(self, setting: Setting) -> CurvesAndTrees:
         return CurvesAndTrees(rounds=self.rounds)
@@ -193,6 +193,7 @@ class Trees(Averaged):
 
     name: str = "boosted trees"
     form = "trees, readable only by programs"
+    rounds: int = 2000
 
     def estimator(self, setting: Setting) -> TreeRanker:
         return TreeRanker(rounds=self.rounds)

@@ -192,7 +192,11 @@ def as_table(data: Any) -> Table:
     if isinstance(data, pl.DataFrame):
         return Table(data)
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-        frame = pl.DataFrame([_of_pandas(str(name), column) for name, column in data.items()])
+        columns = [_of_pandas(str(name), column) for name, column in data.items()]
+        try:
+            frame = pl.DataFrame(columns)
+        except pl.exceptions.DuplicateError as error:
+            raise InputError(f"{first_line(error)}: rename one of them") from None
         times = [column for column in frame.iter_columns() if column.dtype == pl.Datetime]
         times = [column for column in times if getattr(column.dtype, "time_zone", None) is None]
         days = [column.name for column in times if column.dt.time().drop_nulls().eq(time.min).all()]

@@ -190,6 +190,7 @@ class Additive(LinearEstimator):
         return X
 
     def _encoded(self, data: Training) -> Training:
+        """The rows as positions between knots, so that scores are linear in the coefficients."""
         if type(data) is not Training:
             raise InputError(f"{type(self).__name__} needs its rows in memory: give an array or a frame")
         knots = min(self.n_knots, max(3, MOST_COEFFICIENTS // data.n_features))

@@ -454,10 +454,6 @@ class LinearEstimator(BaseEstimator):
     def _auto_alpha(self: Any, data: Training, objective: Any) -> float:
         return alpha_of_noise(data, objective, getattr(self, "l1_ratio", 0.0))
 
-    def _encoded(self, data: Training) -> Training:
-        """Encode the rows so that scores are linear in the columns."""
-        return data
-
     def _solve(self, problem: Problem, w0: np.ndarray | None = None) -> Problem:
         d = problem.n_features
         start = w0 if w0 is not None and len(w0) == d else np.zeros(d)

@@ -183,7 +183,7 @@ class PNormPush(TwoClasses, LinearEstimator):
         ranker._validate_params()
         if self._is_infinite or not self.l1_ratio > 0:
             raise InputError("alpha_max needs `l1_ratio` > 0 and a finite p")
-        data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
+        data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
         design, objective = data.compose(ranker._objective)
         problem = Problem(design, objective, 0.0, data.weight)
         slope = problem.value_and_grad(np.zeros(problem.n_features))[1]

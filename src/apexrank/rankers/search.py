@@ -107,8 +107,6 @@ class PNormPushCV(TwoClasses, LinearEstimator):
     l1_ratio: float = 0.0
     n_jobs: int | None = None
 
-    _kind: ClassVar[type[PNormPush]] = PNormPush
-
     def _validate_params(self) -> None:
         super()._validate_params()
         alphas = ["auto"] if isinstance(self.alphas, str) else list(self.alphas)
@@ -116,16 +114,15 @@ class PNormPushCV(TwoClasses, LinearEstimator):
             raise InputError("`ps` and `alphas` need at least one value each")
         for name, values in (("p", self.ps), ("alpha", alphas)):
             for value in values:
-                validate_parameter_constraints(self._kind._parameter_constraints, {name: value}, "PNormPush")
+                validate_parameter_constraints(PNormPush._parameter_constraints, {name: value}, "PNormPush")
 
     def _fit(self, X: Any, data: Training) -> Self:
         """Choose p and alpha, then fit on all rows."""
         ranker, alphas = self._ranker(), self.alphas
-        facts = ("classes_", "n_features_in_", "feature_names_in_", "_levels")
+        facts = ("classes_", "n_features_in_", "feature_names_in_")
         ranker.__dict__ |= {name: vars(self)[name] for name in facts if name in vars(self)}
         if isinstance(alphas, str):
-            encoded = ranker._encoded(data)
-            scale = ranker._auto_alpha(encoded, encoded.compose(ranker._objective)[1])
+            scale = ranker._auto_alpha(data, data.compose(ranker._objective)[1])
             alphas = [factor * scale for factor in ALPHA_FACTORS]
         table = self._cross_validate(data, X, alphas)
         mean = table.mean(axis=0)
@@ -147,7 +144,7 @@ class PNormPushCV(TwoClasses, LinearEstimator):
 
     def _ranker(self, **options: Any) -> PNormPush:
         """Unfitted ranker with the parameters shared with this class."""
-        ranker = self._kind()
+        ranker = PNormPush()
         own = self.get_params(deep=False)
         shared = {name: own[name] for name in ranker.get_params(deep=False) if name in own}
         return ranker.set_params(**shared | {"verbose": max(0, self.verbose - 1)} | options)
